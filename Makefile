@@ -1,0 +1,34 @@
+# Variables:
+#   PYTHON=python3.12          the Python to start from (3.11 or newer)
+#   TORCH_INDEX=<index URL>    take torch from this package index, for example one with CPU-only wheels
+export PYTHON TORCH_INDEX
+bin := .venv/bin
+.DEFAULT_GOAL := help
+.PHONY: help environment book test lab bench clean
+
+help:
+	@echo "make book    build the book into _build/html (the first run installs everything into .venv)"
+	@echo "make test    run the tests of lib, every notebook, and the checks of the built site"
+	@echo "make lab     open the pages as notebooks in JupyterLab"
+	@echo "make bench   print the timed comparisons"
+	@echo "make clean   remove everything that was built, the environment included"
+	@echo "Variables: PYTHON (which Python, 3.11 or newer), TORCH_INDEX (an index with CPU-only torch wheels)"
+
+environment:
+	@sh tools/environment.sh
+
+book: environment
+	@$(bin)/python -m tools.build
+
+test: environment
+	@$(bin)/python -m tools.check
+
+lab: environment
+	@$(bin)/jupyter lab book/index.md
+
+bench: environment
+	@for script in benchmarks/*.py; do $(bin)/python $$script || exit 1; done
+
+clean:
+	rm -rf .venv _build .pytest_cache .hypothesis *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,90 @@
+"""Checks of the built pages; what each check means is in tools/site_checks.py, and tests/test_site_checks.py breaks each one."""
+
+import nbformat
+import pytest
+
+from lib import ledger
+from tools import project, site_checks
+
+PAGES = project.toc_pages(project.ROOT)
+NOTEBOOKS = [path.relative_to(project.ROOT).with_suffix("").as_posix() for path in project.notebooks(project.ROOT)]
+CHAPTERS = [page for page in NOTEBOOKS if page != "book/status"]
+
+
+@pytest.fixture(params=PAGES)
+def page(request):
+    return request.param
+
+
+@pytest.fixture
+def soup(site, page):
+    return site_checks.read(site_checks.html_path(site, page))
+
+
+def test_site_has_the_pages_of_the_toc(site):
+    assert site_checks.pages(project.ROOT, site) == []
+
+
+def test_page_shows_no_error_and_no_raw_markup(soup):
+    assert site_checks.content(soup) == []
+
+
+def test_figures_have_captions_and_alt_texts(soup):
+    assert site_checks.figures(soup) == []
+
+
+def test_page_reads_offline(site, page, soup):
+    assert site_checks.assets(soup) == []
+    assert site_checks.mathjax(site_checks.html_path(site, page), soup) == []
+
+
+def test_links_lead_somewhere(site, page, soup, links):
+    assert links.problems(site_checks.html_path(site, page), soup) == []
+
+
+def test_launch_links_and_download(site, page, soup):
+    assert site_checks.launch(project.ROOT, site, page, soup) == []
+
+
+@pytest.mark.parametrize("page", NOTEBOOKS)
+def test_published_notebook_was_executed(site, page):
+    notebook = nbformat.read(site / "_sources" / f"{page}.ipynb", as_version=4)
+    nbformat.validate(notebook)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert code and all(cell.execution_count for cell in code)
+
+
+@pytest.mark.parametrize("page", CHAPTERS)
+def test_chapter_has_its_parts(site, page):
+    soup = site_checks.read(site_checks.html_path(site, page))
+    counts = {what: len(soup.select(f"article .{what}")) for what in ("objectives", "theorem", "exercise", "solution", "ledger-line")}
+    assert counts["objectives"] == 1 and counts["theorem"] >= 1 and counts["ledger-line"] >= 1, counts
+    assert 3 <= counts["exercise"] <= 6 and counts["solution"] == counts["exercise"], counts
+
+
+def test_every_page_but_the_front_matter_and_the_index_is_titled(site):
+    for page in PAGES:
+        assert len(site_checks.read(site_checks.html_path(site, page)).select("article h1")) == 1, page
+
+
+def test_ledger_covers_every_claim(site, ledger_json):
+    assert [row["id"] for row in ledger_json] == list(ledger.load())
+    assert site_checks.ledger_rows(site, ledger_json) == []
+
+
+def test_each_correction_is_listed_with_its_proof(site, ledger_json):
+    corrections = [row for row in ledger_json if row["printed"] is not None]
+    boxes = site_checks.read(site_checks.html_path(site, "book/corrections")).select("article div.correction")
+    assert len(boxes) == len(corrections)
+    for row, box in zip(corrections, boxes):
+        assert row["verdict"] == "corrected", f"{row['id']} is not proven in any chapter"
+        assert row["id"] in box.get_text() and box.select(".proving-cell"), row["id"]
+
+
+def test_every_glossary_term_is_linked_from_a_chapter(site):
+    terms = {node["id"] for node in site_checks.read(site_checks.html_path(site, "book/glossary")).select("dl.glossary dt[id]")}
+    used = set()
+    for page in PAGES:
+        for link in site_checks.read(site_checks.html_path(site, page)).select("article a[href*='glossary.html#term-']"):
+            used.add(link["href"].split("#")[1])
+    assert terms and terms == used

@@ -1,0 +1,108 @@
+"""The build of a small book, start to end: it is strict, it is never stale, and it does no work twice."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tools import project
+
+FRONT = """---
+jupytext: {text_representation: {extension: .md, format_name: myst}}
+kernelspec: {name: python3, display_name: Python 3, language: python}
+---
+"""
+PAGE = FRONT + """# A page
+
+```{code-cell} ipython3
+from lib import ledger
+from lib.toy import answer
+
+print("the answer is", answer())
+ledger.check("toy/answer", answer())
+```
+"""
+CLAIM = """
+[source]
+name = "A toy"
+[[claim]]
+id = "toy/answer"
+locator = "eq. (1)"
+statement = "The answer is near forty-two."
+value = 42
+atol = 5
+"""
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory):
+    """A checkout with the real tools and configuration, one notebook, and a library of one function."""
+    root = tmp_path_factory.mktemp("checkout")
+    for folder in ("lib", "tools", "book/_static"):
+        shutil.copytree(project.ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__", "claims"))
+    for name in ("_config.yml", "requirements.txt", "book/references.bib"):
+        shutil.copy(project.ROOT / name, root / name)
+    (root / "lib" / "claims").mkdir()
+    (root / "lib" / "claims" / "toy.toml").write_text(CLAIM)
+    (root / "lib" / "toy.py").write_text("def answer():\n    return 41\n")
+    (root / "_toc.yml").write_text("format: jb-book\nroot: book/index\nchapters:\n- file: book/page\n- file: book/bibliography\n")
+    (root / "book" / "index.md").write_text("# Start\n\n```{ledger-summary}\n```\n\n```{ledger-table}\n```\n")
+    (root / "book" / "bibliography.md").write_text("# Bibliography\n\n```{bibliography}\n:all:\n```\n")
+    (root / "book" / "page.md").write_text(PAGE)
+    return root
+
+
+def build(root):
+    environment = os.environ | {"PYTHONPATH": str(root)}
+    command = [sys.executable, "-m", "tools.build", "--root", str(root)]
+    return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
+
+
+def page(root, name="page"):
+    return (root / "_build" / "html" / "book" / f"{name}.html").read_text(encoding="utf-8")
+
+
+def test_a_small_book_lives(book):
+    """One story, because each build takes seconds: build, rebuild, change the library, change prose, break things."""
+    first = build(book)
+    assert first.returncode == 0, first.stdout + first.stderr
+    assert "executed book/page.md" in first.stdout and "1 reproduced" in first.stdout
+    assert "the answer is 41" in page(book) and "41" in page(book, "index")
+
+    again = build(book)
+    assert again.returncode == 0 and "Executed 0 notebooks" in again.stdout
+
+    (book / "lib" / "toy.py").write_text("def answer():\n    return 43\n")
+    changed = build(book)
+    assert changed.returncode == 0, changed.stdout + changed.stderr
+    assert "Executed 1 notebooks" in changed.stdout
+    assert "the answer is 43" in page(book) and "the answer is 41" not in page(book)
+    assert ">43<" in page(book, "index").replace("43.0", "43")
+
+    (book / "book" / "page.md").write_text(PAGE + "\nMore prose.\n")
+    prose = build(book)
+    assert prose.returncode == 0 and "Executed 0 notebooks" in prose.stdout
+    assert "More prose." in page(book) and "the answer is 43" in page(book)
+
+    (book / "lib" / "toy.py").write_text("def answer():\n    return 48\n")
+    failing = build(book)
+    assert failing.returncode != 0
+    assert "a cell failed in" in failing.stderr and "toy/answer: measured 48.0, expected 42" in failing.stderr
+    assert not (book / "_build" / "html").exists(), "the pages of the last good build would be stale"
+
+    (book / "lib" / "toy.py").write_text("def answer():\n    return 43\n")
+    (book / "book" / "page.md").write_text(PAGE + "\nSee {ref}`nowhere`.\n")
+    dangling = build(book)
+    assert dangling.returncode != 0 and "nowhere" in dangling.stderr + dangling.stdout
+
+    (book / "book" / "page.md").write_text(PAGE)
+    (book / "book" / "stray.md").write_text("# Stray\n")
+    stray = build(book)
+    assert stray.returncode != 0 and "book/stray is in book/ but not in _toc.yml" in stray.stderr
+
+
+def test_another_checkouts_lib_is_refused(tmp_path):
+    done = subprocess.run([sys.executable, "-m", "tools.build", "--root", str(tmp_path)], cwd=project.ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode != 0 and "lib is imported from" in done.stderr

@@ -1,0 +1,87 @@
+"""Set-up ends with one clear sentence where something is missing."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from tools import project
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """What set-up reads, in a folder with nothing installed."""
+    (tmp_path / "tools").mkdir()
+    shutil.copy(project.ROOT / "tools" / "environment.sh", tmp_path / "tools")
+    for name in ("requirements.txt", "pyproject.toml", "Makefile"):
+        shutil.copy(project.ROOT / name, tmp_path)
+    return tmp_path
+
+
+def set_up(checkout, command=("sh", "tools/environment.sh"), **variables):
+    environment = {"PATH": os.environ["PATH"], "HOME": str(checkout), **variables}
+    return subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
+
+
+def fake_python(folder, version, *, can_make_venvs=True, venv_works=True):
+    """A command that answers like a Python of the given version; the Python of its virtual environments always fails."""
+    broken = r'mkdir -p .venv/bin; printf "#!/bin/sh\nexit 1\n" > .venv/bin/python; chmod +x .venv/bin/python'
+    path = folder / "fake-python"
+    path.write_text(f"""#!/bin/sh
+case "$*" in
+  *"%d.%d.%d"*) echo {version} ;;
+  *version_info*) [ {version.split(".")[1]} -ge 11 ] ;;
+  *ensurepip*) exit {0 if can_make_venvs else 1} ;;
+  *"-m venv"*) {broken if venv_works else "exit 1"} ;;
+esac
+""")
+    path.chmod(0o755)
+    return str(path)
+
+
+def stops_with(done, sentence):
+    assert done.returncode != 0
+    lines = [line for line in done.stderr.splitlines() if line.startswith("Set-up stopped: ")]
+    assert len(lines) == 1 and sentence in lines[0], done.stderr
+
+
+def test_missing_python(checkout):
+    stops_with(set_up(checkout, PYTHON="no-such-python"), "'no-such-python' is not a command")
+
+
+def test_old_python(checkout):
+    stops_with(set_up(checkout, PYTHON=fake_python(checkout, "3.10.4")), "Python 3.11 or newer is needed")
+
+
+def test_python_without_venv(checkout):
+    stops_with(set_up(checkout, PYTHON=fake_python(checkout, "3.11.7", can_make_venvs=False)), "python3-venv")
+
+
+def test_environment_that_cannot_be_made(checkout):
+    stops_with(set_up(checkout, PYTHON=fake_python(checkout, "3.11.7", venv_works=False)), "could not make the virtual environment")
+
+
+def test_failed_install(checkout):
+    done = set_up(checkout, PYTHON=fake_python(checkout, "3.11.7"))
+    stops_with(done, "a package could not be installed")
+    assert not (checkout / ".venv" / "made-from").exists()
+
+
+def test_missing_git(checkout):
+    tools = checkout / "bin"
+    tools.mkdir()
+    for name in ("sh", "dirname"):
+        (tools / name).symlink_to(shutil.which(name))
+    stops_with(set_up(checkout, PATH=str(tools)), "git is missing")
+
+
+def test_make_stops_there_too(checkout):
+    done = set_up(checkout, command=("make", "book"), PYTHON="no-such-python")
+    stops_with(done, "Python is missing")
+
+
+def test_help_names_every_target(checkout):
+    text = set_up(checkout, command=("make",)).stdout
+    for target in ("book", "test", "lab", "bench", "clean"):
+        assert f"make {target}" in text

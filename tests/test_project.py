@@ -1,0 +1,133 @@
+"""Facts about the checkout: pages against the table of contents, fingerprints, launch links, the lock of versions."""
+
+import shutil
+from importlib.metadata import version
+
+import pytest
+import yaml
+from packaging.utils import canonicalize_name
+
+from tools import lock, project
+
+REQUIREMENTS = (project.ROOT / "requirements.txt").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """The files that a fingerprint covers, and a book of two pages."""
+    for folder in ("lib", "tools"):
+        shutil.copytree(project.ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("_config.yml", "requirements.txt"):
+        shutil.copy(project.ROOT / name, tmp_path)
+    (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: book/index\nparts:\n- caption: A\n  chapters:\n  - file: book/part/a\n")
+    (tmp_path / "book" / "part").mkdir(parents=True)
+    for name in ("index", "part/a"):
+        (tmp_path / "book" / f"{name}.md").write_text("# Title\n")
+    return tmp_path
+
+
+def test_the_books_pages_and_its_toc_agree():
+    project.check_toc(project.ROOT)
+
+
+def test_page_outside_the_toc_is_found(checkout):
+    project.check_toc(checkout)
+    (checkout / "book" / "b.md").write_text("# B\n")
+    with pytest.raises(ValueError, match="book/b is in book/ but not in _toc.yml"):
+        project.check_toc(checkout)
+
+
+def test_toc_entry_without_a_page_is_found(checkout):
+    (checkout / "book" / "part" / "a.md").unlink()
+    with pytest.raises(ValueError, match="book/part/a is in _toc.yml but has no source"):
+        project.check_toc(checkout)
+
+
+def test_notebooks_are_told_from_pages():
+    names = [path.stem for path in project.notebooks(project.ROOT)]
+    assert "online-learning" in names and "ledger" not in names
+
+
+@pytest.mark.parametrize("name", ["lib/langevin.py", "lib/claims/fdt.toml", "requirements.txt"])
+def test_code_fingerprint_sees_every_input_of_a_result(checkout, name):
+    before = project.code_fingerprint(checkout)
+    assert project.code_fingerprint(checkout) == before
+    with (checkout / name).open("a") as file:
+        file.write("\n")
+    assert project.code_fingerprint(checkout) != before
+    (checkout / "lib" / "new.py").touch()
+    assert project.code_fingerprint(checkout) != before
+
+
+def test_site_fingerprint_sees_the_configuration_but_prose_changes_neither(checkout):
+    code, site = project.code_fingerprint(checkout), project.site_fingerprint(checkout)
+    (checkout / "book" / "index.md").write_text("# Another title\n")
+    assert (project.code_fingerprint(checkout), project.site_fingerprint(checkout)) == (code, site)
+    with (checkout / "_config.yml").open("a") as file:
+        file.write("\n")
+    assert project.code_fingerprint(checkout) == code and project.site_fingerprint(checkout) != site
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["https://github.com/someone/fork.git", "https://github.com/someone/fork", "git@github.com:someone/fork.git",
+     "ssh://git@github.com/someone/fork.git", "https://token@github.com/someone/fork/"],
+)
+def test_launch_links_open_the_fork(address):
+    remote = project.parse_remote(address, "draft")
+    assert remote.url == "https://github.com/someone/fork"
+    assert remote.binder("book/a") == "https://mybinder.org/v2/gh/someone/fork/draft?urlpath=lab/tree/book/a.md"
+    assert remote.colab("book/a") == "https://colab.research.google.com/github/someone/fork/blob/gh-pages/_sources/book/a.ipynb"
+
+
+def test_gitlab_has_binder_but_no_colab():
+    remote = project.parse_remote("git@gitlab.com:group/sub/book.git", "main")
+    assert remote.binder("book/a") == "https://mybinder.org/v2/gl/group%2Fsub%2Fbook/main?urlpath=lab/tree/book/a.md"
+    assert remote.colab("book/a") is None
+
+
+@pytest.mark.parametrize("address", ["", "/srv/git/book.git", "https://example.org/a/b.git", "https://github.com/only", "../book"])
+def test_no_link_is_made_for_a_remote_that_cannot_be_launched(address):
+    assert project.parse_remote(address, "main") is None
+
+
+def test_remote_of_a_folder_without_git(tmp_path):
+    assert project.remote(tmp_path) is None
+
+
+def test_environment_is_the_lock():
+    direct, indirect = lock.split(REQUIREMENTS)
+    for name, wanted in (direct | indirect).items():
+        assert version(name).partition("+")[0] == wanted, name
+
+
+def test_lock_is_complete():
+    direct, indirect = lock.split(REQUIREMENTS)
+    assert set(lock.closure(direct)) == set(direct) | set(indirect)
+
+
+def test_core_packages_are_direct_and_the_major_version_of_jupyter_book_is_1():
+    direct, _ = lock.split(REQUIREMENTS)
+    assert {"jupyter-book", "numpy", "scipy", "torch", "matplotlib", "sympy", "nbval"} <= set(direct)
+    assert direct["jupyter-book"].startswith("1.")
+
+
+def test_binder_installs_the_same_lock():
+    binder = project.ROOT / "binder"
+    lines = [line for line in (binder / "requirements.txt").read_text().splitlines() if not line.startswith("#")]
+    index, lock_line = lines
+    assert index.startswith("--extra-index-url ") and index.endswith("/cpu")
+    assert (binder / lock_line.removeprefix("-r ")).resolve() == project.ROOT / "requirements.txt"
+    assert "set-default-viewer markdown myst" in (binder / "postBuild").read_text()
+    assert (binder / "postBuild").stat().st_mode & 0o111
+
+
+def test_every_extension_in_the_configuration_is_locked():
+    config = yaml.safe_load((project.ROOT / "_config.yml").read_text())
+    direct, _ = lock.split(REQUIREMENTS)
+    for name in config["sphinx"]["extra_extensions"]:
+        assert canonicalize_name(name) in direct
+
+
+def test_pin_lines_are_read():
+    assert lock.pins("# a comment\nA_b==1.0  # why\n\nc==2") == {"a-b": "1.0", "c": "2"}

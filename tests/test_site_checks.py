@@ -1,0 +1,131 @@
+"""Each check of the built site finds the fault it is there for (and accepts the sound page)."""
+
+import pytest
+from bs4 import BeautifulSoup
+
+from tools import project, site_checks
+
+SOUND = """
+<html><head><script src="_static/mathjax/tex-chtml.js"></script></head><body><article>
+<h1 id="top">Title</h1><p>Text with <span class="math">\\(x\\)</span> and <code>$HOME</code>.
+<a class="reference" href="other.html#place"><span class="xref">Other</span></a></p>
+<figure id="fig-a"><img src="a.svg" alt="A line that falls from one to zero over ten steps.">
+<figcaption><p><span class="caption-text">A caption that says what is to be seen.</span></p></figcaption></figure>
+</article></body></html>
+"""
+
+
+@pytest.fixture
+def site(tmp_path):
+    (tmp_path / "_static" / "mathjax").mkdir(parents=True)
+    (tmp_path / "_static" / "mathjax" / "tex-chtml.js").touch()
+    (tmp_path / "_static" / "mathjax" / "font.woff").touch()
+    (tmp_path / "a.svg").touch()
+    (tmp_path / "other.html").write_text('<p id="place">Here</p>')
+    (tmp_path / "page.html").write_text(SOUND)
+    return tmp_path
+
+
+def problems(site, text):
+    """All problems of one page, from every check that looks at a single page."""
+    path = site / "page.html"
+    path.write_text(text)
+    soup = site_checks.read(path)
+    found = site_checks.content(soup) + site_checks.figures(soup) + site_checks.assets(soup) + site_checks.mathjax(path, soup)
+    return found + site_checks.Links(site).problems(path, soup)
+
+
+def test_sound_page_passes(site):
+    assert problems(site, SOUND) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('alt="A line that falls from one to zero over ten steps."', "", "alt text"),
+        ("over ten steps.", "over ten steps", "alt text"),
+        ("A line that falls from one to zero over ten steps.", "Figure.", "alt text"),
+        ("<figcaption>", "<p>", "caption"),
+        ('<figure id="fig-a">', "<div>", "not in a figure"),
+        ("other.html#place", "other.html#nowhere", "names no place"),
+        ("other.html#place", "absent.html", "names no file"),
+        ("other.html#place", "../outside.html", "names no file"),
+        ('src="a.svg"', 'src="b.svg"', "names no file"),
+        ('src="_static/mathjax/tex-chtml.js"', 'src="https://example.org/mathjax.js"', "not served from the build"),
+        ('src="_static/mathjax/tex-chtml.js"', 'src="_static/other.js"', "MathJax"),
+        ("Text with", "Traceback (most recent call last)", "traceback"),
+        ("Text with", '<span class="problematic">x</span>', "could not resolve"),
+        ("Text with", '<div class="output stderr">x</div>', "stderr"),
+        ("Text with", '<span class="xref">lost</span>', "leads nowhere"),
+        ("Text with", "see {ref}`lost`", "role"),
+        ("Text with", "\n:::note", "fence"),
+        ("Text with", "a raw $x^2$ here", "TeX"),
+        ("Text with", "as shown in [?]", "unresolved"),
+    ],
+)
+def test_fault_is_found(site, old, new, message):
+    assert old in SOUND
+    assert any(message in problem for problem in problems(site, SOUND.replace(old, new)))
+
+
+def test_missing_mathjax_script_is_found(site):
+    (site / "_static" / "mathjax" / "tex-chtml.js").unlink()
+    assert any("MathJax" in problem for problem in problems(site, SOUND))
+
+
+def test_pages_are_compared_with_the_toc(tmp_path):
+    (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: book/a\nchapters:\n- file: book/b\n")
+    site = tmp_path / "html"
+    (site / "book").mkdir(parents=True)
+    for name in ("book/a", "book/old", *site_checks.GENERATED):
+        (site / f"{name}.html").touch()
+    assert site_checks.pages(tmp_path, site) == ["page book/b is missing", "page book/old is left over"]
+
+
+@pytest.fixture
+def launched(tmp_path, monkeypatch):
+    """A checkout with one notebook page and its published copy, and a remote."""
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book" / "a.md").write_text("---\njupytext: {text_representation: {extension: .md, format_name: myst}}\nkernelspec: {name: python3}\n---\n")
+    published = tmp_path / "html" / "_sources" / "book" / "a.ipynb"
+    published.parent.mkdir(parents=True)
+    published.touch()
+    remote = project.Remote("github.com", "someone/fork", "main")
+    monkeypatch.setattr(project, "remote", lambda root: remote)
+    links = [f'<a class="btn-launch-{n}" href="{u}"></a>' for n, u in (("b", remote.binder("book/a")), ("c", remote.colab("book/a")))]
+    return tmp_path, '<a href="../_sources/book/a.ipynb"></a>', links
+
+
+def test_launch_links_are_recomputed(launched):
+    root, download, links = launched
+
+    def found(text):
+        return site_checks.launch(root, root / "html", "book/a", BeautifulSoup(text, "html.parser"))
+
+    assert found(download + "".join(links)) == []
+    assert "launch links" in found(download + links[0])[0]
+    assert "launch links" in found(download + "".join(links).replace("fork", "other"))[0]
+    assert "not offered" in found("".join(links))[0]
+    (root / "html" / "_sources" / "book" / "a.ipynb").unlink()
+    assert "not published" in found(download + "".join(links))[0]
+
+
+def test_ledger_page_is_compared_with_the_rows(tmp_path):
+    (tmp_path / "book").mkdir()
+    counts = "".join(f"<li>{n} {verdict}: why</li>" for n, verdict in ((1, "reproduced"), (0, "corrected"), (0, "refuted"), (1, "open")))
+    table = '<table class="ledger"><tbody><tr></tr><tr></tr></tbody></table>'
+    page = tmp_path / "book" / "ledger.html"
+    (tmp_path / "book" / "a.html").write_text('<p id="ledger-x-1"></p>')
+    rows = [{"id": "x/1", "chapter": "book/a", "anchor": "ledger-x-1", "verdict": "reproduced"},
+            {"id": "x/2", "chapter": None, "anchor": None, "verdict": "open"}]
+
+    def found(text, rows=rows):
+        page.write_text(text)
+        return site_checks.ledger_rows(tmp_path, rows)
+
+    summary = f'<ul class="ledger-summary">{counts}</ul>'
+    assert found(summary + table) == []
+    assert "shows 1 rows" in found(summary + table.replace("<tr></tr>", "", 1))[0]
+    assert "counts 1 reproduced" in found(summary + table, [rows[0] | {"verdict": "open"}, rows[1]])[0]
+    assert "has no anchor" in found(summary + table, [rows[0] | {"anchor": "lost"}, rows[1]])[0]
+    assert "counts are missing" in found(table)[-1]

@@ -1,0 +1,39 @@
+"""Everything that ``make test`` promises, in order: ``python -m tools.check``.
+
+1. the unit and property tests of ``lib`` and of the tools, with the examples in docstrings;
+2. every notebook under nbval;
+3. a strict build, and the checks of the built site.
+
+All of them run even if one fails; the exit status is 0 only if none did.
+"""
+
+import os
+import subprocess
+import sys
+import time
+
+from tools import project
+
+
+def steps():
+    python = [sys.executable, "-m"]
+    yield "unit tests", [*python, "pytest", f"--numprocesses={os.cpu_count()}", "--ignore=tests/site", "tests", "lib"]
+    yield "notebooks", [*python, "tools.notebooks"]
+    yield "build", [*python, "tools.build"]
+    yield "site", [*python, "pytest", "tests/site"]
+
+
+def main():
+    failed = []
+    for name, command in steps():
+        print(f"== {name}", flush=True)
+        started = time.perf_counter()
+        if subprocess.run(command, cwd=project.ROOT, check=False).returncode != 0:
+            failed.append(name)
+        print(f"== {name}: {'FAILED' if name in failed else 'passed'} after {time.perf_counter() - started:.0f} s", flush=True)
+    if failed:
+        sys.exit("make test failed in: " + ", ".join(failed))
+
+
+if __name__ == "__main__":
+    main()

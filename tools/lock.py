@@ -1,0 +1,70 @@
+"""Write the second half of ``requirements.txt``: the exact version of everything that the first half needs.
+
+``python -m tools.lock`` reads the direct requirements, follows their dependencies through the running environment, and pins
+what it finds.  The tests hold the file and the environment together.
+"""
+
+import re
+from importlib.metadata import PackageNotFoundError, distribution
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tools import project
+
+INDIRECT = "# Indirect: what those need, pinned by `python -m tools.lock`."
+# Builds of torch for an accelerator bring their own run-time libraries; the lock serves every platform without them.
+ACCELERATOR = re.compile(r"nvidia-|cuda-|triton")
+
+
+def pins(text):
+    """The pinned requirements of a requirements text: a dict from canonical name to version."""
+    found = {}
+    for line in text.splitlines():
+        line = line.split("#")[0].strip()
+        if line:
+            name, version = line.split("==")
+            found[canonicalize_name(name)] = version
+    return found
+
+
+def split(text):
+    """The direct and the indirect pins of ``requirements.txt``."""
+    direct, _, indirect = text.partition(INDIRECT)
+    return pins(direct), pins(indirect)
+
+
+def closure(direct):
+    """Every distribution that the direct ones need in the running environment: a dict from name to public version."""
+    found = {}
+    queue = [(name, frozenset()) for name in direct]
+    seen = set(queue)
+    while queue:
+        name, extras = queue.pop()
+        installed = distribution(name)
+        found[name] = installed.version.partition("+")[0]
+        for text in installed.requires or []:
+            need = Requirement(text)
+            if need.marker and not any(need.marker.evaluate({"extra": extra}) for extra in extras or {""}):
+                continue
+            item = (canonicalize_name(need.name), frozenset(need.extras))
+            if item not in seen and not ACCELERATOR.match(item[0]):
+                seen.add(item)
+                queue.append(item)
+    return found
+
+
+def main():
+    path = project.ROOT / "requirements.txt"
+    text = path.read_text(encoding="utf-8")
+    direct, _ = split(text)
+    try:
+        needed = closure(direct)
+    except PackageNotFoundError as missing:
+        raise SystemExit(f"{missing} is not installed: install the direct requirements first") from None
+    lines = [f"{name}=={version}" for name, version in sorted(needed.items()) if name not in direct]
+    path.write_text("\n".join([text.partition(INDIRECT)[0] + INDIRECT, *lines]) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

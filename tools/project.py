@@ -1,0 +1,133 @@
+"""Facts about a checkout that the build, the Sphinx extensions and the tests share."""
+
+import hashlib
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_notebook
+from myst_parser.config.main import MdParserConfig
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def toc_pages(root):
+    """Document names (no suffix) in the order of ``_toc.yml``."""
+    def files(node):
+        if isinstance(node, dict):
+            for key, value in node.items():
+                if key in ("root", "file"):
+                    yield value
+                else:
+                    yield from files(value)
+        elif isinstance(node, list):
+            for item in node:
+                yield from files(item)
+
+    return list(files(yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))))
+
+
+def book_pages(root):
+    """Document names of every page source under ``book/``, sorted."""
+    sources = [path for suffix in ("md", "ipynb", "rst") for path in (root / "book").rglob(f"*.{suffix}")]
+    return sorted(
+        path.relative_to(root).with_suffix("").as_posix() for path in sources if ".ipynb_checkpoints" not in path.parts
+    )
+
+
+def check_toc(root):
+    """Raise ``ValueError`` unless ``_toc.yml`` and the sources under ``book/`` name the same pages, each once."""
+    listed, present = toc_pages(root), book_pages(root)
+    problems = [f"{page} is in book/ but not in _toc.yml" for page in sorted(set(present) - set(listed))]
+    problems += [f"{page} is in _toc.yml but has no source" for page in sorted(set(listed) - set(present))]
+    problems += [f"{page} is in _toc.yml twice" for page in sorted({p for p in listed if listed.count(p) > 1})]
+    if problems:
+        raise ValueError("; ".join(problems))
+
+
+def is_notebook(path):
+    """True if a page source is a MyST notebook, that is, if the build executes it."""
+    return path.suffix == ".md" and is_myst_markdown_notebook(path.read_text(encoding="utf-8"))
+
+
+def notebooks(root):
+    """Paths of the MyST notebooks of the book, in reading order."""
+    paths = [(root / page).with_suffix(".md") for page in toc_pages(root)]
+    return [path for path in paths if is_notebook(path)]
+
+
+def read_notebook(root, path):
+    """A MyST notebook as the site's parser reads it, so that both find the same entry of the execution cache."""
+    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
+    extensions = set(config["parse"]["myst_enable_extensions"])
+    return read_myst_markdown_notebook(
+        path.read_text(encoding="utf-8"), config=MdParserConfig(enable_extensions=extensions), add_source_map=True, path=path
+    )
+
+
+def _digest(root, patterns):
+    total = hashlib.sha256(sys.version.encode())
+    for path in sorted({p for pattern in patterns for p in root.glob(pattern) if p.is_file()}):
+        total.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return total.hexdigest()
+
+
+def code_fingerprint(root):
+    """Changes whenever an executed result may change: the library, its claims, the locked versions, or Python."""
+    return _digest(root, ["lib/**/*.py", "lib/claims/*.toml", "requirements.txt"])
+
+
+def site_fingerprint(root):
+    """Changes whenever every page has to be written again: what shapes the site, or the executed results."""
+    shape = _digest(root, ["_config.yml", "_toc.yml", "tools/**/*.py", "book/_static/*", "book/references.bib"])
+    return hashlib.sha256((shape + code_fingerprint(root) + str(remote(root))).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Remote:
+    """Where the checkout comes from: the web address of a hosted repository, and the branch that is checked out."""
+
+    host: str
+    repository: str
+    branch: str
+
+    @property
+    def url(self):
+        return f"https://{self.host}/{self.repository}"
+
+    def binder(self, page):
+        """The Binder link that opens the source of a page; ``binder/postBuild`` makes it open as a notebook."""
+        service = {"github.com": "gh", "gitlab.com": "gl"}[self.host]
+        name = self.repository if service == "gh" else self.repository.replace("/", "%2F")
+        return f"https://mybinder.org/v2/{service}/{name}/{self.branch}?urlpath=lab/tree/{page}.md"
+
+    def colab(self, page):
+        """The Colab link to the executed notebook on the published site's branch; None where Colab cannot read the host."""
+        if self.host != "github.com":
+            return None
+        return f"https://colab.research.google.com/github/{self.repository}/blob/gh-pages/_sources/{page}.ipynb"
+
+
+def parse_remote(address, branch):
+    """A :class:`Remote` from a git address (https or ssh) of a host that the launch services know, else None."""
+    match = re.fullmatch(r"(?:https://(?:[^@/]+@)?|git@|ssh://git@)(github\.com|gitlab\.com)[:/](.+?)(?:\.git)?/?", address.strip())
+    return Remote(match[1], match[2], branch) if match and re.fullmatch(r"[\w.-]+(/[\w.-]+)+", match[2]) else None
+
+
+def _git(root, *arguments):
+    """Standard output of a git command, or None where there is no git, no repository or no such setting."""
+    try:
+        done = subprocess.run(["git", "-C", root, *arguments], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def remote(root):
+    """The checkout's ``origin`` as a :class:`Remote`, or None where there is none that a launch service could open."""
+    address = _git(root, "remote", "get-url", "origin")
+    branch = _git(root, "symbolic-ref", "--short", "HEAD") or "HEAD"
+    return parse_remote(address, branch) if address else None

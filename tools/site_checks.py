@@ -1,0 +1,169 @@
+"""What is checked on the built pages.  Each function returns a list of problems, empty if all is well."""
+
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from bs4 import BeautifulSoup, Comment
+
+from tools import project
+
+# Pages that Sphinx and its extensions write besides the ones in _toc.yml.
+GENERATED = {"index", "genindex", "search", "prf-prf"}
+ROLE = re.compile(r"\{[a-z:]+\}`")
+FENCE = re.compile(r"(^|\n)\s*(:::|```)")
+DOLLAR = re.compile(r"\$[^\s$][^$]*\$|\$\$")
+
+
+def read(path):
+    """A built page, parsed."""
+    return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+
+
+def html_path(site, page):
+    return site / f"{page}.html"
+
+
+def pages(root, site):
+    """The site has the pages of ``_toc.yml``, the generated ones, and no other."""
+    wanted = set(project.toc_pages(root)) | GENERATED
+    found = {path.relative_to(site).with_suffix("").as_posix() for path in site.rglob("*.html") if "_static" not in path.parts}
+    return [f"page {page} is missing" for page in sorted(wanted - found)] + [f"page {page} is left over" for page in sorted(found - wanted)]
+
+
+def _prose(soup):
+    """The visible text without code, equations and scripts."""
+    soup = BeautifulSoup(str(soup), "html.parser")
+    for node in soup(["script", "style", "pre", "code", "template", "svg"]):
+        node.decompose()
+    for node in soup(class_=["math", "highlight"]):
+        node.decompose()
+    for node in soup(string=lambda text: isinstance(text, Comment)):
+        node.extract()
+    return soup.get_text()
+
+
+def content(soup):
+    """No traceback, no error output, no unresolved reference or citation, no raw markup."""
+    found = []
+    if soup.select(".output.traceback") or "Traceback (most recent call last)" in soup.get_text():
+        found.append("a traceback is shown")
+    if soup.select(".output.stderr"):
+        found.append("a cell printed to stderr")
+    found += [f"Sphinx could not resolve {node.get_text()!r}" for node in soup.select(".problematic, .system-message")]
+    for node in soup.select("span.xref, code.xref"):
+        if node.find_parent("a") is None:
+            found.append(f"reference {node.get_text()!r} leads nowhere")
+    text = _prose(soup)
+    for pattern, what in ((ROLE, "a role"), (FENCE, "a directive fence"), (DOLLAR, "TeX dollars")):
+        match = pattern.search(text)
+        if match:
+            found.append(f"raw markup ({what}): {match.group().strip()!r}")
+    if re.search(r"\[\?\]|\?\?\?", text):
+        found.append("an unresolved citation or reference")
+    return found
+
+
+def figures(soup):
+    """Every image of the text has an alt text that is a sentence; every plot is a figure with a caption."""
+    found = []
+    article = soup.select_one("article") or soup
+    for image in article.select("img"):
+        name = image.get("src", "?")
+        alt = image.get("alt", "").strip()
+        if len(alt.split()) < 6 or not alt[0].isupper() or alt[-1] != ".":
+            found.append(f"image {name}: the alt text must be a sentence, got {alt!r}")
+        if image.find_parent("figure") is None:
+            found.append(f"image {name} is not in a figure with a caption")
+    for figure in article.select("figure"):
+        caption = figure.select_one("figcaption .caption-text")
+        if caption is None or len(caption.get_text().split()) < 6:
+            found.append(f"figure {figure.get('id')!r} has no caption of a sentence")
+    return found
+
+
+def assets(soup):
+    """Nothing that the page needs to be shown comes from the network."""
+    needed = [(node.get("src") or node.get("href")) for node in soup.select("script[src], img[src], link[rel~=stylesheet], link[rel~=preload]")]
+    return [f"asset {address} is not served from the build" for address in needed if address and urlsplit(address).scheme in ("http", "https")]
+
+
+def mathjax(page_path, soup):
+    """A page with equations loads MathJax from the build, and the script and its fonts are there."""
+    if not soup.select(".math"):
+        return []
+    scripts = [node["src"] for node in soup.select("script[src]") if "mathjax" in node["src"].lower()]
+    if len(scripts) != 1:
+        return [f"equations need one MathJax script, found {scripts}"]
+    script = (page_path.parent / unquote(urlsplit(scripts[0]).path)).resolve()
+    fonts = list(script.parent.rglob("*.woff"))
+    return [] if script.is_file() and fonts else [f"MathJax ({script}) or its fonts are not in the build"]
+
+
+class Links:
+    """Checks links between pages; remembers the anchors of the pages that it has read."""
+
+    def __init__(self, site):
+        self.site = site
+        self.anchors = {}
+
+    def ids(self, path):
+        if path not in self.anchors:
+            soup = read(path)
+            self.anchors[path] = {node["id"] for node in soup.select("[id]")} | {node["name"] for node in soup.select("a[name]")}
+        return self.anchors[path]
+
+    def problems(self, page_path, soup):
+        """Links of a page to a file or an anchor that does not exist."""
+        found = []
+        for address in {node.get("href") or node.get("src") for node in soup.select("a[href], img[src], script[src], link[href]")}:
+            parts = urlsplit(address)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (page_path.parent / unquote(parts.path)).resolve() if parts.path else page_path
+            if not target.is_file() or not target.is_relative_to(self.site):
+                found.append(f"link {address} names no file of the site")
+            elif parts.fragment and target.suffix == ".html" and unquote(parts.fragment) not in self.ids(target):
+                found.append(f"link {address} names no place in its page")
+        return sorted(found)
+
+
+def launch(root, site, page, soup):
+    """A notebook page offers its executed notebook; its launch links are the remote's, and name notebooks that exist."""
+    found = []
+    remote = project.remote(root)
+    downloads = [node["href"] for node in soup.select("a[href$='.ipynb']") if not urlsplit(node["href"]).scheme]
+    buttons = {node["href"] for node in soup.select("a[class*='btn-launch-']")}
+    notebook = project.is_notebook((root / page).with_suffix(".md"))
+    expected = {link for link in (remote.binder(page), remote.colab(page)) if link} if remote and notebook else set()
+    if buttons != expected:
+        found.append(f"launch links are {sorted(buttons)}, expected {sorted(expected)}")
+    if notebook and not downloads:
+        found.append("the executed notebook is not offered")
+    if notebook and not (site / "_sources" / f"{page}.ipynb").is_file():
+        found.append("the executed notebook is not published")
+    return found
+
+
+def ledger_rows(site, rows):
+    """Each checked claim leads to a place in its chapter, and the ledger's page has one row a claim and the right counts."""
+    found = []
+    for row in rows:
+        if row["chapter"] and row["anchor"] not in Links(site).ids(html_path(site, row["chapter"])):
+            found.append(f"{row['id']} has no anchor in {row['chapter']}")
+    soup = read(html_path(site, "book/ledger"))
+    shown = len(soup.select("table.ledger tbody tr"))
+    if shown != len(rows):
+        found.append(f"the ledger shows {shown} rows for {len(rows)} claims")
+    for item in soup.select(".ledger-summary li"):
+        number, verdict = item.get_text().split(":")[0].split()
+        count = sum(row["verdict"] == verdict for row in rows)
+        if int(number) != count:
+            found.append(f"the ledger counts {number} {verdict} claims, but there are {count}")
+    if len(soup.select(".ledger-summary li")) != 4:
+        found.append("the ledger's counts are missing")
+    return found
+
+
+def site_folder(root):
+    return Path(root) / "_build" / "html"

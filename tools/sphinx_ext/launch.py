@@ -1,0 +1,42 @@
+"""Header buttons of a notebook page: its executed notebook to download, and links that launch it.
+
+The links are made from the checkout's own git remote, so a fork's book opens the fork; without a remote there are none.
+"""
+
+import shutil
+from pathlib import Path
+
+from tools import project
+
+
+def offer_notebook(app, pagename, templatename, context, doctree):
+    """Publish the executed notebook beside the page's source; the theme's download menu lists it."""
+    executed = Path(app.outdir).parent / "jupyter_execute" / f"{pagename}.ipynb"
+    if executed.exists():
+        published = Path(app.outdir) / "_sources" / f"{pagename}.ipynb"
+        published.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(executed, published)
+        context["ipynb_source"] = f"{pagename}.ipynb"
+
+
+def offer_launch(app, pagename, templatename, context, doctree):
+    """Add the launch menu to notebook pages."""
+    remote = project.remote(Path(app.srcdir))
+    if remote is None or "ipynb_source" not in context:
+        return
+    links = [("Binder", remote.binder(pagename), "fas fa-rocket"), ("Colab", remote.colab(pagename), "fas fa-cloud")]
+    buttons = [
+        {"type": "link", "text": name, "url": url, "tooltip": f"Launch on {name}", "icon": icon, "label": f"launch-{name.lower()}-button"}
+        for name, url, icon in links
+        if url is not None
+    ]
+    context["header_buttons"].append(
+        {"type": "group", "tooltip": "Launch", "icon": "fas fa-rocket", "buttons": buttons, "label": "launch-buttons"}
+    )
+
+
+def setup(app):
+    # The theme fills the header at priority 501: the notebook must be there before, the menu goes in after.
+    app.connect("html-page-context", offer_notebook, priority=450)
+    app.connect("html-page-context", offer_launch, priority=502)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,249 @@
+"""Sphinx directives that show the reproduction ledger, the corrections and the index of results.
+
+``_build/ledger.json`` is complete before Sphinx starts (see ``tools/build.py``), so these pages are written like any other
+and are read again only when the ledger changed.
+"""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx import addnodes
+from sphinx.errors import ExtensionError
+from sphinx.util.docutils import SphinxDirective
+
+from lib import ledger
+
+VERDICTS = (*ledger.VERDICTS, "open")
+MEANING = {
+    "reproduced": "derived here and confirmed within the stated tolerance",
+    "corrected": "wrong or imprecise in the source's text; the right form is derived and checked here",
+    "refuted": "does not hold, as the chapter shows",
+    "open": "not checked yet; the row says why",
+}
+
+
+def correction_numbers(claims):
+    """The numbers of the *Corrections*, in the order of declaration: a dict from claim id to 1, 2, …"""
+    return {claim.id: number for number, claim in enumerate((c for c in claims.values() if c.printed is not None), 1)}
+
+
+def correction_label(claim_id):
+    return ledger.anchor(claim_id).replace("ledger-", "correction-", 1)
+
+
+class LedgerDirective(SphinxDirective):
+    """What the directives share: the gathered rows, markdown inside generated nodes, links to chapters."""
+
+    def rows(self):
+        path = Path(self.env.srcdir) / "_build" / "ledger.json"
+        if not path.exists():
+            raise self.severe(f"{path} is missing: build with `make book`, which gathers the ledger before the pages are written")
+        self.env.note_dependency(str(path))
+        return json.loads(path.read_text(encoding="utf-8"))
+
+    def markdown(self, text):
+        """The nodes of a piece of markdown (TeX, links and emphasis included)."""
+        holder = nodes.container()
+        self.state.nested_parse(StringList(text.splitlines(), self.get_source_info()[0]), self.content_offset, holder)
+        return holder.children
+
+    def inline(self, text):
+        """The inline nodes of a one-paragraph piece of markdown."""
+        (paragraph,) = self.markdown(text)
+        return paragraph.children
+
+    def link(self, text, chapter, anchor):
+        uri = self.env.app.builder.get_relative_uri(self.env.docname, chapter) + "#" + anchor
+        return nodes.reference("", text, internal=True, refuri=uri)
+
+    def chapter_title(self, chapter):
+        """A reference to a page by its title; Sphinx fills the title in when all pages are read."""
+        target = addnodes.pending_xref("", nodes.inline("", chapter), refdomain="std", reftype="doc", reftarget="/" + chapter,
+                                       refexplicit=False, refwarn=True, refdoc=self.env.docname)
+        return target
+
+
+class Correction(LedgerDirective):
+    """``correction <claim id>``: the numbered box that states what a source prints and what is right."""
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self):
+        claims = ledger.load()
+        identity = self.arguments[0]
+        numbers = correction_numbers(claims)
+        if identity not in numbers:
+            raise self.error(f"correction {identity!r} is not a claim in lib/claims with 'printed' and 'right'")
+        claim = claims[identity]
+        box = nodes.admonition(classes=["correction"], ids=[correction_label(identity)])
+        box += nodes.title("", "", *self.inline(f"Correction {numbers[identity]}: {claim.source.name}, {claim.locator}"))
+        where = "In the text we worked from" if claim.extraction else "Printed"
+        box += self.markdown(f"**{where}:** {claim.printed}")
+        box += self.markdown(f"**Right:** {claim.right}")
+        if self.content:
+            self.state.nested_parse(self.content, self.content_offset, box)
+        return [box]
+
+
+class CorrectionList(LedgerDirective):
+    """``correction-list``: every correction with what is printed, what is right, and the cell that proves it."""
+
+    def run(self):
+        result = []
+        rows = self.rows()
+        for number, row in enumerate((row for row in rows if row["printed"] is not None), 1):
+            where = "In the text we worked from" if row["extraction"] else "Printed"
+            box = nodes.admonition(classes=["correction"])
+            box += nodes.title("", "", *self.inline(f"Correction {number}: {row['source']}, {row['locator']}"))
+            box += self.markdown(f"**{where}:** {row['printed']}")
+            box += self.markdown(f"**Right:** {row['right']}")
+            if row["chapter"] is None:
+                box += self.markdown(f"**Proof:** open, {row['reason']}.")
+            else:
+                proof = nodes.paragraph("", "", nodes.strong("", "Proof:"), nodes.Text(" measured "))
+                proof += [nodes.Text(_measured(row) + ", expected " + _number(row["expected"]) + ", in "),
+                          self.link(row["id"], row["chapter"], correction_label(row["id"])), nodes.Text(", chapter "),
+                          self.chapter_title(row["chapter"]), nodes.Text(".")]
+                cell = nodes.admonition(classes=["dropdown", "proving-cell"])
+                cell += nodes.title("", "The cell that proves it")
+                cell += nodes.literal_block(row["cell"], row["cell"], language="python")
+                box += [proof, cell]
+            result.append(box)
+        return result or [nodes.paragraph("", "No correction is recorded.")]
+
+
+class LedgerSummary(LedgerDirective):
+    """``ledger-summary``: how many claims have which verdict, and what the verdicts mean."""
+
+    def run(self):
+        counts = Counter(row["verdict"] for row in self.rows())
+        items = nodes.bullet_list(classes=["ledger-summary"])
+        for verdict in VERDICTS:
+            items += nodes.list_item("", nodes.paragraph("", "", nodes.strong("", f"{counts[verdict]} "), _badge(verdict),
+                                                         nodes.Text(f": {MEANING[verdict]}")))
+        return [items]
+
+
+class LedgerTable(LedgerDirective):
+    """``ledger-table``: one row a claim, one table a source."""
+
+    columns = ((4, "Claim"), (8, "Statement"), (4, "Expected"), (4, "Measured"), (3, "Verdict"))
+
+    def run(self):
+        result = []
+        rows = self.rows()
+        for source in dict.fromkeys(row["source"] for row in rows):
+            mine = [row for row in rows if row["source"] == source]
+            first = mine[0]
+            heading = nodes.rubric("", source)
+            result.append(heading)
+            if first["citation"]:
+                result += self.markdown(f"{{cite}}`{first['citation']}`, file `{first['file']}`.")
+            result.append(self.table(mine))
+        return result
+
+    def table(self, rows):
+        table = nodes.table(classes=["ledger"])
+        group = nodes.tgroup(cols=len(self.columns))
+        table += group
+        group += [nodes.colspec(colwidth=width) for width, _ in self.columns]
+        head = nodes.row()
+        head += [nodes.entry("", nodes.paragraph("", title)) for _, title in self.columns]
+        group += nodes.thead("", head)
+        body = nodes.tbody()
+        for row in rows:
+            line = nodes.row()
+            line += [nodes.entry("", *cell) for cell in self.cells(row)]
+            body += line
+        group += body
+        return table
+
+    def cells(self, row):
+        name = self.link(row["id"], row["chapter"], row["anchor"]) if row["chapter"] else nodes.literal("", row["id"])
+        expected = "—" if row["expected"] is None else _number(row["expected"]) + (f" (within {row['tolerance']})" if row["tolerance"] else "")
+        yield [nodes.paragraph("", "", name), nodes.paragraph("", "", *self.inline(row["locator"]))]
+        yield self.markdown(row["statement"])
+        yield [nodes.paragraph("", expected)]
+        yield [nodes.paragraph("", _measured(row) if row["chapter"] else row["reason"])]
+        yield [nodes.paragraph("", "", _badge(row["verdict"]))]
+
+
+class results_list(nodes.General, nodes.Element):
+    """Stands for the index of results until every page is read."""
+
+
+class ResultsList(SphinxDirective):
+    """``results-list``: links to every boxed result of the book, chapter by chapter."""
+
+    def run(self):
+        self.env.metadata[self.env.docname]["results-list"] = True
+        return [results_list()]
+
+
+def pages_with_results_list(app, env):
+    """The pages to write again after any page was read."""
+    return [name for name, data in env.metadata.items() if data.get("results-list")]
+
+
+def fill_results_list(app, doctree, docname):
+    """Replace the placeholder by one list a chapter, in reading order."""
+    env = app.env
+    chapters = [name for name in _reading_order(env) if any(p["docname"] == name for p in getattr(env, "proof_list", {}).values())]
+    for place in list(doctree.findall(results_list)):
+        made = []
+        for chapter in chapters:
+            made.append(nodes.rubric("", env.titles[chapter].astext()))
+            items = nodes.bullet_list()
+            for result in env.get_doctree(chapter).findall(lambda node: isinstance(node, nodes.Element) and "realtype" in node):
+                uri = app.builder.get_relative_uri(docname, chapter) + "#" + result["ids"][0]
+                title = [child.deepcopy() for child in result[0].children] or [nodes.Text(result["realtype"].title())]
+                link = nodes.reference("", "", *title, internal=True, refuri=uri)
+                items += nodes.list_item("", nodes.paragraph("", "", link))
+            made.append(items)
+        place.replace_self(made or [nodes.paragraph("", "No result is boxed yet.")])
+
+
+def _reading_order(env):
+    """Document names as the table of contents visits them."""
+    seen = []
+
+    def visit(name):
+        if name not in seen:
+            seen.append(name)
+            for child in env.toctree_includes.get(name, []):
+                visit(child)
+
+    visit(env.config.root_doc)
+    return seen
+
+
+def _badge(verdict):
+    return nodes.inline("", verdict, classes=["verdict", f"verdict-{verdict}"])
+
+
+def _number(value):
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _measured(row):
+    if isinstance(row["measured"], bool):
+        return "holds"
+    return _number(row["measured"]) + (f" ± {row['error']:.2g}" if row["error"] is not None else "")
+
+
+def setup(app):
+    if "sphinx_proof" not in app.config.extensions:
+        raise ExtensionError("ledger_pages needs sphinx_proof for the index of results")
+    app.add_directive("correction", Correction)
+    app.add_directive("correction-list", CorrectionList)
+    app.add_directive("ledger-summary", LedgerSummary)
+    app.add_directive("ledger-table", LedgerTable)
+    app.add_directive("results-list", ResultsList)
+    app.add_node(results_list)
+    app.connect("env-updated", pages_with_results_list)
+    app.connect("doctree-resolved", fill_results_list)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
