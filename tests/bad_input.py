@@ -1,0 +1,26 @@
+"""Bad values to try on every argument of every public function, and the test that tries them."""
+
+import re
+
+import numpy as np
+import pytest
+
+MATRIX = [
+    *(np.ones(2), np.ones((2, 3)), np.eye(3), np.zeros((0, 0)), "matrix", None),
+    *([[1, np.nan], [0, 1]], [[np.inf, 0], [0, 1]], [[1j, 0], [0, 1]]),
+]
+NUMBER = [0, -1.0, np.nan, np.inf, "1", None, [0.1], True, 1j]
+COUNT = [0, -2, 2.0, "2", None, True]
+AXIS = [[], [1.0, 1.0], [2.0, 1.0], [-1.0], [np.nan], [[1.0]], 1.0, "times", None]
+SEED = [None, -1, 1.5, "seed", True]
+
+
+def cases(calls, bad):
+    """Every (function, argument, bad value): `calls` maps functions to good arguments, `bad` argument names to bad values."""
+    return [(function, name, value) for function, good in calls.items() for name in good for value in bad[name]]
+
+
+def refused(call, function, name, value, named=None):
+    """Assert that `function` refuses `value` for the argument `name` and names it (or what `named` matches) in its message."""
+    with pytest.raises(ValueError, match=rf"^({named or re.escape(name)}) must "):
+        function(**call | {name: value})
