@@ -24,7 +24,7 @@ test: environment
 	@$(bin)/python -m tools.check
 
 lab: environment
-	@$(bin)/jupyter lab book/index.md
+	@$(bin)/jupyter lab --LabApp.default_url=/lab/tree/book/index.md
 
 bench: environment
 	@for script in benchmarks/*.py; do $(bin)/python $$script || exit 1; done

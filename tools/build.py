@@ -11,6 +11,7 @@
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -154,7 +155,8 @@ def main():
     try:
         page = build(options.root.resolve(), options.workers)
     except (BuildFailed, ValueError) as error:
-        sys.exit(f"The book was not built: {error}")
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))  # tracebacks of notebooks are coloured
+        sys.exit(f"The book was not built: {plain}")
     print(f"The book is at {page}")
 
 
