@@ -4,6 +4,7 @@ Dependencies run one way, from closed forms to theories to simulators; the servi
 
     gaussian, hermite, sampling   averages over Gaussian variables                 (book: Gaussian averages)
       -> langevin, committee      one theory each                                  (book: Langevin dynamics; On-line learning)
+        -> stability              fixed points of committee and their stability    (book: On-line learning)
         -> trajectories, online   simulators that the theories are held against    (the same chapters)
     ledger, plot                  services: the reproduction ledger, the figure style
     _checks                       argument checks behind every public function

@@ -73,6 +73,13 @@ def integer(name, value, *, at_least=1):
     return int(value)
 
 
+def boolean(name, value):
+    """`value` as a bool; 0, 1 and "no" are refused."""
+    if not isinstance(value, (bool, np.bool_)):
+        fail(name, "be True or False", value)
+    return bool(value)
+
+
 def entries(name, value, *, above=None, at_least=None, below=None, at_most=None, ndim=None, shape=None):
     """`value` as a finite float64 array with every entry inside the given bounds."""
     result = array(name, value, ndim=ndim, shape=shape)
