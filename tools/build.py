@@ -4,7 +4,7 @@
 
 1. drop the execution cache if ``lib/``, the locked versions or Python changed, so that no page can show an old result;
 2. execute the notebooks that the cache does not hold, side by side on the available cores;
-3. gather the ledger's records from the executed notebooks into ``_build/ledger.json``;
+3. gather the ledger's records from the executed notebooks into ``_build/ledger.json``, and keep the notebooks for download;
 4. let Sphinx write the site with warnings as errors.
 """
 
@@ -19,6 +19,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
+import nbformat
 import yaml
 from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
@@ -100,12 +101,17 @@ def execute(root, cache, workers):
     return [path.relative_to(root).as_posix() for path in missing]
 
 
-def gather_ledger(root, cache, target):
-    """Write ``ledger.json`` from the records in the executed notebooks' outputs; leave the file alone if nothing changed."""
-    records = []
+def executed_notebooks(root, cache):
+    """Every notebook page with its outputs from the cache: pairs of page name and notebook, in reading order."""
     for path in project.notebooks(root):
         _, notebook = cache.merge_match_into_notebook(project.read_notebook(root, path))
-        chapter = path.relative_to(root).with_suffix("").as_posix()
+        yield path.relative_to(root).with_suffix("").as_posix(), notebook
+
+
+def gather_ledger(notebooks, target):
+    """Write ``ledger.json`` from the records in the notebooks' outputs; leave the file alone if nothing changed."""
+    records = []
+    for chapter, notebook in notebooks.items():
         for cell in notebook.cells:
             for output in cell.get("outputs", []):
                 record = output.get("metadata", {}).get(ledger.METADATA)
@@ -117,6 +123,17 @@ def gather_ledger(root, cache, target):
     if not target.exists() or target.read_text(encoding="utf-8") != text:
         target.write_text(text, encoding="utf-8")
     return rows
+
+
+def write_notebooks(notebooks, target):
+    """Write the executed notebooks, which the pages offer for download (Sphinx itself keeps them without outputs)."""
+    if target.exists():
+        shutil.rmtree(target)
+    for page, notebook in notebooks.items():
+        path = target / f"{page}.ipynb"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        notebook.metadata.pop("source_map", None)
+        nbformat.write(notebook, path)
 
 
 def write_site(root):
@@ -139,7 +156,9 @@ def build(root, workers):
     drop_stale(root, output)
     cache = get_cache(output / ".jupyter_cache")
     executed = execute(root, cache, workers)
-    rows = gather_ledger(root, cache, output / "ledger.json")
+    notebooks = dict(executed_notebooks(root, cache))
+    rows = gather_ledger(notebooks, output / "ledger.json")
+    write_notebooks(notebooks, output / "notebooks")
     write_site(root)
     counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in (*ledger.VERDICTS, "open")}
     summary = ", ".join(f"{number} {verdict}" for verdict, number in counts.items())

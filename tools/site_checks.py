@@ -1,5 +1,7 @@
 """What is checked on the built pages.  Each function returns a list of problems, empty if all is well."""
 
+import copy
+import functools
 import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -15,9 +17,14 @@ FENCE = re.compile(r"(^|\n)\s*(:::|```)")
 DOLLAR = re.compile(r"\$[^\s$][^$]*\$|\$\$")
 
 
+@functools.lru_cache(maxsize=256)
+def _parsed(text):
+    return BeautifulSoup(text, "html.parser")
+
+
 def read(path):
-    """A built page, parsed."""
-    return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+    """A built page, parsed; treat it as read-only, since pages of the same text are parsed once."""
+    return _parsed(path.read_text(encoding="utf-8"))
 
 
 def html_path(site, page):
@@ -33,7 +40,7 @@ def pages(root, site):
 
 def _prose(soup):
     """The visible text without code, equations and scripts."""
-    soup = BeautifulSoup(str(soup), "html.parser")
+    soup = copy.copy(soup)
     for node in soup(["script", "style", "pre", "code", "template", "svg"]):
         node.decompose()
     for node in soup(class_=["math", "highlight"]):
@@ -148,8 +155,9 @@ def launch(root, site, page, soup):
 def ledger_rows(site, rows):
     """Each checked claim leads to a place in its chapter, and the ledger's page has one row a claim and the right counts."""
     found = []
+    links = Links(site)
     for row in rows:
-        if row["chapter"] and row["anchor"] not in Links(site).ids(html_path(site, row["chapter"])):
+        if row["chapter"] and row["anchor"] not in links.ids(html_path(site, row["chapter"])):
             found.append(f"{row['id']} has no anchor in {row['chapter']}")
     soup = read(html_path(site, "book/ledger"))
     shown = len(soup.select("table.ledger tbody tr"))

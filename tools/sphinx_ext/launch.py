@@ -9,14 +9,21 @@ from pathlib import Path
 from tools import project
 
 
+def _executed(app):
+    """Where the build keeps the executed notebooks (see ``tools/build.py``)."""
+    return Path(app.srcdir) / "_build" / "notebooks"
+
+
 def offer_notebook(app, pagename, templatename, context, doctree):
-    """Publish the executed notebook beside the page's source; the theme's download menu lists it."""
-    executed = Path(app.outdir).parent / "jupyter_execute" / f"{pagename}.ipynb"
-    if executed.exists():
-        published = Path(app.outdir) / "_sources" / f"{pagename}.ipynb"
-        published.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(executed, published)
+    """Let the theme's download menu list the page's executed notebook."""
+    if (_executed(app) / f"{pagename}.ipynb").exists():
         context["ipynb_source"] = f"{pagename}.ipynb"
+
+
+def publish_notebooks(app, error):
+    """Put the executed notebooks where the download and launch links point."""
+    if error is None and _executed(app).exists():
+        shutil.copytree(_executed(app), Path(app.outdir) / "_sources", dirs_exist_ok=True)
 
 
 def offer_launch(app, pagename, templatename, context, doctree):
@@ -39,4 +46,5 @@ def setup(app):
     # The theme fills the header at priority 501: the notebook must be there before, the menu goes in after.
     app.connect("html-page-context", offer_notebook, priority=450)
     app.connect("html-page-context", offer_launch, priority=502)
+    app.connect("build-finished", publish_notebooks)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -131,7 +131,7 @@ class LedgerSummary(LedgerDirective):
 class LedgerTable(LedgerDirective):
     """``ledger-table``: one row a claim, one table a source."""
 
-    columns = ((4, "Claim"), (8, "Statement"), (4, "Expected"), (4, "Measured"), (3, "Verdict"))
+    columns = ((23, "Claim"), (37, "Statement"), (24, "Expected"), (16, "Measured"))
 
     def run(self):
         result = []
@@ -165,11 +165,11 @@ class LedgerTable(LedgerDirective):
     def cells(self, row):
         name = self.link(row["id"], row["chapter"], row["anchor"]) if row["chapter"] else nodes.literal("", row["id"])
         expected = "—" if row["expected"] is None else _number(row["expected"]) + (f" (within {row['tolerance']})" if row["tolerance"] else "")
-        yield [nodes.paragraph("", "", name), nodes.paragraph("", "", *self.inline(row["locator"]))]
+        where = nodes.paragraph("", "", *self.inline(row["locator"]))
+        yield [nodes.paragraph("", "", name), where, nodes.paragraph("", "", _badge(row["verdict"]))]
         yield self.markdown(row["statement"])
         yield [nodes.paragraph("", expected)]
         yield [nodes.paragraph("", _measured(row) if row["chapter"] else row["reason"])]
-        yield [nodes.paragraph("", "", _badge(row["verdict"]))]
 
 
 class results_list(nodes.General, nodes.Element):
@@ -200,11 +200,20 @@ def fill_results_list(app, doctree, docname):
             items = nodes.bullet_list()
             for result in env.get_doctree(chapter).findall(lambda node: isinstance(node, nodes.Element) and "realtype" in node):
                 uri = app.builder.get_relative_uri(docname, chapter) + "#" + result["ids"][0]
-                title = [child.deepcopy() for child in result[0].children] or [nodes.Text(result["realtype"].title())]
+                title = _bare_title(result[0].children) or [nodes.Text(result["realtype"].title())]
                 link = nodes.reference("", "", *title, internal=True, refuri=uri)
                 items += nodes.list_item("", nodes.paragraph("", "", link))
             made.append(items)
         place.replace_self(made or [nodes.paragraph("", "No result is boxed yet.")])
+
+
+def _bare_title(children):
+    """Copies of a boxed result's title nodes, without the parentheses that the box puts around them."""
+    title = [child.deepcopy() for child in children]
+    if title:
+        title[0] = nodes.Text(title[0].astext().lstrip(" (")) if isinstance(title[0], nodes.Text) else title[0]
+        title[-1] = nodes.Text(title[-1].astext().rstrip(" )")) if isinstance(title[-1], nodes.Text) else title[-1]
+    return title
 
 
 def _reading_order(env):
