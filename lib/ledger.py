@@ -259,13 +259,13 @@ def rows(records, claims=None):
 
     Parameters
     ----------
-    records : iterable of dict    records as attached to cell outputs, each with "chapter" added
+    records : iterable of dict    records as attached to cell outputs, each with "chapter" added, in reading order
     claims : dict, optional       claims by id; default: the declared ones
 
     Returns
     -------
     list of dict                  keys: id, source, file, locator, chapter, statement, expected, measured, error, tolerance, verdict,
-                                  reason, printed, right, extraction, anchor
+                                  reason, printed, right, extraction, anchor, place (in reading order)
 
     Raises
     ------
@@ -273,12 +273,14 @@ def rows(records, claims=None):
     """
     claims = load() if claims is None else claims
     found = {}
-    for record in records:
+    places = {}
+    for place, record in enumerate(records):
         if record["id"] not in claims:
             raise ValueError(f"{record['chapter']} records {record['id']!r}, which is not declared in lib/claims")
         if record["id"] in found:
             raise ValueError(f"{record['id']!r} is recorded twice, by {found[record['id']]['chapter']} and {record['chapter']}: check it in one place")
         found[record["id"]] = record
+        places[record["id"]] = place
     table = []
     for claim in claims.values():
         record = found.get(claim.id)
@@ -300,5 +302,6 @@ def rows(records, claims=None):
             "right": claim.right,
             "extraction": claim.extraction,
             "anchor": anchor(claim.id) if record else None,
+            "place": places.get(claim.id),
         })
     return table

@@ -97,6 +97,10 @@ def test_a_small_book_lives(book):
     dangling = build(book)
     assert dangling.returncode != 0 and "nowhere" in dangling.stderr + dangling.stdout
 
+    (book / "book" / "page.md").write_text(PAGE + "\n:::{correction} toy/answer\n:::\n")
+    uncorrected = build(book)
+    assert uncorrected.returncode != 0 and "'toy/answer' is not a claim in lib/claims with" in uncorrected.stderr + uncorrected.stdout
+
     (book / "book" / "page.md").write_text(PAGE)
     (book / "book" / "stray.md").write_text("# Stray\n")
     stray = build(book)

@@ -135,6 +135,7 @@ def test_rows_join_claims_and_records():
     assert (checked["verdict"], checked["measured"], checked["chapter"], checked["reason"]) == ("reproduced", 1.05, "book/a", None)
     assert (declared_open["verdict"], declared_open["reason"], declared_open["chapter"]) == ("open", "no data", None)
     assert (unchecked["verdict"], unchecked["reason"]) == ("open", "no chapter checks it yet")
+    assert (checked["place"], declared_open["place"], unchecked["place"]) == (0, None, None)
     assert {"id", "source", "chapter", "statement", "expected", "measured", "tolerance", "verdict"} <= set(checked)
 
 

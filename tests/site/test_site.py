@@ -74,7 +74,7 @@ def test_ledger_covers_every_claim(site, ledger_json):
 
 
 def test_each_correction_is_listed_with_its_proof(site, ledger_json):
-    corrections = [row for row in ledger_json if row["printed"] is not None]
+    corrections = sorted((row for row in ledger_json if row["printed"] is not None), key=lambda row: row["place"])
     boxes = site_checks.read(site_checks.html_path(site, "book/corrections")).select("article div.correction")
     assert len(boxes) == len(corrections)
     for row, box in zip(corrections, boxes):

@@ -25,9 +25,10 @@ MEANING = {
 }
 
 
-def correction_numbers(claims):
-    """The numbers of the *Corrections*, in the order of declaration: a dict from claim id to 1, 2, …"""
-    return {claim.id: number for number, claim in enumerate((c for c in claims.values() if c.printed is not None), 1)}
+def corrections(rows):
+    """The rows of the *Corrections* in reading order, those without a proof last; the first one is number 1."""
+    found = [row for row in rows if row["printed"] is not None]
+    return sorted(found, key=lambda row: (row["place"] is None, row["place"]))
 
 
 def correction_label(claim_id):
@@ -59,6 +60,15 @@ class LedgerDirective(SphinxDirective):
         uri = self.env.app.builder.get_relative_uri(self.env.docname, chapter) + "#" + anchor
         return nodes.reference("", text, internal=True, refuri=uri)
 
+    def statement(self, number, row):
+        """The box of a correction: its number and source, what is printed, what is right."""
+        where = "In the text we worked from" if row["extraction"] else "Printed"
+        box = nodes.admonition(classes=["correction"])
+        box += nodes.title("", "", *self.inline(f"Correction {number}: {row['source']}, {row['locator']}"))
+        box += self.markdown(f"**{where}:** {row['printed']}")
+        box += self.markdown(f"**Right:** {row['right']}")
+        return box
+
     def chapter_title(self, chapter):
         """A reference to a page by its title; Sphinx fills the title in when all pages are read."""
         target = addnodes.pending_xref("", nodes.inline("", chapter), refdomain="std", reftype="doc", reftarget="/" + chapter,
@@ -73,17 +83,13 @@ class Correction(LedgerDirective):
     has_content = True
 
     def run(self):
-        claims = ledger.load()
         identity = self.arguments[0]
-        numbers = correction_numbers(claims)
+        found = corrections(self.rows())
+        numbers = {row["id"]: number for number, row in enumerate(found, 1)}
         if identity not in numbers:
             raise self.error(f"correction {identity!r} is not a claim in lib/claims with 'printed' and 'right'")
-        claim = claims[identity]
-        box = nodes.admonition(classes=["correction"], ids=[correction_label(identity)])
-        box += nodes.title("", "", *self.inline(f"Correction {numbers[identity]}: {claim.source.name}, {claim.locator}"))
-        where = "In the text we worked from" if claim.extraction else "Printed"
-        box += self.markdown(f"**{where}:** {claim.printed}")
-        box += self.markdown(f"**Right:** {claim.right}")
+        box = self.statement(numbers[identity], found[numbers[identity] - 1])
+        box["ids"].append(correction_label(identity))
         if self.content:
             self.state.nested_parse(self.content, self.content_offset, box)
         return [box]
@@ -94,13 +100,8 @@ class CorrectionList(LedgerDirective):
 
     def run(self):
         result = []
-        rows = self.rows()
-        for number, row in enumerate((row for row in rows if row["printed"] is not None), 1):
-            where = "In the text we worked from" if row["extraction"] else "Printed"
-            box = nodes.admonition(classes=["correction"])
-            box += nodes.title("", "", *self.inline(f"Correction {number}: {row['source']}, {row['locator']}"))
-            box += self.markdown(f"**{where}:** {row['printed']}")
-            box += self.markdown(f"**Right:** {row['right']}")
+        for number, row in enumerate(corrections(self.rows()), 1):
+            box = self.statement(number, row)
             if row["chapter"] is None:
                 box += self.markdown(f"**Proof:** open, {row['reason']}.")
             else:
