@@ -11,7 +11,7 @@ from bs4 import BeautifulSoup, Comment
 from tools import project
 
 # Pages that Sphinx and its extensions write besides the ones in _toc.yml.
-GENERATED = {"index", "genindex", "search", "prf-prf"}
+GENERATED = {"index", "search"}
 ROLE = re.compile(r"\{[a-z:]+\}`")
 FENCE = re.compile(r"(^|\n)\s*(:::|```)")
 DOLLAR = re.compile(r"\$[^\s$][^$]*\$|\$\$")

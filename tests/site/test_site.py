@@ -89,3 +89,15 @@ def test_every_glossary_term_is_linked_from_a_chapter(site):
         for link in site_checks.read(site_checks.html_path(site, page)).select("article a[href*='glossary.html#term-']"):
             used.add(link["href"].split("#")[1])
     assert terms and terms == used
+
+
+def test_index_of_results_links_every_boxed_result(site):
+    boxes = [box["id"] for page in CHAPTERS for box in site_checks.read(site_checks.html_path(site, page)).select("article div.proof")]
+    listed = site_checks.read(site_checks.html_path(site, "book/results")).select("article li a")
+    assert boxes and [link["href"].split("#")[1] for link in listed] == boxes
+
+
+def test_general_index_leads_into_every_chapter(site):
+    links = [link["href"] for link in site_checks.read(site_checks.html_path(site, "book/general-index")).select("article li a")]
+    for page in CHAPTERS:
+        assert any(page.removeprefix("book/") + ".html#index-" in link for link in links), page

@@ -1,4 +1,4 @@
-"""Sphinx directives that show the reproduction ledger, the corrections and the index of results.
+"""Sphinx directives that show the reproduction ledger and the corrections.
 
 ``_build/ledger.json`` is complete before Sphinx starts (see ``tools/build.py``), so these pages are written like any other
 and are read again only when the ledger changed.
@@ -11,7 +11,6 @@ from pathlib import Path
 from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx import addnodes
-from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 
 from lib import ledger
@@ -148,7 +147,7 @@ class LedgerTable(LedgerDirective):
         return result
 
     def table(self, rows):
-        table = nodes.table(classes=["ledger"])
+        table = nodes.table(classes=["ledger", "colwidths-given"])
         group = nodes.tgroup(cols=len(self.columns))
         table += group
         group += [nodes.colspec(colwidth=width) for width, _ in self.columns]
@@ -173,64 +172,6 @@ class LedgerTable(LedgerDirective):
         yield [nodes.paragraph("", _measured(row) if row["chapter"] else row["reason"])]
 
 
-class results_list(nodes.General, nodes.Element):
-    """Stands for the index of results until every page is read."""
-
-
-class ResultsList(SphinxDirective):
-    """``results-list``: links to every boxed result of the book, chapter by chapter."""
-
-    def run(self):
-        self.env.metadata[self.env.docname]["results-list"] = True
-        return [results_list()]
-
-
-def pages_with_results_list(app, env):
-    """The pages to write again after any page was read."""
-    return [name for name, data in env.metadata.items() if data.get("results-list")]
-
-
-def fill_results_list(app, doctree, docname):
-    """Replace the placeholder by one list a chapter, in reading order."""
-    env = app.env
-    chapters = [name for name in _reading_order(env) if any(p["docname"] == name for p in getattr(env, "proof_list", {}).values())]
-    for place in list(doctree.findall(results_list)):
-        made = []
-        for chapter in chapters:
-            made.append(nodes.rubric("", env.titles[chapter].astext()))
-            items = nodes.bullet_list()
-            for result in env.get_doctree(chapter).findall(lambda node: isinstance(node, nodes.Element) and "realtype" in node):
-                uri = app.builder.get_relative_uri(docname, chapter) + "#" + result["ids"][0]
-                title = _bare_title(result[0].children) or [nodes.Text(result["realtype"].title())]
-                link = nodes.reference("", "", *title, internal=True, refuri=uri)
-                items += nodes.list_item("", nodes.paragraph("", "", link))
-            made.append(items)
-        place.replace_self(made or [nodes.paragraph("", "No result is boxed yet.")])
-
-
-def _bare_title(children):
-    """Copies of a boxed result's title nodes, without the parentheses that the box puts around them."""
-    title = [child.deepcopy() for child in children]
-    if title:
-        title[0] = nodes.Text(title[0].astext().lstrip(" (")) if isinstance(title[0], nodes.Text) else title[0]
-        title[-1] = nodes.Text(title[-1].astext().rstrip(" )")) if isinstance(title[-1], nodes.Text) else title[-1]
-    return title
-
-
-def _reading_order(env):
-    """Document names as the table of contents visits them."""
-    seen = []
-
-    def visit(name):
-        if name not in seen:
-            seen.append(name)
-            for child in env.toctree_includes.get(name, []):
-                visit(child)
-
-    visit(env.config.root_doc)
-    return seen
-
-
 def _badge(verdict):
     return nodes.inline("", verdict, classes=["verdict", f"verdict-{verdict}"])
 
@@ -246,14 +187,8 @@ def _measured(row):
 
 
 def setup(app):
-    if "sphinx_proof" not in app.config.extensions:
-        raise ExtensionError("ledger_pages needs sphinx_proof for the index of results")
     app.add_directive("correction", Correction)
     app.add_directive("correction-list", CorrectionList)
     app.add_directive("ledger-summary", LedgerSummary)
     app.add_directive("ledger-table", LedgerTable)
-    app.add_directive("results-list", ResultsList)
-    app.add_node(results_list)
-    app.connect("env-updated", pages_with_results_list)
-    app.connect("doctree-resolved", fill_results_list)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
