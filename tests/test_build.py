@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from jupyter_cache import get_cache
 
 from tools import project
 
@@ -70,6 +71,7 @@ def test_a_small_book_lives(book):
     assert first.returncode == 0, first.stdout + first.stderr
     assert "executed book/page.md" in first.stdout and "1 reproduced" in first.stdout
     assert "the answer is 41" in page(book) and "41" in page(book, "index")
+    assert get_cache(book / "_build" / ".jupyter_cache").list_project_records() == [], "Sphinx executed a page itself"
 
     again = build(book)
     assert again.returncode == 0 and "Executed 0 notebooks" in again.stdout
@@ -91,6 +93,10 @@ def test_a_small_book_lives(book):
     assert failing.returncode != 0
     assert "a cell failed in" in failing.stderr and "toy/answer: measured 48.0, expected 42" in failing.stderr
     assert not (book / "_build" / "html").exists(), "the pages of the last good build would be stale"
+
+    (book / "lib" / "toy.py").write_text("import os\n\n\ndef answer():\n    os._exit(1)\n")
+    died = build(book)
+    assert died.returncode != 0 and "book/page.md:\nDeadKernelError" in died.stderr
 
     (book / "lib" / "toy.py").write_text("def answer():\n    return 43\n")
     (book / "book" / "page.md").write_text(PAGE + "\nSee {ref}`nowhere`.\n")

@@ -43,6 +43,19 @@ def test_toc_entry_without_a_page_is_found(checkout):
         project.check_toc(checkout)
 
 
+def test_page_that_is_not_myst_is_found(checkout):
+    (checkout / "book" / "part" / "a.md").rename(checkout / "book" / "part" / "a.ipynb")
+    with pytest.raises(ValueError, match=r"book/part/a.ipynb is not a MyST page"):
+        project.check_toc(checkout)
+
+
+def test_page_listed_twice_is_found(checkout):
+    with (checkout / "_toc.yml").open("a") as file:
+        file.write("  - file: book/part/a\n")
+    with pytest.raises(ValueError, match="book/part/a is in _toc.yml twice"):
+        project.check_toc(checkout)
+
+
 def test_notebooks_are_told_from_pages():
     names = [path.stem for path in project.notebooks(project.ROOT)]
     assert "online-learning" in names and "ledger" not in names

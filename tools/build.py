@@ -88,8 +88,12 @@ def execute(root, cache, workers):
         jobs = {pool.submit(_run, nb, str(path.parent), timeout): path for path, nb in missing.items()}
         for done, job in enumerate(as_completed(jobs), 1):
             path = jobs[job]
-            notebook, seconds, error = job.result()
             page = path.relative_to(root).as_posix()
+            try:
+                notebook, seconds, error = job.result()
+            except RuntimeError as problem:  # the kernel or its worker died, for example for lack of memory
+                failures.append(f"{page}:\n{type(problem).__name__}: {problem}")
+                continue
             print(f"[{done}/{len(jobs)}] executed {page} in {seconds:.1f} s{' - FAILED' if error else ''}", flush=True)
             if error:
                 failures.append(f"{page}:\n{error}")

@@ -30,20 +30,20 @@ def toc_pages(root):
     return list(files(yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))))
 
 
-def book_pages(root):
-    """Document names of every page source under ``book/``, sorted."""
+def book_sources(root):
+    """Every page source under ``book/``, sorted."""
     sources = [path for suffix in ("md", "ipynb", "rst") for path in (root / "book").rglob(f"*.{suffix}")]
-    return sorted(
-        path.relative_to(root).with_suffix("").as_posix() for path in sources if ".ipynb_checkpoints" not in path.parts
-    )
+    return sorted(path for path in sources if ".ipynb_checkpoints" not in path.parts)
 
 
 def check_toc(root):
-    """Raise ``ValueError`` unless ``_toc.yml`` and the sources under ``book/`` name the same pages, each once."""
-    listed, present = toc_pages(root), book_pages(root)
+    """Raise ``ValueError`` unless ``_toc.yml`` and the sources under ``book/`` name the same pages, each once, all of them MyST."""
+    sources = book_sources(root)
+    listed, present = toc_pages(root), [path.relative_to(root).with_suffix("").as_posix() for path in sources]
     problems = [f"{page} is in book/ but not in _toc.yml" for page in sorted(set(present) - set(listed))]
     problems += [f"{page} is in _toc.yml but has no source" for page in sorted(set(listed) - set(present))]
     problems += [f"{page} is in _toc.yml twice" for page in sorted({p for p in listed if listed.count(p) > 1})]
+    problems += [f"{path.relative_to(root)} is not a MyST page (.md): convert it with jupytext" for path in sources if path.suffix != ".md"]
     if problems:
         raise ValueError("; ".join(problems))
 

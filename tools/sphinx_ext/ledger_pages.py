@@ -5,6 +5,7 @@ and are read again only when the ledger changed.
 """
 
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from sphinx.util.docutils import SphinxDirective
 from lib import ledger
 
 VERDICTS = (*ledger.VERDICTS, "open")
+PUBLISHED = "ledger.json"  # at the site's root
 MEANING = {
     "reproduced": "derived here and confirmed within the stated tolerance",
     "corrected": "wrong or imprecise in the source's text; the right form is derived and checked here",
@@ -144,7 +146,9 @@ class LedgerTable(LedgerDirective):
             if first["citation"]:
                 result += self.markdown(f"{{cite}}`{first['citation']}`, file `{first['file']}`.")
             result.append(self.table(mine))
-        return result
+        root = "../" * self.env.docname.count("/")
+        link = nodes.reference("", "ledger.json", internal=True, refuri=f"{root}{PUBLISHED}")
+        return [*result, nodes.paragraph("", "", nodes.Text("The same rows, for programs: "), link, nodes.Text("."))]
 
     def table(self, rows):
         table = nodes.table(classes=["ledger", "colwidths-given"])
@@ -186,7 +190,15 @@ def _measured(row):
     return _number(row["measured"]) + (f" ± {row['error']:.2g}" if row["error"] is not None else "")
 
 
+def publish(app, error):
+    """Put the rows into the site as data."""
+    source = Path(app.srcdir) / "_build" / "ledger.json"
+    if error is None and source.exists():
+        shutil.copyfile(source, Path(app.outdir) / PUBLISHED)
+
+
 def setup(app):
+    app.connect("build-finished", publish)
     app.add_directive("correction", Correction)
     app.add_directive("correction-list", CorrectionList)
     app.add_directive("ledger-summary", LedgerSummary)

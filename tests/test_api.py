@@ -1,0 +1,58 @@
+"""What holds for every public function of lib: a complete docstring, and a ValueError that names the argument for nonsense."""
+
+import importlib
+import inspect
+import pkgutil
+import re
+
+import pytest
+
+import lib
+
+MODULES = [importlib.import_module(f"lib.{info.name}") for info in pkgutil.iter_modules(lib.__path__) if not info.name.startswith("_")]
+FUNCTIONS = [
+    function
+    for module in MODULES
+    for name, function in vars(module).items()
+    if inspect.isfunction(function) and not name.startswith("_") and function.__module__ == module.__name__
+]
+THEORY = [function for function in FUNCTIONS if function.__module__ not in ("lib.ledger", "lib.plot")]
+
+
+def named(function):
+    return f"{function.__module__}.{function.__name__}"
+
+
+def test_the_list_is_not_empty():
+    assert {"lib.committee.solve", "lib.gaussian.erf_i4", "lib.trajectories.simulate"} <= {named(f) for f in FUNCTIONS}
+
+
+@pytest.mark.parametrize("function", THEORY, ids=named)
+def test_docstring_says_what_a_reader_needs(function):
+    text = inspect.getdoc(function)
+    for section in ("Parameters", "Returns", "Raises", "Examples"):
+        assert re.search(rf"^{section}\n-+$", text, re.M), f"{named(function)} has no section {section}"
+    described = text[text.index("Parameters") : text.index("Returns")]
+    for parameter in inspect.signature(function).parameters:
+        assert re.search(rf"\b{parameter}\b", described), f"{named(function)} does not describe {parameter}"
+    assert ">>> " in text
+
+
+@pytest.mark.parametrize("function", THEORY, ids=named)
+def test_nonsense_is_refused_by_name(function):
+    parameters = inspect.signature(function).parameters.values()
+    given = {p.name: "nonsense" for p in parameters if p.default is p.empty}
+    with pytest.raises(ValueError) as caught:
+        function(**given)
+    assert re.match(rf"^({'|'.join(given)})\b.* must ", str(caught.value))
+
+
+def test_the_map_of_the_package_names_every_module():
+    for module in MODULES:
+        assert re.search(rf"\b{module.__name__.removeprefix('lib.')}\b", lib.__doc__), module.__name__
+
+
+def test_no_module_draws_but_plot():
+    for module in MODULES:
+        if module.__name__ != "lib.plot":
+            assert "matplotlib" not in inspect.getsource(module), module.__name__
