@@ -100,11 +100,13 @@ def mathjax(page_path, soup):
     if not soup.select(".math"):
         return []
     scripts = [node["src"] for node in soup.select("script[src]") if "mathjax" in node["src"].lower()]
-    if len(scripts) != 1:
-        return [f"equations need one MathJax script, found {scripts}"]
-    script = (page_path.parent / unquote(urlsplit(scripts[0]).path)).resolve()
-    fonts = list(script.parent.rglob("*.woff"))
-    return [] if script.is_file() and fonts else [f"MathJax ({script}) or its fonts are not in the build"]
+    local = [address for address in scripts if not urlsplit(address).scheme]
+    if len(local) != 1 or len(scripts) != 1:
+        return [f"equations need one MathJax script from the build, found {scripts}"]
+    script = (page_path.parent / unquote(urlsplit(local[0]).path)).resolve()
+    if not script.is_file() or not list(script.parent.rglob("*.woff")):
+        return [f"MathJax ({script}) or its fonts are not in the build"]
+    return []
 
 
 class Links:
