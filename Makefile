@@ -2,6 +2,7 @@
 #   PYTHON=python3.12          the Python to start from (3.11 or newer)
 #   TORCH_INDEX=<index URL>    take torch from this package index, for example one with CPU-only wheels
 export PYTHON TORCH_INDEX
+unexport PYTHONPATH PYTHONHOME
 bin := .venv/bin
 .DEFAULT_GOAL := help
 .PHONY: help environment book test lab bench clean

@@ -21,10 +21,11 @@ def fail(name, requirement, value):
 def array(name, value, *, ndim=None, shape=None):
     """`value` as a new float64 array with finite entries; ``shape`` may hold None for a free axis."""
     try:
-        if np.iscomplexobj(value):
-            raise TypeError("complex numbers are not cut to their real part")
-        result = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
+        raw = np.asarray(value)
+        if raw.dtype.kind not in "iuf" or np.ma.is_masked(value):
+            raise TypeError("no strings, no truth values, no complex numbers cut to their real part, no dropped masks")
+        result = np.array(raw, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
         fail(name, "be an array of real numbers", value)
     if ndim is not None and result.ndim != ndim:
         fail(name, f"have {ndim} axes", f"{result.ndim} axes, shape {result.shape}")
@@ -55,11 +56,11 @@ def _inside(values, above, at_least, below, at_most):
 def number(name, value, *, above=None, at_least=None, below=None, at_most=None):
     """`value` as a finite float inside the given bounds."""
     wanted = " ".join(["be one finite number", _range(above, at_least, below, at_most)]).strip()
-    if np.ndim(value) != 0 or isinstance(value, (str, bytes, bool)) or np.iscomplexobj(value):
-        fail(name, wanted, value)
     try:
+        if np.ndim(value) != 0 or np.asarray(value).dtype.kind not in "iuf":
+            raise TypeError("not one real number")
         result = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         fail(name, wanted, value)
     if not np.isfinite(result) or not _inside(result, above, at_least, below, at_most):
         fail(name, wanted, value)

@@ -8,6 +8,7 @@ record lives and dies with the output it belongs to.
 
 import difflib
 import html
+import math
 import tomllib
 from dataclasses import asdict, dataclass
 from importlib import resources
@@ -15,6 +16,8 @@ from importlib import resources
 import numpy as np
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
+
+from lib import _checks
 
 METADATA = "physics-of-learning/ledger"  # the key of a record in the metadata of a cell's output
 VERDICTS = ("reproduced", "corrected", "refuted")
@@ -116,6 +119,16 @@ def _claim(entry, source, path):
         raise ValueError(f"{identity} must declare exactly one of {', '.join(TESTS)} or open, got {tests or 'none'}")
     if claim.verdict not in VERDICTS:
         raise ValueError(f"{identity}: verdict must be one of {', '.join(VERDICTS)}, got {claim.verdict!r}")
+    numbers = [getattr(claim, name) for name in ("value", "atol", "rtol", "sigmas", "max_error", "below", "above")]
+    for bound in [number for number in numbers if number is not None] + list(claim.between or ()):
+        if isinstance(bound, bool) or not isinstance(bound, (int, float)) or not math.isfinite(bound):
+            raise ValueError(f"{identity}: every bound must be a finite number, got {bound!r}")
+    if any(number is not None and number <= 0 for number in (claim.atol, claim.rtol, claim.sigmas, claim.max_error)):
+        raise ValueError(f"{identity}: atol, rtol, sigmas and max_error must be > 0")
+    if claim.between is not None and not (len(claim.between) == 2 and claim.between[0] < claim.between[1]):
+        raise ValueError(f"{identity}: between must hold two increasing numbers, got {list(claim.between)}")
+    if "" in (claim.true, claim.open, claim.statement, claim.locator):
+        raise ValueError(f"{identity}: true, open, statement and locator must say something")
     if (claim.value is not None) != (sum(t is not None for t in (claim.atol, claim.rtol, claim.sigmas)) == 1):
         raise ValueError(f"{identity}: value and exactly one of atol, rtol, sigmas go together")
     if (claim.sigmas is None) != (claim.max_error is None):
@@ -140,8 +153,13 @@ def load(folder=None):
     claims = {}
     for path in sorted((p for p in folder.iterdir() if p.name.endswith(".toml")), key=lambda p: p.name):
         family = path.name.removesuffix(".toml")
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-        source = Source(**content.get("source", {}))
+        try:
+            content = tomllib.loads(path.read_text(encoding="utf-8"))
+            source = Source(**content.get("source", {}))
+        except (tomllib.TOMLDecodeError, TypeError) as error:
+            raise ValueError(f"{path.name}: {error}") from None
+        if set(content) != {"source", "claim"}:
+            raise ValueError(f"{path.name} must hold one [source] and [[claim]] tables, got {sorted(content)}")
         for entry in content.get("claim", []):
             claim = _claim(entry, source, path.name)
             if not claim.id.startswith(family + "/"):
@@ -175,13 +193,10 @@ def _measured(claim, measured, error):
         if error is not None:
             raise ValueError(f"error must be left out for claim {claim.id!r}, which is a property, got {error!r}")
         return bool(measured), None
-    if isinstance(measured, (bool, np.bool_)) or np.ndim(measured) != 0 or not np.isfinite(float(measured)):
-        raise ValueError(f"measured must be one finite number for claim {claim.id!r}, got {measured!r}")
+    measured = _checks.number("measured", measured)
     if claim.sigmas is not None and error is None:
         raise ValueError(f"error must be given for claim {claim.id!r}: its tolerance counts standard errors")
-    if error is not None and not (np.isfinite(error) and error > 0):
-        raise ValueError(f"error must be a finite number > 0 for claim {claim.id!r}, got {error!r}")
-    return float(measured), None if error is None else float(error)
+    return measured, None if error is None else _checks.number("error", error, above=0)
 
 
 def _number(value):
@@ -238,8 +253,10 @@ def check(claim_id, measured, *, error=None, claims=None):
     ✓ demo/pi — reproduced: measured 3.1416, expected 3.14 (within 0.01)
     """
     claims = load() if claims is None else claims
+    if not isinstance(claim_id, str):
+        _checks.fail("claim_id", "be a string", claim_id)
     if claim_id not in claims:
-        near = difflib.get_close_matches(str(claim_id), claims, n=1, cutoff=0)
+        near = difflib.get_close_matches(claim_id, claims, n=1, cutoff=0)
         raise ValueError(f"claim_id {claim_id!r} is not declared in lib/claims; the nearest declared id is {near[0] if near else None!r}")
     claim = claims[claim_id]
     if claim.open is not None:

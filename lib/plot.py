@@ -100,6 +100,8 @@ def theory_and_data(main, residual, x, theory, data, error, *, index=0, label=No
     data = _checks.array("data", data, shape=x.shape)
     error = _checks.entries("error", error, above=0, shape=x.shape)
     index = _checks.integer("index", index, at_least=0)
+    if _checks.boolean("relative", relative) and np.any(theory == 0):
+        _checks.fail("theory", "have no zero where residuals are relative to it", theory)
     look = {"color": COLORS[index % len(COLORS)]}
     marks = look | {"marker": MARKERS[index % len(MARKERS)], "linestyle": "none", "markerfacecolor": "none"}
     main.plot(x, theory, linestyle=LINES[index % len(LINES)], **look)
@@ -136,5 +138,6 @@ def reference_slope(axes, x, y, exponent, *, label=None):
 
 def label_line(axes, x, y, text, *, index=0, offset=(4, 0)):
     """Write `text` beside the point (x, y) of a curve, in the curve's colour: a direct label instead of a legend entry."""
+    x, y = _checks.number("x", x), _checks.number("y", y)
     index = _checks.integer("index", index, at_least=0)
     axes.annotate(text, (x, y), xytext=offset, textcoords="offset points", color=COLORS[index % len(COLORS)], va="center")

@@ -9,7 +9,7 @@ MATRIX = [
     *(np.ones(2), np.ones((2, 3)), np.eye(3), np.zeros((0, 0)), "matrix", None),
     *([[1, np.nan], [0, 1]], [[np.inf, 0], [0, 1]], [[1j, 0], [0, 1]]),
 ]
-NUMBER = [0, -1.0, np.nan, np.inf, "1", None, [0.1], True, 1j]
+NUMBER = [0, -1.0, np.nan, np.inf, "1", None, [0.1], True, np.True_, 1j, 10**400, [[1], [1, 2]]]
 COUNT = [0, -2, 2.0, "2", None, True]
 AXIS = [[], [1.0, 1.0], [2.0, 1.0], [-1.0], [np.nan], [[1.0]], 1.0, "times", None]
 SEED = [None, -1, 1.5, "seed", True]

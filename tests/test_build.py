@@ -1,5 +1,6 @@
 """The build of a small book, start to end: it is strict, it is never stale, and it does no work twice."""
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -102,6 +103,9 @@ def test_a_small_book_lives(book):
     (book / "book" / "page.md").write_text(PAGE + "\nSee {ref}`nowhere`.\n")
     dangling = build(book)
     assert dangling.returncode != 0 and "nowhere" in dangling.stderr + dangling.stdout
+    still = build(book)
+    assert still.returncode != 0 and "nowhere" in still.stderr + still.stdout, "the second build must fail as the first did"
+    assert not (book / "_build" / "html").exists()
 
     (book / "book" / "page.md").write_text(PAGE + "\n:::{correction} toy/answer\n:::\n")
     uncorrected = build(book)
@@ -111,6 +115,36 @@ def test_a_small_book_lives(book):
     (book / "book" / "stray.md").write_text("# Stray\n")
     stray = build(book)
     assert stray.returncode != 0 and "book/stray is in book/ but not in _toc.yml" in stray.stderr
+
+
+def test_an_interrupted_build_is_mended_by_the_next(book):
+    (book / "book" / "page.md").write_text(PAGE)
+    (book / "book" / "stray.md").unlink(missing_ok=True)
+    (book / "lib" / "toy.py").write_text("def answer():\n    return 43\n")
+    assert build(book).returncode == 0
+    (kept,) = (book / "_build" / ".jupyter_cache").rglob("base.ipynb")
+    for damage in (lambda: kept.write_text("{"), kept.unlink):
+        damage()
+        mended = build(book)
+        assert mended.returncode == 0 and "Executed 1 notebooks" in mended.stdout, mended.stdout + mended.stderr
+
+
+def test_a_second_build_at_the_same_time_is_refused(book):
+    (book / "_build").mkdir(exist_ok=True)
+    with (book / "_build" / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        second = build(book)
+    assert second.returncode != 0 and "another build of this checkout is running" in second.stderr
+
+
+def test_slips_in_the_configuration_end_in_a_sentence(book):
+    toc = (book / "_toc.yml").read_text()
+    for text in ("format: [", None):
+        (book / "_toc.yml").unlink() if text is None else (book / "_toc.yml").write_text(text)
+        done = build(book)
+        assert done.returncode != 0 and done.stderr.startswith("The book was not built: "), done.stderr
+        assert "Traceback" not in done.stderr
+    (book / "_toc.yml").write_text(toc)
 
 
 def test_another_checkouts_lib_is_refused(tmp_path):

@@ -105,7 +105,7 @@ def test_error_and_noise_agree_with_monte_carlo():
 
 
 @given(SIZES, SEEDS)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_noise_is_positive_semidefinite_and_the_error_is_not_negative(shape, seed):
     state = overlaps(shape, seed)
     assert committee.generalization_error(*state) >= -1e-15
@@ -113,7 +113,7 @@ def test_noise_is_positive_semidefinite_and_the_error_is_not_negative(shape, see
 
 
 @given(SIZES, SEEDS)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_renaming_units_renames_the_equations(shape, seed):
     q, r, t = overlaps(shape, seed)
     rng = np.random.default_rng(seed)
@@ -125,7 +125,7 @@ def test_renaming_units_renames_the_equations(shape, seed):
 
 
 @given(st.integers(1, 4), SEEDS)
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_the_teacher_itself_is_a_fixed_point_with_zero_error(size, seed):
     _, _, t = overlaps((size, size), seed)
     swap = np.random.default_rng(seed).permutation(size)
@@ -231,7 +231,7 @@ def spoilt(state, which, how, seed):
 
 
 @given(st.integers(0, 2), st.sampled_from(["nan", "inf", "shape", "flat", "huge"]), st.sampled_from(SHAPES), SEEDS)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_unusable_overlaps_are_named(which, how, shape, seed):
     name = ["student_overlap", "cross_overlap", "teacher_overlap"][which]
     state = spoilt(overlaps(shape, seed), which, how, seed)
@@ -244,7 +244,7 @@ def test_unusable_overlaps_are_named(which, how, shape, seed):
 
 
 @given(st.sampled_from(SHAPES), SEEDS)
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_overlaps_that_no_vectors_have_are_refused(shape, seed):
     q, r, t = overlaps(shape, seed)
     for function in STATE_FUNCTIONS:
@@ -259,7 +259,7 @@ def test_overlaps_that_no_vectors_have_are_refused(shape, seed):
 
 
 @given(BAD_NUMBERS)
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_unusable_learning_rates_and_tolerances_are_named(bad):
     state = overlaps((2, 2), 1)
     for function in DRIVEN:
@@ -272,7 +272,7 @@ def test_unusable_learning_rates_and_tolerances_are_named(bad):
 
 
 @given(st.sampled_from([[], [-1.0], [0.0, 0.0], [2.0, 1.0], [np.nan], [[1.0]], "soon"]))
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 def test_unusable_times_are_named(bad):
     with pytest.raises(ValueError, match="times must"):
         committee.solve(bad, *overlaps((2, 2), 1), 0.5)

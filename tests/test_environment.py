@@ -76,6 +76,26 @@ def test_missing_git(checkout):
     stops_with(set_up(checkout, PATH=str(tools)), "git is missing")
 
 
+def test_a_ready_environment_is_kept_without_naming_its_python_and_index_again(checkout):
+    """The stamp's first two lines are the Python and the index that it was made with."""
+    python = checkout / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text("#!/bin/sh\nexit 0\n")
+    python.chmod(0o755)
+    sums = subprocess.run(["cksum", "requirements.txt", "pyproject.toml"], cwd=checkout, capture_output=True, text=True, check=True)
+    stamp = checkout / ".venv" / "made-from"
+    stamp.write_text(f"python9.9\nhttps://example.org/cpu\n{sums.stdout}{checkout}\n")
+    kept = set_up(checkout)
+    assert (kept.returncode, kept.stdout, kept.stderr) == (0, "", "")
+    assert set_up(checkout, CDPATH=str(checkout)).returncode == 0
+    assert set_up(checkout, TORCH_INDEX="https://example.org/cpu").returncode == 0
+    stops_with(set_up(checkout, PYTHON="no-such-python"), "Python is missing")
+    with (checkout / "requirements.txt").open("a") as file:
+        file.write("# changed\n")
+    stops_with(set_up(checkout), "'python9.9' is not a command")
+    assert python.exists(), "an environment is not removed before its successor can be made"
+
+
 def test_make_stops_there_too(checkout):
     done = set_up(checkout, command=("make", "book"), PYTHON="no-such-python")
     stops_with(done, "Python is missing")

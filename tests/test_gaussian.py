@@ -92,7 +92,7 @@ def test_a_flipped_sign_in_lambda0_would_be_noticed():
     assert away[0] < 4 and away[1:].min() > 15
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(seed=SEEDS, rank=st.integers(1, 4), scale=st.floats(1e-3, 1e3))
 def test_symmetries_of_the_integrals(seed, rank, scale):
     c = random_covariance(seed, 4, rank, scale)
@@ -130,7 +130,7 @@ def test_singular_covariances_do_not_lose_digits():
         assert gaussian.erf_i4(np.full((4, 4), q)) == pytest.approx(exact, rel=1e-13)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(seed=SEEDS)
 def test_price_and_stein_connect_the_integrals(seed):
     c, step = random_covariance(seed, 2) + 0.1 * np.eye(2), 1e-5
@@ -164,7 +164,7 @@ def test_arccosine_kernels_agree_with_monte_carlo(order):
     assert abs(estimate.mean - gaussian.arccosine_kernel(c, order)) < 5 * estimate.standard_error
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(seed=SEEDS, scale=st.floats(1e-3, 1e3))
 def test_properties_of_the_arccosine_kernels(seed, scale):
     c = random_covariance(seed, 2) + 0.1 * np.eye(2)
@@ -200,7 +200,7 @@ def test_leading_axes_are_independent_cases_on_their_own_scale(average, size):
 
 
 @pytest.mark.parametrize("average, size", AVERAGES)
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(seed=SEEDS, flaw=st.sampled_from(["shape", "nan", "inf", "asymmetric", "indefinite", "text", "huge", "flat"]))
 def test_bad_covariances_are_refused_by_name(average, size, flaw, seed):
     bad = np.stack([random_covariance(seed + k, size, scale=10.0 ** (6 * k)) for k in range(2)])  # the flaw is in the small one
@@ -226,7 +226,7 @@ def test_bad_orders_are_refused_by_name(order):
         gaussian.arccosine_kernel(np.eye(2), order)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(seed=SEEDS, size=st.integers(2, 4), rank=st.integers(1, 4), scale=st.floats(1e-70, 1e70))
 def test_no_accepted_covariance_gives_nan(seed, size, rank, scale):
     c = random_covariance(seed, size, rank, scale)

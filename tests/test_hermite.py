@@ -32,7 +32,7 @@ def test_step_coefficients_converge_slowly_but_to_the_known_value():
     assert errors[2] < 2e-3 and np.diff(np.log(errors)) == pytest.approx(-np.log(4), rel=0.05)  # error ~ 1 / nodes
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(s=st.floats(0.01, 3), t=st.floats(0.01, 3), correlation=st.floats(-0.99, 0.99))
 def test_mehler_sum_equals_the_arcsine_kernel(s, t, correlation):
     c12 = correlation * np.sqrt(s * t)
@@ -82,7 +82,7 @@ def test_bad_arguments_are_refused_by_name(function, call, name, values):
         refused(call, function, name, value)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(nodes=st.one_of(st.integers(-5, 3), st.integers(1001, 2000), st.floats(), st.none()))
 def test_bad_node_counts_are_refused_by_name(nodes):
     refused(COEFFICIENTS, hermite.coefficients, "nodes", nodes)

@@ -35,7 +35,7 @@ def systems(draw, symmetric=False):
 # --- covariances -----------------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(systems())
 def test_stationary_covariance_solves_the_lyapunov_equation_and_is_positive(system):
     friction, diffusion = system
@@ -72,7 +72,7 @@ def test_oscillator_obeys_equipartition_and_circulates_from_position_to_velocity
     np.testing.assert_allclose(langevin.circulation(*OSCILLATOR), TEMPERATURE * np.array([[0, -1], [1, 0]]), atol=1e-14)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(systems(), st.floats(1e-6, 3), st.floats(1e-6, 3))
 def test_exact_steps_compose_and_keep_the_stationary_law(system, first, second):
     sigma = langevin.stationary_covariance(*system)
@@ -92,7 +92,7 @@ def test_short_step_noise_keeps_its_relative_accuracy():
 # --- circulation and entropy production ------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(systems())
 def test_two_forms_of_the_entropy_production_agree(system):
     friction, diffusion = system
@@ -104,7 +104,7 @@ def test_two_forms_of_the_entropy_production_agree(system):
     np.testing.assert_allclose(rate, -np.trace(np.linalg.solve(diffusion, friction @ rotation)), rtol=1e-8, atol=1e-10)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(systems(symmetric=True))
 def test_symmetric_friction_is_elementwise_in_its_eigenbasis(system):
     friction, diffusion = system
@@ -124,7 +124,7 @@ def test_entropy_production_of_two_decoupled_rates_with_correlated_noise():
     np.testing.assert_allclose(rate, expected, rtol=1e-13)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(systems(), st.floats(-2, 2))
 def test_any_circulation_can_be_prescribed_without_changing_the_covariance(system, strength):
     friction, diffusion = system
@@ -202,7 +202,7 @@ def test_the_good_calls_pass(function):
     function(**CALLS[function])
 
 
-@settings(deadline=None, max_examples=len(CASES))
+@settings(max_examples=len(CASES))
 @given(st.sampled_from(CASES))
 def test_bad_input_is_refused_by_name(case):
     function, name, value = case

@@ -64,13 +64,21 @@ def test_value_out_of_tolerance_fails(test, measured, error):
         ({"true": "it holds"}, 1.0, None, "measured must be True or False"),
         ({"true": "it holds"}, True, 0.1, "error must be left out"),
         ({"value": 2.0, "sigmas": 4, "max_error": 0.2}, 2.0, None, "error must be given"),
-        ({"value": 2.0, "sigmas": 4, "max_error": 0.2}, 2.0, 0.0, "error must be a finite number > 0"),
+        ({"value": 2.0, "sigmas": 4, "max_error": 0.2}, 2.0, 0.0, "error must be one finite number > 0"),
         ({"open": "no data"}, 2.0, None, "is declared open"),
+        ({"value": 2.0, "atol": 0.1}, None, None, "measured must be one finite number"),
+        ({"value": 2.0, "atol": 0.1}, "2", None, "measured must be one finite number"),
+        ({"value": 2.0, "sigmas": 4, "max_error": 0.2}, 2.0, [1, 2], "error must be one finite number"),
     ],
 )
 def test_value_of_the_wrong_kind_is_refused(test, measured, error, message):
     with pytest.raises(ValueError, match=message):
         check(measured, error, **test)
+
+
+def test_id_that_is_no_string_is_refused():
+    with pytest.raises(ValueError, match="claim_id must be a string"):
+        ledger.check(["x/1"], 1.0, claims={"x/1": claim(below=2)})
 
 
 def test_unknown_id_names_the_nearest():
@@ -108,6 +116,19 @@ def test_declarations_load(tmp_path):
         ("atol = 0.1", "atol = 0.1\nverdict = 'proven'", "verdict must be one of"),
         ("atol = 0.1", "atol = 0.1\ntolerence = 3", "tolerence"),
         ('id = "x/1"', 'id = "y/1"', "must start with 'x/'"),
+        ("atol = 0.1", "atol = inf", "finite number"),
+        ("atol = 0.1", "atol = 0.0", "must be > 0"),
+        ("atol = 0.1", "atol = -1", "must be > 0"),
+        ("value = 1.0\natol = 0.1", "below = nan", "finite number"),
+        ("value = 1.0", "value = '1'", "finite number"),
+        ("value = 1.0\natol = 0.1", "between = [2, 1]", "two increasing numbers"),
+        ("value = 1.0\natol = 0.1", "between = [1]", "two increasing numbers"),
+        ("value = 1.0\natol = 0.1", "true = ''", "must say something"),
+        ("value = 1.0\natol = 0.1", "open = ''", "must say something"),
+        ("[[claim]]", "[[claims]]", r"x.toml must hold one \[source\] and \[\[claim\]\]"),
+        ('name = "A source"', 'nmae = "A source"', "x.toml: .*nmae"),
+        ("[source]", "", "x.toml: .*name"),
+        ("[source]", "[source", "x.toml: "),
     ],
 )
 def test_faulty_declaration_is_refused(tmp_path, old, new, message):

@@ -121,7 +121,7 @@ def test_a_seed_sequence_is_left_as_it_was():
 # ---- weights and overlaps ----------------------------------------------------------------------------------
 
 @given(st.integers(1, 4), st.integers(1, 4), st.integers(0, 30), SEEDS)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_weights_have_exactly_the_overlaps_asked_for(units, teachers, extra, seed):
     z = np.random.default_rng(seed).standard_normal((units + teachers, 3))  # rank 3: often singular
     s = z @ z.T
@@ -155,7 +155,7 @@ NOT_SEEDS = st.sampled_from([-1, 1.5, "seed", None, True])
 
 @pytest.mark.parametrize("name", ["student", "teacher"])
 @given(st.sampled_from([np.nan, np.inf, "shape", "flat", "empty", "text"]), SEEDS)
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 def test_unusable_weights_are_named(name, how, seed):
     bad = np.ones((2, 20))
     if how == "shape":
@@ -176,21 +176,21 @@ def test_unusable_weights_are_named(name, how, seed):
 
 
 @given(st.sampled_from([np.nan, np.inf, 0.0, -1.0, "fast", None, [0.5]]))
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 def test_unusable_learning_rates_are_named(bad):
     with pytest.raises(ValueError, match="^learning_rate must be"):
         online.simulate(**GOOD | {"learning_rate": bad})
 
 
 @given(st.sampled_from([[], [-1.0], [1.0, 1.0], [2.0, 1.0], [np.inf], "soon", [0.0, 0.01]]))
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 def test_unusable_times_are_named(bad):
     with pytest.raises(ValueError, match="^times must"):
         online.simulate(**GOOD | {"times": bad})
 
 
 @given(NOT_COUNTS, NOT_SEEDS)
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 def test_unusable_counts_and_seeds_are_named(count, seed):
     for name in ("runs", "workers"):
         with pytest.raises(ValueError, match=f"^{name} must be an integer"):

@@ -67,7 +67,7 @@ def test_label_is_in_the_curves_colour():
     assert axes.texts[0].get_text() == "theory" and axes.texts[0].get_color() == plot.COLORS[1]
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.sampled_from(["x", "theory", "data", "error"]), st.sampled_from([np.nan, np.inf]), st.integers(0, 2))
 def test_panels_refuse_non_finite(name, bad, place):
     arguments = {key: np.ones(3) for key in ("x", "theory", "data", "error")}
@@ -90,6 +90,9 @@ def test_panels_refuse_non_finite(name, bad, place):
         (lambda a: plot.reference_slope(a, (1, 2), -1, 1), "y"),
         (lambda a: plot.reference_slope(a, (1, 2), 1, np.nan), "exponent"),
         (lambda a: plot.label_line(a, 1, 1, "text", index=0.5), "index"),
+        (lambda a: plot.label_line(a, np.nan, 1, "text"), "x"),
+        (lambda a: plot.theory_and_data(a, a, X, 0 * X, X, X, relative=True), "theory"),
+        (lambda a: plot.theory_and_data(a, a, X, X, X, X, relative="yes"), "relative"),
     ],
 )
 def test_helpers_refuse(call, name):

@@ -1,6 +1,7 @@
 """Facts about the checkout: pages against the table of contents, fingerprints, launch links, the lock of versions."""
 
 import shutil
+import sys
 from importlib.metadata import version
 
 import pytest
@@ -61,24 +62,21 @@ def test_notebooks_are_told_from_pages():
     assert "online-learning" in names and "ledger" not in names
 
 
-@pytest.mark.parametrize("name", ["lib/langevin.py", "lib/claims/fdt.toml", "requirements.txt"])
+@pytest.mark.parametrize("name", ["lib/langevin.py", "lib/claims/fdt.toml", "lib/new-data.txt", "requirements.txt", "tools/project.py"])
 def test_code_fingerprint_sees_every_input_of_a_result(checkout, name):
     before = project.code_fingerprint(checkout)
     assert project.code_fingerprint(checkout) == before
     with (checkout / name).open("a") as file:
         file.write("\n")
     assert project.code_fingerprint(checkout) != before
-    (checkout / "lib" / "new.py").touch()
-    assert project.code_fingerprint(checkout) != before
 
 
-def test_site_fingerprint_sees_the_configuration_but_prose_changes_neither(checkout):
-    code, site = project.code_fingerprint(checkout), project.site_fingerprint(checkout)
+def test_code_fingerprint_sees_no_prose_and_no_compiled_files(checkout):
+    before = project.code_fingerprint(checkout)
     (checkout / "book" / "index.md").write_text("# Another title\n")
-    assert (project.code_fingerprint(checkout), project.site_fingerprint(checkout)) == (code, site)
-    with (checkout / "_config.yml").open("a") as file:
-        file.write("\n")
-    assert project.code_fingerprint(checkout) == code and project.site_fingerprint(checkout) != site
+    (checkout / "lib" / "__pycache__").mkdir()
+    (checkout / "lib" / "__pycache__" / "x.pyc").touch()
+    assert project.code_fingerprint(checkout) == before
 
 
 @pytest.mark.parametrize(
@@ -116,7 +114,10 @@ def test_environment_is_the_lock():
 
 def test_lock_is_complete():
     direct, indirect = lock.split(REQUIREMENTS)
-    assert set(lock.closure(direct)) == set(direct) | set(indirect)
+    needed, held = set(lock.closure(direct)), set(direct) | set(indirect)
+    assert needed <= held
+    if sys.version_info[:2] == (3, 11) and sys.platform == "linux":  # where the lock is made; others may need less
+        assert needed == held
 
 
 def test_core_packages_are_direct_and_the_major_version_of_jupyter_book_is_1():
@@ -143,4 +144,7 @@ def test_every_extension_in_the_configuration_is_locked():
 
 
 def test_pin_lines_are_read():
-    assert lock.pins("# a comment\nA_b==1.0  # why\n\nc==2") == {"a-b": "1.0", "c": "2"}
+    text = "# a comment\nA_b==1.0  # why\n\nc==2\nd==3; python_version < '3'\n"
+    assert lock.pins(text) == {"a-b": "1.0", "c": "2"}
+    with pytest.raises(ValueError, match="must pin every version"):
+        lock.pins("a>=1")

@@ -61,6 +61,12 @@ def test_sound_page_passes(site):
         ("Text with", "\n:::note", "fence"),
         ("Text with", "a raw $x^2$ here", "TeX"),
         ("Text with", "as shown in [?]", "unresolved"),
+        ("Text with", '<span class="bibtex-citation">[]</span>', "unresolved"),
+        ("Text with", '<script src="//example.org/x.js"></script>', "not served from the build"),
+        ("Text with", '<iframe src="https://example.org/"></iframe>', "not served from the build"),
+        ("Text with", '<script>import "https://example.org/x.js"</script>', "fetches from the network"),
+        ("Text with", "<style>@import url(https://example.org/x.css)</style>", "fetches from the network"),
+        ("Text with", '<object data="a.svg"></object>', "without an alt text"),
     ],
 )
 def test_fault_is_found(site, old, new, message):

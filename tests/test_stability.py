@@ -109,7 +109,7 @@ def test_one_unit_has_no_plateau(function):
 
 
 @given(BAD_NUMBERS)
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_unusable_learning_rates_are_named(bad):
     for function in (stability.escape_rate, stability.asymptotic_rates):
         with pytest.raises(ValueError, match="learning_rate must be"):

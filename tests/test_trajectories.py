@@ -138,7 +138,7 @@ def test_the_good_calls_pass(function):
     function(**CALLS[function])
 
 
-@settings(deadline=None, max_examples=len(CASES))
+@settings(max_examples=len(CASES))
 @given(st.sampled_from(CASES))
 def test_bad_input_is_refused_by_name(case):
     function, name, value = case

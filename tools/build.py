@@ -5,10 +5,11 @@
 1. drop the execution cache if ``lib/``, the locked versions or Python changed, so that no page can show an old result;
 2. execute the notebooks that the cache does not hold, side by side on the available cores;
 3. gather the ledger's records from the executed notebooks into ``_build/ledger.json``, and keep the notebooks for download;
-4. let Sphinx write the site with warnings as errors.
+4. let Sphinx write every page anew, with warnings as errors.
 """
 
 import argparse
+import fcntl
 import json
 import os
 import re
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from pathlib import Path
 
 import nbformat
@@ -24,18 +26,14 @@ import yaml
 from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
 from jupyter_cache.executors.utils import single_nb_execution
+from sqlalchemy.exc import SQLAlchemyError
 from traitlets.config import Config
 
 import lib
 from lib import ledger
 from tools import project
 
-# One thread a kernel: notebooks run side by side, and sums do not depend on the number of cores.
-KERNEL_ENVIRONMENT = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")}
-# Kernels and start-up files of the user's own must not replace the environment's.
-KERNEL_ENVIRONMENT["JUPYTER_PREFER_ENV_PATH"] = "1"
-
-
+PAGES = [".doctrees", "html", "jupyter_execute"]
 # Other users of the machine cannot read what a kernel sends; without this each kernel prints a warning.
 ENCRYPTED = Config(KernelManager={"transport_encryption": "auto"})
 
@@ -44,26 +42,47 @@ class BuildFailed(Exception):
     """The book cannot be built; the message says what to mend."""
 
 
-def drop_stale(root, build):
-    """Remove what was made from other code (everything) or for another site (the pages, not the executed results)."""
-    stamps = {"code": project.code_fingerprint(root), "site": project.site_fingerprint(root)}
-    stamp_file = build / "fingerprints.json"
-    old = json.loads(stamp_file.read_text()) if stamp_file.exists() else {}
-    pages = [".doctrees", "html", "jupyter_execute"]
-    if old.get("code") != stamps["code"]:
-        stale = pages + [".jupyter_cache", "ledger.json"]
-    elif old.get("site") != stamps["site"]:
-        stale = pages
+def _remove(path):
+    if path.is_dir():
+        shutil.rmtree(path)
     else:
-        stale = []
-    for name in stale:
-        path = build / name
-        if path.is_dir():
-            shutil.rmtree(path)
-        elif path.exists():
-            path.unlink()
+        path.unlink(missing_ok=True)
+
+
+def drop_stale(root, build):
+    """Remove the pages, which are always written anew (Sphinx repeats no warning of an unchanged page and keeps its old links),
+    and the executed results too if what they were computed from changed; returns the fingerprint of what it is now."""
+    code = project.code_fingerprint(root)
+    stamp = build / "code-fingerprint"
+    held = stamp.read_text() if stamp.exists() else None
+    for name in PAGES + ([] if held == code else [".jupyter_cache", "ledger.json", "code-fingerprint"]):
+        _remove(build / name)
+    return code
+
+
+def open_cache(folder):
+    """The execution cache; one that an interrupted build left unreadable is dropped, since every result can be computed again."""
+    try:
+        cache = get_cache(folder)
+        for record in cache.list_cache_records():
+            cache.get_cache_bundle(record.pk)
+    except (SQLAlchemyError, RuntimeError, LookupError, OSError, ValueError) as problem:
+        print(f"The execution cache cannot be read ({type(problem).__name__}); executing everything again.")
+        _remove(folder)
+        cache = get_cache(folder)
+    return cache
+
+
+@contextmanager
+def alone(build):
+    """Hold the build folder; a second build of the same checkout is refused, because each removes what the other makes."""
     build.mkdir(exist_ok=True)
-    stamp_file.write_text(json.dumps(stamps))
+    with (build / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise BuildFailed("another build of this checkout is running; wait for it to end") from None
+        yield
 
 
 def _run(notebook, folder, timeout):
@@ -91,7 +110,7 @@ def execute(root, cache, workers):
             page = path.relative_to(root).as_posix()
             try:
                 notebook, seconds, error = job.result()
-            except RuntimeError as problem:  # the kernel or its worker died, for example for lack of memory
+            except (RuntimeError, LookupError) as problem:  # the kernel died, for example for lack of memory, or is unknown
                 failures.append(f"{page}:\n{type(problem).__name__}: {problem}")
                 continue
             print(f"[{done}/{len(jobs)}] executed {page} in {seconds:.1f} s{' - FAILED' if error else ''}", flush=True)
@@ -129,22 +148,37 @@ def gather_ledger(notebooks, target):
     return rows
 
 
-def write_notebooks(notebooks, target):
-    """Write the executed notebooks, which the pages offer for download (Sphinx itself keeps them without outputs)."""
+HOSTED = """# Only where the book's library is not installed, as on Colab.
+import importlib.util
+
+if importlib.util.find_spec("lib") is None:
+    %pip install -q "physics-of-learning @ git+{url}@{branch}\"
+"""
+
+
+def write_notebooks(notebooks, target, remote):
+    """Write the executed notebooks, which the pages offer for download (Sphinx itself keeps them without outputs).
+
+    With a remote they begin with a cell that installs ``lib`` where it is missing.
+    """
     if target.exists():
         shutil.rmtree(target)
     for page, notebook in notebooks.items():
         path = target / f"{page}.ipynb"
         path.parent.mkdir(parents=True, exist_ok=True)
         notebook.metadata.pop("source_map", None)
+        if remote is not None:
+            cell = nbformat.v4.new_code_cell(HOSTED.format(url=remote.url, branch=remote.branch), metadata={"tags": ["hosted"]})
+            notebook.cells.insert(0, cell)
         nbformat.write(notebook, path)
 
 
 def write_site(root):
-    """Run Jupyter Book strictly: every warning is an error, all of them are shown."""
+    """Run Jupyter Book strictly: every warning is an error, all of them are shown, and a site with one is not kept."""
     command = [Path(sys.executable).with_name("jupyter-book"), "build", root, "-W", "-n", "--keep-going", "-q"]
     done = subprocess.run(command, cwd=root, check=False)
     if done.returncode != 0:
+        _remove(root / "_build" / "html")
         raise BuildFailed("Sphinx reported the problems above")
 
 
@@ -153,17 +187,22 @@ def build(root, workers):
     started = time.perf_counter()
     home = Path(lib.__file__).resolve().parent.parent
     if home != root:
-        raise BuildFailed(f"lib is imported from {home}, not from this checkout {root}: run `make book` here")
-    os.environ.update(KERNEL_ENVIRONMENT)
-    output = root / "_build"
+        raise BuildFailed(f"lib is imported from {home}, not from this checkout {root}; run `make book` here")
     project.check_toc(root)
-    drop_stale(root, output)
-    cache = get_cache(output / ".jupyter_cache")
-    executed = execute(root, cache, workers)
-    notebooks = dict(executed_notebooks(root, cache))
-    rows = gather_ledger(notebooks, output / "ledger.json")
-    write_notebooks(notebooks, output / "notebooks")
-    write_site(root)
+    os.environ.update(project.kernel_environment(root))
+    output = root / "_build"
+    with alone(output):
+        code = drop_stale(root, output)
+        cache = open_cache(output / ".jupyter_cache")
+        executed = execute(root, cache, workers)
+        if project.code_fingerprint(root) != code:
+            _remove(output / ".jupyter_cache")
+            raise BuildFailed("lib/ or the requirements changed while the notebooks ran; run `make book` again")
+        (output / "code-fingerprint").write_text(code)
+        notebooks = dict(executed_notebooks(root, cache))
+        rows = gather_ledger(notebooks, output / "ledger.json")
+        write_notebooks(notebooks, output / "notebooks", project.remote(root))
+        write_site(root)
     counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in (*ledger.VERDICTS, "open")}
     summary = ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
     print(f"Executed {len(executed)} notebooks; ledger: {summary}; {time.perf_counter() - started:.0f} s in all.")
@@ -173,13 +212,15 @@ def build(root, workers):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--root", type=Path, default=project.ROOT, help="the checkout to build (default: this one)")
-    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="notebooks executed side by side")
+    parser.add_argument("--workers", type=int, default=project.cores(), help="notebooks executed side by side")
     options = parser.parse_args()
     try:
         page = build(options.root.resolve(), options.workers)
-    except (BuildFailed, ValueError) as error:
+    except (BuildFailed, ValueError, OSError, yaml.YAMLError) as error:
         plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))  # tracebacks of notebooks are coloured
         sys.exit(f"The book was not built: {plain}")
+    except KeyboardInterrupt:
+        sys.exit("The book was not built: interrupted; run the same command to go on")
     print(f"The book is at {page}")
 
 

@@ -7,7 +7,6 @@
 All of them run even if one fails; the exit status is 0 only if none did.
 """
 
-import os
 import subprocess
 import sys
 import time
@@ -17,7 +16,7 @@ from tools import project
 
 def steps():
     python = [sys.executable, "-m"]
-    yield "unit tests", [*python, "pytest", f"--numprocesses={os.cpu_count()}", "--ignore=tests/site", "tests", "lib"]
+    yield "unit tests", [*python, "pytest", f"--numprocesses={project.cores()}", "--ignore=tests/site", "tests", "lib"]
     yield "notebooks", [*python, "tools.notebooks"]
     yield "build", [*python, "tools.build"]
     yield "site", [*python, "pytest", "tests/site"]
@@ -36,4 +35,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("make test was interrupted")

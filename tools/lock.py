@@ -18,13 +18,17 @@ ACCELERATOR = re.compile(r"nvidia-|cuda-|triton")
 
 
 def pins(text):
-    """The pinned requirements of a requirements text: a dict from canonical name to version."""
+    """The pinned requirements of a requirements text that apply to this platform: a dict from canonical name to version."""
     found = {}
     for line in text.splitlines():
         line = line.split("#")[0].strip()
         if line:
-            name, version = line.split("==")
-            found[canonicalize_name(name)] = version
+            requirement = Requirement(line)
+            (pin,) = requirement.specifier
+            if pin.operator != "==":
+                raise ValueError(f"requirements.txt must pin every version with ==, got {line!r}")
+            if requirement.marker is None or requirement.marker.evaluate():
+                found[canonicalize_name(requirement.name)] = pin.version
     return found
 
 
@@ -62,7 +66,9 @@ def main():
         needed = closure(direct)
     except PackageNotFoundError as missing:
         raise SystemExit(f"{missing} is not installed: install the direct requirements first") from None
-    lines = [f"{name}=={version}" for name, version in sorted(needed.items()) if name not in direct]
+    held = text.partition(INDIRECT)[2].splitlines()
+    elsewhere = [line for line in held if ";" in line]  # what another platform needs, written by hand
+    lines = sorted([f"{name}=={version}" for name, version in needed.items() if name not in direct] + elsewhere)
     path.write_text("\n".join([text.partition(INDIRECT)[0] + INDIRECT, *lines]) + "\n", encoding="utf-8")
 
 

@@ -13,7 +13,6 @@ import jupytext
 import yaml
 
 from tools import project
-from tools.build import KERNEL_ENVIRONMENT
 
 SLOWEST = 15  # rows in the table of the slowest cells
 
@@ -39,14 +38,16 @@ def run(root, workers):
     options = ["--nbval-lax", "--nbval-current-env", f"--nbval-cell-timeout={timeout}", f"--durations={SLOWEST}"]
     options += ["-p", "no:cacheprovider", "-o", "addopts=", "-n", str(workers), "--dist=loadfile", "-q"]
     command = [sys.executable, "-m", "pytest", *options, *paths]
-    return subprocess.run(command, cwd=root, env=os.environ | KERNEL_ENVIRONMENT, check=False).returncode
+    return subprocess.run(command, cwd=root, env=os.environ | project.kernel_environment(root), check=False).returncode
 
 
 def main():
     try:
-        sys.exit(run(project.ROOT, os.cpu_count()))
-    except ValueError as error:
+        sys.exit(run(project.ROOT, project.cores()))
+    except (ValueError, OSError, yaml.YAMLError) as error:
         sys.exit(f"The notebooks were not run: {error}")
+    except KeyboardInterrupt:
+        sys.exit("The notebooks were not run: interrupted")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Facts about a checkout that the build, the Sphinx extensions and the tests share."""
 
 import hashlib
+import os
 import re
 import subprocess
 import sys
@@ -68,22 +69,25 @@ def read_notebook(root, path):
     )
 
 
-def _digest(root, patterns):
+def code_fingerprint(root):
+    """Changes whenever an executed result may change: anything in the library, the locked versions, the kernels' settings, Python."""
     total = hashlib.sha256(sys.version.encode())
-    for path in sorted({p for pattern in patterns for p in root.glob(pattern) if p.is_file()}):
+    sources = [path for path in (root / "lib").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    for path in sorted([*sources, root / "requirements.txt", root / "tools" / "project.py"]):
         total.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return total.hexdigest()
 
 
-def code_fingerprint(root):
-    """Changes whenever an executed result may change: the library, its claims, the locked versions, or Python."""
-    return _digest(root, ["lib/**/*.py", "lib/claims/*.toml", "requirements.txt"])
+def cores():
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def site_fingerprint(root):
-    """Changes whenever every page has to be written again: what shapes the site, or the executed results."""
-    shape = _digest(root, ["_config.yml", "_toc.yml", "tools/**/*.py", "book/_static/*", "book/references.bib"])
-    return hashlib.sha256((shape + code_fingerprint(root) + str(remote(root))).encode()).hexdigest()
+def kernel_environment(root):
+    """What every kernel runs under: one thread, so that notebooks run side by side and sums do not depend on the number of
+    cores; this environment's kernels; this checkout's library."""
+    threads = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")}
+    return threads | {"JUPYTER_PREFER_ENV_PATH": "1", "PYTHONPATH": str(root)}
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ def content(soup):
         match = pattern.search(text)
         if match:
             found.append(f"raw markup ({what}): {match.group().strip()!r}")
-    if re.search(r"\[\?\]|\?\?\?", text):
+    if re.search(r"\[\?\]|\?\?\?", text) or any(node.find("a") is None for node in soup.select(".bibtex-citation")):
         found.append("an unresolved citation or reference")
     return found
 
@@ -75,6 +75,7 @@ def figures(soup):
     """Every image of the text has an alt text that is a sentence; every plot is a figure with a caption."""
     found = []
     article = soup.select_one("article") or soup
+    found += [f"a {node.name} is shown without an alt text" for node in article.select("object, embed, iframe, .cell_output svg")]
     for image in article.select("img"):
         name = image.get("src", "?")
         alt = image.get("alt", "").strip()
@@ -89,10 +90,16 @@ def figures(soup):
     return found
 
 
+NEEDED = "[src], object[data], link[rel~=stylesheet], link[rel~=preload], link[rel~=modulepreload], link[rel~=icon]"
+FETCHED = re.compile(r"""(@import|import|url\()\s*\(?["']?(https?:)?//""")
+
+
 def assets(soup):
     """Nothing that the page needs to be shown comes from the network."""
-    needed = [(node.get("src") or node.get("href")) for node in soup.select("script[src], img[src], link[rel~=stylesheet], link[rel~=preload]")]
-    return [f"asset {address} is not served from the build" for address in needed if address and urlsplit(address).scheme in ("http", "https")]
+    needed = [node.get("src") or node.get("href") or node.get("data") for node in soup.select(NEEDED)]
+    found = [f"asset {address} is not served from the build" for address in needed if address and urlsplit(address).netloc]
+    inline = " ".join(node.get_text() for node in soup.select("style, script:not([src])"))
+    return found + [f"a script or style fetches from the network: {match.group()}" for match in FETCHED.finditer(inline)]
 
 
 def mathjax(page_path, soup):
@@ -141,7 +148,8 @@ def launch(root, site, page, soup):
     """A notebook page offers its executed notebook; its launch links are the remote's, and name notebooks that exist."""
     found = []
     remote = project.remote(root)
-    downloads = [node["href"] for node in soup.select("a[href$='.ipynb']") if not urlsplit(node["href"]).scheme]
+    addresses = [node["href"] for node in soup.select("a[href]")]
+    downloads = [a for a in addresses if a.endswith(f"_sources/{page}.ipynb") and not urlsplit(a).scheme]
     buttons = {node["href"] for node in soup.select("a[class*='btn-launch-']")}
     notebook = project.is_notebook((root / page).with_suffix(".md"))
     expected = {link for link in (remote.binder(page), remote.colab(page)) if link} if remote and notebook else set()

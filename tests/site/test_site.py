@@ -51,6 +51,8 @@ def test_published_notebook_was_executed(site, page):
     notebook = nbformat.read(site / "_sources" / f"{page}.ipynb", as_version=4)
     nbformat.validate(notebook)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    hosted = [cell for cell in code if "hosted" in cell.metadata.get("tags", [])]
+    assert hosted == ([code.pop(0)] if project.remote(project.ROOT) else [])
     assert code and all(cell.execution_count for cell in code)
     assert any(cell.outputs for cell in code)
 
