@@ -2,12 +2,18 @@
 
 Dependencies run one way, from closed forms to theories to simulators; the services stand apart::
 
-    gaussian, hermite, sampling   averages over Gaussian variables                 (book: Gaussian averages)
-      -> langevin, committee      one theory each                                  (book: Langevin dynamics; On-line learning)
-        -> stability              fixed points of committee and their stability    (book: On-line learning)
-        -> trajectories, online   simulators that the theories are held against    (the same chapters)
-    ledger, plot                  services: the reproduction ledger, the figure style
-    _checks                       argument checks behind every public function
+    gaussian, hermite, sampling     averages over Gaussian variables                (book: Gaussian averages)
+      -> langevin, committee        one theory each                                 (book: Langevin dynamics; On-line learning)
+        -> stability                fixed points of committee and their stability   (book: On-line learning)
+        -> trajectories, online     simulators that the theories are held against   (the same chapters)
+    regression                      a data set as minibatch descent sees it         (from here: stochastic linear learning)
+      -> linear                     stationary covariance and learning-rate threshold
+        -> linear_relations         fluctuation relations, circulation, noise floors; uses langevin
+        -> linear_extensions        momentum and preconditioning
+      -> minibatches, descent       how minibatches are drawn; the simulator, which starts from linear
+    data, downloads                 services: bundled real data, loaders of larger sets
+    ledger, plot                    services: the reproduction ledger, the figure style
+    _checks                         argument checks behind every public function
 
 ``lib/langevin.py`` is tested by ``tests/test_langevin.py``, and so on.  A leading underscore marks what only the package uses.
 Import what you need by name: ``from lib import gaussian``.
