@@ -122,12 +122,15 @@ class LedgerSummary(LedgerDirective):
     """``ledger-summary``: how many claims have which verdict, and what the verdicts mean."""
 
     def run(self):
-        counts = Counter(row["verdict"] for row in self.rows())
+        rows = self.rows()
+        counts = Counter(row["verdict"] for row in rows)
+        sources = sum(row["citation"] is not None for row in rows)
         items = nodes.bullet_list(classes=["ledger-summary"])
         for verdict in VERDICTS:
             items += nodes.list_item("", nodes.paragraph("", "", nodes.strong("", f"{counts[verdict]} "), _badge(verdict),
                                                          nodes.Text(f": {MEANING[verdict]}")))
-        return [items]
+        share = f"Of these {len(rows)} rows, {sources} are claims of the sources and {len(rows) - sources} are results of our own."
+        return [items, nodes.paragraph("", share)]
 
 
 class LedgerTable(LedgerDirective):
