@@ -1,6 +1,6 @@
 r"""The reproduction ledger: what the sources claim, what we measure, and the verdict.
 
-The claims are declared in ``lib/claims/*.toml``, one file a family of ids (``fdt.toml`` holds ``fdt/...``).  A chapter calls
+The claims are declared in ``lib/claims/*.toml``: a family of ids ``fdt/...`` in ``fdt.toml``, or in parts ``fdt.<part>.toml``.  A chapter calls
 :func:`check` with what it measured.  The call shows one readable line, raises :class:`ClaimFailed` if the value is out of
 tolerance, and attaches a record to the output of its cell.  The build reads the records back from the executed notebooks, so a
 record lives and dies with the output it belongs to.
@@ -150,9 +150,9 @@ def load(folder=None):
     ValueError    if a declaration is incomplete, contradicts itself, or repeats an id
     """
     folder = resources.files("lib") / "claims" if folder is None else folder
-    claims = {}
+    claims, sources = {}, {}
     for path in sorted((p for p in folder.iterdir() if p.name.endswith(".toml")), key=lambda p: p.name):
-        family = path.name.removesuffix(".toml")
+        family = path.name.split(".")[0]
         try:
             content = tomllib.loads(path.read_text(encoding="utf-8"))
             source = Source(**content.get("source", {}))
@@ -160,6 +160,8 @@ def load(folder=None):
             raise ValueError(f"{path.name}: {error}") from None
         if set(content) != {"source", "claim"}:
             raise ValueError(f"{path.name} must hold one [source] and [[claim]] tables, got {sorted(content)}")
+        if sources.setdefault(family, source) != source:
+            raise ValueError(f"{path.name} must name the same [source] as the other parts of the family {family!r}, got {source}")
         for entry in content.get("claim", []):
             claim = _claim(entry, source, path.name)
             if not claim.id.startswith(family + "/"):

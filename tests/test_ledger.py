@@ -144,6 +144,15 @@ def test_repeated_id_is_refused(tmp_path):
         ledger.load(tmp_path)
 
 
+def test_a_family_in_parts_has_one_source(tmp_path):
+    (tmp_path / "x.1-first.toml").write_text(GOOD)
+    (tmp_path / "x.2-second.toml").write_text(GOOD.replace("x/1", "x/2"))
+    assert list(ledger.load(tmp_path)) == ["x/1", "x/2"]
+    (tmp_path / "x.2-second.toml").write_text(GOOD.replace("x/1", "x/2").replace("A source", "Another"))
+    with pytest.raises(ValueError, match=r"x.2-second.toml must name the same \[source\]"):
+        ledger.load(tmp_path)
+
+
 def record(**changes):
     made = ledger.Record("x/1", 1.0, 1.05, None, "0.1", "reproduced")
     return dataclasses.asdict(made) | {"chapter": "book/a"} | changes

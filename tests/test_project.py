@@ -62,7 +62,7 @@ def test_notebooks_are_told_from_pages():
     assert "online-learning" in names and "ledger" not in names
 
 
-@pytest.mark.parametrize("name", ["lib/langevin.py", "lib/claims/fdt.toml", "lib/new-data.txt", "requirements.txt", "tools/project.py"])
+@pytest.mark.parametrize("name", ["lib/langevin.py", "lib/claims/fdt.1-langevin.toml", "lib/new-data.txt", "requirements.txt", "tools/project.py"])
 def test_code_fingerprint_sees_every_input_of_a_result(checkout, name):
     before = project.code_fingerprint(checkout)
     assert project.code_fingerprint(checkout) == before
