@@ -28,7 +28,7 @@ lab: environment
 	@$(bin)/jupyter lab --LabApp.default_url=/lab/tree/book/index.md
 
 bench: environment
-	@for script in benchmarks/*.py; do $(bin)/python $$script || exit 1; done
+	@for script in benchmarks/[a-z]*.py; do $(bin)/python $$script || exit 1; done
 
 clean:
 	rm -rf .venv _build .pytest_cache .hypothesis *.egg-info

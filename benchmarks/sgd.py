@@ -4,15 +4,13 @@ Run by hand: python benchmarks/sgd.py.  The reference is a C++ code of 2019 for 
 steps a second at N = 500.  Medians over repeats; compilation is not counted.
 """
 
-from statistics import median
-from time import perf_counter
-
 import numpy as np
+from _timing import seconds
 from scipy.special import erf
 
 from lib import committee, online
 
-DIMENSION, LEARNING_RATE, REFERENCE, REPEATS = 500, 0.5, 1.25e5, 7
+DIMENSION, LEARNING_RATE, REFERENCE = 500, 0.5, 1.25e5
 
 
 def plain_numpy(student, teacher, learning_rate, steps, random):
@@ -26,17 +24,6 @@ def plain_numpy(student, teacher, learning_rate, steps, random):
         delta -= np.sqrt(teachers) / units * erf(x / np.sqrt(2)).sum()
         slope = np.sqrt(2 / np.pi) * np.exp(-(x**2) / 2)
         student += learning_rate * np.sqrt(teachers) / units * delta * np.outer(slope, example)
-
-
-def seconds(task):
-    """Median time of one call, after a first call that compiles."""
-    task()
-    taken = []
-    for _ in range(REPEATS):
-        begin = perf_counter()
-        task()
-        taken.append(perf_counter() - begin)
-    return median(taken)
 
 
 def main():
