@@ -6,11 +6,14 @@ Dependencies run one way, from closed forms to theories to simulators; the servi
       -> langevin, committee        one theory each                                 (book: Langevin dynamics; On-line learning)
         -> stability                fixed points of committee and their stability   (book: On-line learning)
         -> trajectories, online     simulators that the theories are held against   (the same chapters)
-    regression                      a data set as minibatch descent sees it         (from here: stochastic linear learning)
-      -> linear                     stationary covariance and learning-rate threshold
-        -> linear_relations         fluctuation relations, circulation, noise floors; uses langevin
-        -> linear_extensions        momentum and preconditioning
-      -> minibatches, descent       how minibatches are drawn; the simulator, which starts from linear
+    regression                      a data set as minibatch descent sees it         (book, part II: Linear learning as a stochastic process)
+      -> linear                     stationary covariance, learning-rate threshold  (The exact identity)
+        -> linear_relations         relations, circulation, noise floors; uses langevin    (Real data)
+        -> linear_extensions        momentum and preconditioning                    (Momentum, currents, temperature)
+      -> minibatches, descent       how minibatches are drawn; the simulator, which starts from linear and linear_extensions
+      -> convolution                a convolutional layer in front, with its simulator convolution_descent  (Finer relations)
+      -> sigmoid                    a nonlinear unit, with its simulator sigmoid_descent; uses langevin     (Finer relations)
+    ordered                         time-ordered products and exponentials          (Linear learning as a stochastic process)
     data, downloads                 services: bundled real data, loaders of larger sets
     ledger, plot                    services: the reproduction ledger, the figure style
     _checks                         argument checks behind every public function

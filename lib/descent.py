@@ -2,6 +2,8 @@ r"""Minibatch gradient descent on a least-squares loss, which :mod:`lib.linear` 
 
 Every step of every chain is  V' = V(1 - εS) + εξ, that is  V - (ε/m) Σ_b (V x_b - r_b) x_bᵀ  over a minibatch: eq. (3.2) of
 001_0afcf066f581191b.txt, in the PCA basis and for V = W - W₀.  S is never formed and no trajectory is kept: memory does not grow with steps.
+With momentum, V' = V + B' and B' = μB - ε(VS - ξ), see :mod:`lib.linear_extensions`.  Preconditioned descent needs no code of its
+own: it is plain descent on the inputs P^{1/2} x.
 """
 
 from dataclasses import dataclass
@@ -12,8 +14,11 @@ from numba import njit
 
 from lib import _checks
 from lib.linear import stationary_covariance
+from lib.linear_extensions import momentum_covariance
 from lib.minibatches import _draw, _sampling
 from lib.regression import _pair, _problem
+
+HELD = 64  # recorded states that are added to the sums at a time
 
 
 @dataclass(frozen=True)
@@ -23,19 +28,10 @@ class Averages:
     second_moment: np.ndarray  # (blocks, n, n)  E[V_nᵀ V_n], or E[V_iᵀ V_k] for a pair of outputs
     lagged: np.ndarray  # (blocks, n, n)  E[V_nᵀ V_{n+1}], or the same for a pair
     mean: np.ndarray  # (blocks, p, n)  E[V]; p counts the outputs that were run
-    last: np.ndarray  # (chains, p, n)  V after the last step; a start for the next run
+    last: np.ndarray  # (chains, p, n)  V after the last step; a start for the next run, at rest (B = 0) if there is momentum
 
 
 # Sums may be reordered, which lets the loops use vector instructions; NaN and infinity keep their meaning.
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def _add_products(total, left, right, pairs):
-    for q in range(len(pairs)):
-        u, v = left[pairs[q, 0]], right[pairs[q, 1]]
-        for k in range(total.shape[0]):
-            for l in range(total.shape[1]):
-                total[k, l] += u[k] * v[l]
-
-
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def _advance(weights, inputs, residuals, chosen, rate, errors):
     """One step in place; all errors are taken before the weights move."""
@@ -56,26 +52,49 @@ def _advance(weights, inputs, residuals, chosen, rate, errors):
 
 
 @njit(cache=True, nogil=True)
+def _coast(weights, before, velocity, momentum):
+    """Add the momentum to a plain step in place; the velocity becomes the whole move of the step."""
+    for i in range(weights.shape[0]):
+        for k in range(weights.shape[1]):
+            weights[i, k] += momentum * velocity[i, k]
+            velocity[i, k] = weights[i, k] - before[i, k]
+
+
+@njit(cache=True, nogil=True)
 def _descend(
-    chains, inputs, residuals, pairs, rate, batch, steps, record_every, replacement, epochs, random, total, lagged, mean
+    chains, velocities, inputs, residuals, pairs, rate, momentum, batch, steps, record_every, replacement, epochs, random,
+    total, lagged, mean,
 ):
-    """Run every chain of a block in place, one after the other, and add to the three sums."""
+    """Run every chain of a block in place, one after the other, and add to the three sums.
+
+    Recorded states are held back and added many at a time, as one matrix product: rank-one sums would cost more than the steps.
+    """
     chosen = np.empty(batch, dtype=np.int64)
     errors = np.empty((batch, chains.shape[1]))
     order = np.arange(len(inputs))
+    held, room = 0, (HELD * len(pairs), chains.shape[2])
+    left, right, after = np.empty(room), np.empty(room), np.empty(room)
     for c in range(len(chains)):
         weights = chains[c]
         before = weights.copy()
         for step in range(steps):
             record = step % record_every == 0
-            if record:
+            if record or momentum > 0:
                 before[:] = weights
+            if record:
                 mean += weights
-                _add_products(total, weights, weights, pairs)
             _draw(order, chosen, step, replacement, epochs, random)
             _advance(weights, inputs, residuals, chosen, rate, errors)
+            if momentum > 0:
+                _coast(weights, before, velocities[c], momentum)
             if record:
-                _add_products(lagged, before, weights, pairs)
+                for q in range(len(pairs)):
+                    left[held], right[held], after[held] = before[pairs[q, 0]], before[pairs[q, 1]], weights[pairs[q, 1]]
+                    held += 1
+            if held == len(left) or held > 0 and c == len(chains) - 1 and step == steps - 1:
+                total += np.dot(left[:held].T, right[:held])
+                lagged += np.dot(left[:held].T, after[:held])
+                held = 0
 
 
 def _root(spread):
@@ -103,14 +122,29 @@ def _stationary_start(problem, learning_rate, batch, replacement, pair, chains, 
     return (rng.standard_normal((chains, 2 * size)) @ _root(joint).T).reshape(chains, 2, size)  # (chains, 2, n)
 
 
+def _moving_start(problem, learning_rate, momentum, batch, replacement, chains, rng):
+    r"""Gaussian V and B with the exact joint second moment of descent with momentum, shared out evenly over the outputs.
+
+    G is that of :func:`lib.linear_extensions.momentum_covariance`.  For a pair of modes with a = ελ_k and b = ελ_l, stationarity of
+    E[VᵀV], E[VᵀB] and E[BᵀB] leaves  E[VᵀB] = (a - μb)/(1 - μ²) · G  and  E[BᵀB] = (a + b)/(1 + μ) · G,  whatever the noise.
+    """
+    rates, outputs = learning_rate * problem.eigenvalues, problem.residuals.shape[1]  # (n,)
+    spread = momentum_covariance(problem, learning_rate, momentum, batch, replacement=replacement) / outputs  # (n, n)
+    cross = np.subtract.outer(rates, momentum * rates) / (1 - momentum**2) * spread  # (n, n)
+    speed = np.add.outer(rates, rates) / (1 + momentum) * spread  # (n, n)
+    root = _root(np.block([[spread, cross], [cross.T, speed]]))  # (2n, 2n)
+    both = rng.standard_normal((chains, outputs, 2 * len(rates))) @ root.T  # (chains, p, 2n)
+    return both[..., : len(rates)], both[..., len(rates) :]
+
+
 def simulate(
     problem, learning_rate, batch, *, steps, chains, seed,
-    start="stationary", replacement=False, epochs=False, pair=None, record_every=5, blocks=10, workers=1,
+    start="stationary", momentum=0.0, replacement=False, epochs=False, pair=None, record_every=5, blocks=10, workers=1,
 ):
     r"""Independent chains of minibatch gradient descent and their time averages.
 
-    Source: 001_0afcf066f581191b.txt, eq. (3.2), measured by its eqs. (3.3) and, for a pair of outputs, (B1).  From the default
-    start the averages have no bias at any length of the run, as long as the minibatches are independent.
+    Source: 001_0afcf066f581191b.txt, eq. (3.2), measured by its eqs. (3.3) and, for a pair of outputs, (B1); the source has no
+    momentum.  From the default start the averages have no bias at any length of the run, as long as the minibatches are independent.
 
     Parameters
     ----------
@@ -120,7 +154,8 @@ def simulate(
     steps, chains : int                    length and number of the chains; >= 1
     seed : int or SeedSequence             block number b draws from its b-th child, so results do not depend on `workers`
     start : "stationary" or array          with the exact stationary second moment of independent minibatches, or V at the start,
-                                           of shape (p, n) or (chains, p, n)
+                                           of shape (p, n) or (chains, p, n); then B = 0
+    momentum : float                       μ; 0 <= μ < 1; above 0 a pair of outputs needs an array as start
     replacement, epochs : bool             how minibatches are drawn, as in :func:`lib.minibatches.draw`
     pair : tuple (i, k), optional          run these outputs only (p = 2, or 1 if i = k) and measure E[V_iᵀ V_k]
     record_every : int                     add one step in so many to the averages, the first one first; must divide steps
@@ -159,19 +194,30 @@ def simulate(
     # A fresh copy of the sequence: spawning changes a SeedSequence, and the caller's must give the same runs again.
     children = np.random.SeedSequence(given.entropy, spawn_key=given.spawn_key, pool_size=given.pool_size).spawn(blocks + 1)
     shape = (len(rows), len(problem.eigenvalues))
+    momentum = _checks.number("momentum", momentum, at_least=0, below=1)
+    velocity = np.zeros((chains, *shape))  # (chains, p, n)
     if isinstance(start, str) and start == "stationary":
-        state = _stationary_start(problem, learning_rate, batch, replacement, pair, chains, _checks.generator("seed", children[-1]))
+        rng = _checks.generator("seed", children[-1])
+        if momentum == 0:
+            state = _stationary_start(problem, learning_rate, batch, replacement, pair, chains, rng)
+        elif pair is None:
+            state, velocity = _moving_start(problem, learning_rate, momentum, batch, replacement, chains, rng)
+        else:
+            _checks.fail("start", "be an array where a pair of outputs has momentum", start)
     else:
         state = _checks.array("start", start)
         if state.shape not in (shape, (chains, *shape)):
             _checks.fail("start", f'be "stationary" or have shape {shape} or {(chains, *shape)}', f"shape {state.shape}")
         state = np.array(np.broadcast_to(state, (chains, *shape)))
-    state = np.ascontiguousarray(state.reshape(blocks, chains // blocks, *shape))  # (blocks, chains / blocks, p, n)
+    grouped = (blocks, chains // blocks, *shape)
+    state, velocity = (np.ascontiguousarray(each.reshape(grouped)) for each in (state, velocity))  # (blocks, chains / blocks, p, n)
     inputs, residuals = np.ascontiguousarray(problem.inputs), np.ascontiguousarray(problem.residuals[:, rows])  # (N, n), (N, p)
     sums = [np.zeros((blocks, *each)) for each in ((shape[1], shape[1]), (shape[1], shape[1]), shape)]  # second, lagged, mean
-    settings = (pairs, learning_rate, batch, steps, record_every, replacement, epochs)
+    settings = (pairs, learning_rate, momentum, batch, steps, record_every, replacement, epochs)
     Parallel(n_jobs=workers, prefer="threads")(
-        delayed(_descend)(state[b], inputs, residuals, *settings, _checks.generator("seed", children[b]), *(part[b] for part in sums))
+        delayed(_descend)(
+            state[b], velocity[b], inputs, residuals, *settings, _checks.generator("seed", children[b]), *(part[b] for part in sums)
+        )
         for b in range(blocks)
     )
     if not np.isfinite(state).all() or not all(np.isfinite(part).all() for part in sums):
@@ -213,11 +259,13 @@ def circulation(averages, learning_rate):
     r"""Circulation measured from successive states, one matrix a block:  (E[V_nᵀ V_{n+1}] - E[V_{n+1}ᵀ V_n]) / 2ε.
 
     It equals  Q = (AG - GA)/2, as E[V_nᵀ V_{n+1}] = G(1 - εA): a direct measurement of Q in 001_0afcf066f581191b.txt, eq. (1.6),
-    that needs neither A nor D.
+    that needs neither A nor D.  For a stationary pair of outputs it is the Q of G_ik; with momentum, in the stationary state, it is
+    Q / (1 - μ)  with the G of that motion.
+    Record every step for the least noise: what is averaged is the sweep of the recorded steps alone.
 
     Parameters
     ----------
-    averages : Averages            as :func:`simulate` returns them, not for a pair of different outputs
+    averages : Averages            as :func:`simulate` returns them
     learning_rate : float          ε of that run; > 0
 
     Returns
@@ -237,4 +285,6 @@ def circulation(averages, learning_rate):
     if not isinstance(averages, Averages):
         _checks.fail("averages", "be Averages, as descent.simulate returns them", averages)
     rate = _checks.number("learning_rate", learning_rate, above=0)
-    return (averages.lagged - np.swapaxes(averages.lagged, -1, -2)) / (2 * rate)  # (blocks, n, n)
+    # For a pair of outputs E[VᵢᵀV_k] is symmetric on average only: without its own antisymmetric part most of the noise is gone.
+    moved = averages.lagged - averages.second_moment  # (blocks, n, n)
+    return (moved - np.swapaxes(moved, -1, -2)) / (2 * rate)

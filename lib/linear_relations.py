@@ -32,7 +32,7 @@ def relation_errors(problem, covariance, learning_rate, batch, *, replacement=Fa
     r"""Distance of  AG + GA  from  ε D (leading order), from its best multiple, and from  ε E[SGS] + ε D (exact).
 
     Source: 001_0afcf066f581191b.txt, eq. (2.10) with 2D = ε D(0), whose two sides figure 2 compares up to a factor.  For the
-    exact G of :func:`lib.linear.stationary_covariance` the first is close to ε/ε_max and the last is rounding.
+    exact G of :func:`lib.linear.stationary_covariance` the last is rounding, and the first close to ε/ε_max where one mode dominates.
 
     Parameters
     ----------
@@ -227,8 +227,8 @@ def yaida_ratios(problem, covariance, learning_rate, batch, *, replacement=False
 def relation_floor(problem, learning_rate, steps, chains=1):
     r"""Sampling error of AG + GA, relative and in the Frobenius norm, over a stationary run:  √(n / (T K p ε λ_max)), an estimate.
 
-    T steps of K chains, n modes, p outputs.  It is also the size of the ratio of norms Q to D that pure noise produces, and so the
-    floor under the comparison of 001_0afcf066f581191b.txt, figure 2, and the values of Q at its end.
+    T steps of K chains, all recorded, n modes, p outputs; one mode dominates.  It is also the size of the ratio of norms Q to D that
+    pure noise produces, and so the floor under the comparison of 001_0afcf066f581191b.txt, figure 2, and the values of Q at its end.
 
     Parameters
     ----------

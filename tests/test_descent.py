@@ -5,9 +5,9 @@ import pytest
 from bad_input import COUNT, NUMBER, SEED, cases, refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from linear_data import digits, small
+from linear_data import chain_matrices, digits, every_batch, listed_moments, listed_second_moment, small
 
-from lib import descent, linear, linear_relations, minibatches, regression
+from lib import descent, linear, linear_extensions, linear_relations, minibatches, regression
 
 DIGITS = regression.fit(*digits())
 LIMIT = linear.learning_rate_threshold(DIGITS, 5)
@@ -23,24 +23,28 @@ def sigmas(blocks, expected):
     return (mean - expected) / error
 
 
-def plain_path(problem, start, rate, series):
-    """V, S and ξ of the recursion in matrix form, for one series of minibatches."""
+def plain_path(problem, start, rate, series, momentum=0.0):
+    """V, S and ξ of the recursion in matrix form, for one series of minibatches; with momentum in its form without B."""
     path, second, noise = [start], [], []
+    previous = start
     for chosen in series:
         z, r = problem.inputs[chosen], problem.residuals[chosen]
         second.append(z.T @ z / len(chosen))
         noise.append(r.T @ z / len(chosen))
-        path.append(path[-1] @ (np.eye(z.shape[1]) - rate * second[-1]) + rate * noise[-1])
+        now = path[-1]
+        path.append(now @ (np.eye(z.shape[1]) - rate * second[-1]) + rate * noise[-1] + momentum * (now - previous))
+        previous = now
     return np.array(path), np.array(second), np.array(noise)
 
 
-@pytest.mark.parametrize("how", [{}, {"replacement": True}, {"epochs": True}])
+@pytest.mark.parametrize("how", [{}, {"replacement": True}, {"epochs": True}, {"momentum": 0.8}, {"momentum": 1e-300}])
 def test_a_chain_is_the_recursion_on_the_minibatches_of_its_stream(how):
     rate, steps = 0.3 * linear.learning_rate_threshold(SMALL, 7), 60
     start = np.random.default_rng(0).standard_normal((2, 3))
     run = descent.simulate(SMALL, rate, 7, steps=steps, chains=1, seed=5, start=start, record_every=3, blocks=1, **how)
     stream = np.random.Generator(np.random.SFC64(np.random.SeedSequence(5).spawn(1)[0]))
-    path, _, _ = plain_path(SMALL, start, rate, minibatches.draw(40, 7, steps, stream, **how))
+    drawn = {name: flag for name, flag in how.items() if name != "momentum"}
+    path, _, _ = plain_path(SMALL, start, rate, minibatches.draw(40, 7, steps, stream, **drawn), how.get("momentum", 0.0))
     seen, after = path[:-1:3], path[1::3]
     np.testing.assert_allclose(run.last[0], path[-1], rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(run.second_moment[0], np.einsum("nik,nil->kl", seen, seen) / 20, rtol=1e-11, atol=1e-13)
@@ -94,16 +98,28 @@ def test_digits_obey_both_relations_of_yaida(long_run):
     np.testing.assert_allclose(ratios, 1, atol=0.005)
 
 
+def circulating(run, rate, covariance):
+    """Slope of the measured circulation on that of a covariance, with its error, and the deviations of the elements."""
+    above = np.triu_indices(36, 1)
+    expected = linear_relations.split(DIGITS, covariance)[1][above]
+    turning = descent.circulation(run, rate)[:, *above]
+    weight = 1 / descent.over_blocks(turning)[1] ** 2
+    slope, error = descent.over_blocks((turning * expected * weight).sum(axis=1) / (expected**2 * weight).sum())
+    return slope, error, rms(sigmas(turning, expected))
+
+
 def test_circulation_is_seen_in_successive_states(long_run):
     rate, run = long_run
-    expected = linear_relations.split(DIGITS, linear.stationary_covariance(DIGITS, rate, 5))[1]
-    turning = descent.circulation(run, rate)
-    above = np.triu_indices(36, 1)
-    weight = 1 / descent.over_blocks(turning)[1][above] ** 2
-    slopes = (turning[:, *above] * expected[above] * weight).sum(axis=1) / (expected[above] ** 2 * weight).sum()
-    slope, error = descent.over_blocks(slopes)
+    slope, error, spread = circulating(run, rate, linear.stationary_covariance(DIGITS, rate, 5))
     assert abs(slope - 1) < 0.1 and abs(slope - 1) < 4.5 * error and slope > 15 * error
-    assert rms(sigmas(turning[:, *above], expected[above])) < 1.3
+    assert spread < 1.3
+
+
+def test_circulation_of_a_pair_of_outputs():
+    rate = 0.26 * LIMIT
+    run = descent.simulate(DIGITS, rate, 5, steps=3000, chains=200, seed=15, pair=(3, 8), record_every=1, blocks=40)
+    slope, error, _ = circulating(run, rate, linear.stationary_covariance(DIGITS, rate, 5, pair=(3, 8)))
+    assert abs(slope - 1) < 4.5 * error and error < 0.02
 
 
 @pytest.mark.parametrize("replacement", [False, True])
@@ -163,6 +179,44 @@ def test_the_default_start_of_a_pair_has_all_its_blocks():
             assert rms(sigmas(run.second_moment, g)) < 1.2 < 2 < np.abs(sigmas(run.second_moment, 0 * g)).max()
 
 
+@pytest.mark.parametrize("momentum", [0.5, 0.9])
+def test_the_default_start_with_momentum_is_stationary_from_the_first_step(momentum):
+    """Against E[VᵀV] and E[VᵀB] by listing every minibatch; after the step, E[V'ᵀV'] depends on E[BᵀB] too."""
+    x, y = small(6, 3, 2, seed=3)
+    problem = regression.fit(x, y)
+    rate = 0.4 * (1 - momentum) * linear.learning_rate_threshold(problem, 2)
+    second, noise = listed_moments(x, y, every_batch(6, 2, False))
+    steps = [chain_matrices(second, noise[:, i], rate, momentum=momentum) for i in range(2)]
+    listed = sum(listed_second_moment(each, each) for each in steps)[:6, :6]  # of (V, B)
+    inside = np.kron(np.eye(2), problem.basis)
+    joint = inside.T @ listed @ inside
+    g, cross = joint[:3, :3], joint[:3, 3:]
+    run = descent.simulate(problem, rate, 2, steps=1, chains=80_000, seed=13, momentum=momentum, record_every=1, blocks=80)
+    after = run.last.reshape(80, 1000, 2, 3)
+    assert np.abs(sigmas(run.second_moment, g)).max() < 4.5
+    assert np.abs(sigmas(run.lagged, g * (1 - rate * problem.eigenvalues) + momentum * cross)).max() < 4.5
+    assert np.abs(sigmas(np.einsum("bcim,bcin->bmn", after, after) / 1000, g)).max() < 4.5
+    assert np.abs(sigmas(run.lagged, g * (1 - rate * problem.eigenvalues))).max() > 6  # without the velocity
+
+
+def test_digits_with_momentum_have_the_exact_covariance_and_its_circulation():
+    mu = 0.9
+    rate = 0.26 * (1 - mu) * LIMIT
+    run = descent.simulate(DIGITS, rate, 5, steps=3000, chains=200, seed=14, momentum=mu, record_every=10, blocks=40)
+    g = linear_extensions.momentum_covariance(DIGITS, rate, mu, 5)
+    assert rms(sigmas(run.second_moment, g)) < 1.3
+    assert rms(np.diag(sigmas(run.second_moment, linear.stationary_covariance(DIGITS, rate / (1 - mu), 5)))) > 3
+    slope, error, _ = circulating(run, rate, g / (1 - mu))
+    assert abs(slope - 1) < 4.5 * error and error < 0.06
+
+
+def test_momentum_of_a_pair_needs_a_start():
+    run = {"steps": 2, "chains": 4, "seed": 1, "pair": (0, 1), "momentum": 0.5, "record_every": 1, "blocks": 2}
+    with pytest.raises(ValueError, match="^start must be an array where a pair of outputs has momentum"):
+        descent.simulate(SMALL, 0.01, 3, **run)
+    assert descent.simulate(SMALL, 0.01, 3, start=np.zeros((2, 3)), **run).last.shape == (4, 2, 3)
+
+
 def test_runs_repeat_with_their_seed_and_do_not_depend_on_workers():
     settings_ = {"steps": 20, "chains": 8, "blocks": 4}
     sequence = np.random.SeedSequence(1)
@@ -189,7 +243,7 @@ def test_an_unstable_chain_grows_and_then_refuses():
 AVERAGES = descent.simulate(SMALL, 0.01, 3, steps=2, chains=2, seed=1, record_every=1, blocks=2)
 CALLS = {
     descent.simulate: {"problem": SMALL, "learning_rate": 0.01, "batch": 3, "steps": 4, "chains": 4, "seed": 1,
-                       "start": np.zeros((2, 3)), "replacement": False, "epochs": False, "pair": (0, 1), "record_every": 2, "blocks": 2, "workers": 1},
+                       "start": np.zeros((2, 3)), "momentum": 0.5, "replacement": False, "epochs": False, "pair": (0, 1), "record_every": 2, "blocks": 2, "workers": 1},
     descent.over_blocks: {"values": [1.0, 2.0]},
     descent.circulation: {"averages": AVERAGES, "learning_rate": 0.1},
 }
@@ -201,6 +255,7 @@ BAD = {
     "chains": COUNT,
     "seed": [*SEED, np.random.default_rng(1)],
     "start": [np.zeros(3), np.zeros((3, 3)), np.zeros((3, 2, 3)), np.full((2, 3), np.nan), "origin", None],
+    "momentum": [-0.1, 1.0, np.nan, np.inf, "1", None, [0.1], True],
     "replacement": [None, 0, 1, "yes"],
     "epochs": [None, 0, 1, "yes"],
     "pair": [(0,), (0, 2), (-1, 0), (0.0, 1), "01", 3],
