@@ -129,6 +129,8 @@ def _claim(entry, source, path):
         raise ValueError(f"{identity}: between must hold two increasing numbers, got {list(claim.between)}")
     if "" in (claim.true, claim.open, claim.statement, claim.locator):
         raise ValueError(f"{identity}: true, open, statement and locator must say something")
+    if claim.true is not None and "$" in claim.true:
+        raise ValueError(f"{identity}: true is shown as plain text and must not contain TeX; use the statement for formulas")
     if (claim.value is not None) != (sum(t is not None for t in (claim.atol, claim.rtol, claim.sigmas)) == 1):
         raise ValueError(f"{identity}: value and exactly one of atol, rtol, sigmas go together")
     if (claim.sigmas is None) != (claim.max_error is None):

@@ -124,6 +124,7 @@ def test_declarations_load(tmp_path):
         ("value = 1.0\natol = 0.1", "between = [2, 1]", "two increasing numbers"),
         ("value = 1.0\natol = 0.1", "between = [1]", "two increasing numbers"),
         ("value = 1.0\natol = 0.1", "true = ''", "must say something"),
+        ("value = 1.0\natol = 0.1", "true = 'for every $N$'", "must not contain TeX"),
         ("value = 1.0\natol = 0.1", "open = ''", "must say something"),
         ("[[claim]]", "[[claims]]", r"x.toml must hold one \[source\] and \[\[claim\]\]"),
         ('name = "A source"', 'nmae = "A source"', "x.toml: .*nmae"),
