@@ -6,6 +6,12 @@ Dependencies run one way, from closed forms to theories to simulators; the servi
       -> langevin, committee        one theory each                                 (book: Langevin dynamics; On-line learning)
         -> stability                fixed points of committee and their stability   (book: On-line learning)
         -> trajectories, online     simulators that the theories are held against   (the same chapters)
+    spectra                         covariances with a power-law spectrum; overlaps in each eigenspace       (part III: Scaling laws)
+      -> linear_student             a linear student, exact at any learning rate and size, with its simulator linear_descent
+      -> feature_scaling            a linear student that may train only some of its weights
+      -> structured                 the committee on structured inputs, resolved by eigenspace; uses committee
+        -> gram                     descent in the space of Gram matrices, exact in law at finite size
+      -> plateau, late_phase        fixed points of the structured equations and their stability; use committee
     regression                      a data set as minibatch descent sees it         (book, part II: Linear learning as a stochastic process)
       -> linear                     stationary covariance, learning-rate threshold  (The exact identity)
         -> linear_relations         relations, circulation, noise floors; uses langevin    (Real data)

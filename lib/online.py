@@ -1,6 +1,6 @@
 r"""One-pass stochastic gradient descent of a soft committee machine, which :mod:`lib.committee` is held against.
 
-Student and teacher as in :mod:`lib.committee`; every step draws a fresh ξ ~ N(0, 1) in N dimensions and moves all
+Student and teacher as in :mod:`lib.committee`; every step draws a fresh ξ ~ N(0, Σ) in N dimensions and moves all
 weights, J_i ← J_i + η (√M/K) δ g'(x_i) ξ/√N  with  δ = ζ - σ.  Nothing is averaged: the overlaps are measured.
 Source: 002_ae911d9b73aa1c7d.txt, eqs. (2) and (3), with the teacher's factor 1/√M restored.
 """
@@ -88,13 +88,14 @@ def weights_with_overlaps(student_overlap, cross_overlap, teacher_overlap, dimen
     return weights[: len(q)], weights[len(q) :]
 
 
-def overlaps(student, teacher):
-    """Q = JJᵀ/N, R = JBᵀ/N and T = BBᵀ/N.
+def overlaps(student, teacher, *, eigenvalues=None):
+    """Q = JΣJᵀ/N, R = JΣBᵀ/N and T = BΣBᵀ/N, the covariances of the fields.
 
     Parameters
     ----------
     student : array (..., K, N)    J; leading axes are runs
     teacher : array (M, N)         B
+    eigenvalues : array (N,)       of Σ, if the weights are given in its eigenbasis; > 0; default: all one
 
     Returns
     -------
@@ -117,12 +118,21 @@ def overlaps(student, teacher):
     if teacher.size == 0 or teacher.shape[1] != student.shape[-1]:
         _checks.fail("teacher", f"hold vectors of N = {student.shape[-1]} entries", f"shape {teacher.shape}")
     n = teacher.shape[1]
-    return student @ np.swapaxes(student, -1, -2) / n, student @ teacher.T / n, teacher @ teacher.T / n
+    weighted = student * _variances(eigenvalues, n)                                    # (..., K, N)
+    known = teacher * _variances(eigenvalues, n)                                       # (M, N)
+    return weighted @ np.swapaxes(student, -1, -2) / n, weighted @ teacher.T / n, known @ teacher.T / n
+
+
+def _variances(eigenvalues, dimension):
+    """Variances of the components of ξ in the eigenbasis of Σ."""
+    if eigenvalues is None:
+        return np.ones(dimension)                                                      # (N,)
+    return _checks.entries("eigenvalues", eigenvalues, above=0, shape=(dimension,))    # (N,)
 
 
 # Sums may be reordered, which lets the dot products use vector instructions; NaN and infinity keep their meaning.
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def _descend(student, teacher, learning_rate, steps, snapshots, random):
+def _descend(student, teacher, scale, learning_rate, steps, snapshots, random):
     """Run SGD on `student` in place and copy it into snapshots[k] after steps[k] examples."""
     units, dimension = student.shape
     teachers = len(teacher)
@@ -135,7 +145,7 @@ def _descend(student, teacher, learning_rate, steps, snapshots, random):
     for k in range(len(steps)):
         for _ in range(steps[k] - done):
             for c in range(dimension):
-                example[c] = random.standard_normal()
+                example[c] = scale[c] * random.standard_normal()
             delta = 0.0
             for m in range(teachers):
                 y = 0.0
@@ -158,16 +168,17 @@ def _descend(student, teacher, learning_rate, steps, snapshots, random):
                 snapshots[k, i, c] = student[i, c]
 
 
-def _one_run(student, teacher, learning_rate, steps, seed):
+def _one_run(student, teacher, variances, learning_rate, steps, seed):
     """Overlaps (n, K, K) and (n, K, M) at the given steps, and the last weights (K, N)."""
     moving = student.copy()                                                            # (K, N)
     snapshots = np.empty((len(steps), *student.shape))                                 # (n, K, N)
-    _descend(moving, teacher, learning_rate, steps, snapshots, np.random.Generator(np.random.SFC64(seed)))
-    q, r, _ = overlaps(snapshots, teacher)                                             # (n, K, K), (n, K, M)
+    random = np.random.Generator(np.random.SFC64(seed))
+    _descend(moving, teacher, np.sqrt(variances), learning_rate, steps, snapshots, random)
+    q, r, _ = overlaps(snapshots, teacher, eigenvalues=variances)                      # (n, K, K), (n, K, M)
     return q, r, moving
 
 
-def simulate(student, teacher, learning_rate, times, seed, *, runs=1, workers=1):
+def simulate(student, teacher, learning_rate, times, seed, *, eigenvalues=None, runs=1, workers=1):
     """Train copies of a student on independent streams of examples and record the overlaps.
 
     Parameters
@@ -176,6 +187,7 @@ def simulate(student, teacher, learning_rate, times, seed, *, runs=1, workers=1)
     teacher : array (M, N)      B
     learning_rate : float       η; > 0
     times : array (n,)          α = examples / N at which to record; >= 0, increasing by at least 1/N
+    eigenvalues : array (N,)    of the covariance Σ of the inputs, one for each component of the weights; > 0; default: all one
     seed : int or SeedSequence  run number r draws from its r-th child, so results do not depend on `workers`
     runs : int                  number of runs; >= 1
     workers : int               threads that share the runs; >= 1
@@ -201,7 +213,8 @@ def simulate(student, teacher, learning_rate, times, seed, *, runs=1, workers=1)
     """
     student = _checks.array("student", student, ndim=2)                                # (K, N)
     teacher = _checks.array("teacher", teacher, ndim=2)                                # (M, N)
-    _, _, t = overlaps(student, teacher)                                               # (M, M)
+    _, _, t = overlaps(student, teacher, eigenvalues=eigenvalues)                      # (M, M)
+    variances = _variances(eigenvalues, teacher.shape[1])                              # (N,)
     learning_rate = _checks.number("learning_rate", learning_rate, above=0)
     times = _checks.times("times", times)                                              # (n,)
     steps = np.rint(times * student.shape[1]).astype(np.int64)                         # (n,)
@@ -213,6 +226,6 @@ def simulate(student, teacher, learning_rate, times, seed, *, runs=1, workers=1)
     # A fresh copy of the sequence: spawning changes a SeedSequence, and the caller's must give the same runs again.
     streams = np.random.SeedSequence(given.entropy, spawn_key=given.spawn_key, pool_size=given.pool_size).spawn(runs)
     one = delayed(_one_run)
-    done = Parallel(n_jobs=workers, prefer="threads")(one(student, teacher, learning_rate, steps, s) for s in streams)
+    done = Parallel(n_jobs=workers, prefer="threads")(one(student, teacher, variances, learning_rate, steps, s) for s in streams)
     q, r, last = (np.stack(part) for part in zip(*done))  # (runs, n, K, K), (runs, n, K, M), (runs, K, N)
     return Runs(steps / student.shape[1], q, r, t, committee.generalization_error(q, r, t), last)

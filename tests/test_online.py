@@ -19,19 +19,21 @@ def start(dimension, seed=1):
 
 # ---- the update --------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("units, teachers", [(1, 1), (2, 2), (3, 2), (2, 3)])
-def test_three_steps_equal_the_rule_written_in_numpy(units, teachers):
+@pytest.mark.parametrize("units, teachers, structured", [(1, 1, False), (2, 2, True), (3, 2, False), (2, 3, True)])
+def test_three_steps_equal_the_rule_written_in_numpy(units, teachers, structured):
     dimension, rate = 50, 0.7
+    variances = np.geomspace(4, 0.1, dimension) if structured else np.ones(dimension)
     student, teacher = online.random_weights(units, dimension, 1), online.random_weights(teachers, dimension, 2)
     expected = student.copy()
     stream = np.random.Generator(np.random.SFC64(np.random.SeedSequence(3).spawn(1)[0]))
     for _ in range(3):
-        example = stream.standard_normal(dimension)
+        example = np.sqrt(variances) * stream.standard_normal(dimension)
         x, y = expected @ example / np.sqrt(dimension), teacher @ example / np.sqrt(dimension)
         delta = erf(y / np.sqrt(2)).sum() / np.sqrt(teachers) - np.sqrt(teachers) / units * erf(x / np.sqrt(2)).sum()
         slope = np.sqrt(2 / np.pi) * np.exp(-(x**2) / 2)
         expected += rate * np.sqrt(teachers) / units * delta * np.outer(slope, example) / np.sqrt(dimension)
-    runs = online.simulate(student, teacher, rate, [3 / dimension], seed=3)
+    runs = online.simulate(student, teacher, rate, [3 / dimension], seed=3, eigenvalues=variances if structured else None)
+    np.testing.assert_allclose(runs.cross_overlap[0, 0], expected * variances @ teacher.T / dimension, rtol=1e-11, atol=1e-14)
     np.testing.assert_allclose(runs.student[0], expected, rtol=1e-12, atol=1e-14)
     assert np.abs(expected - student).max() > 1e-3
 
@@ -180,6 +182,15 @@ def test_unusable_weights_are_named(name, how, seed):
 def test_unusable_learning_rates_are_named(bad):
     with pytest.raises(ValueError, match="^learning_rate must be"):
         online.simulate(**GOOD | {"learning_rate": bad})
+
+
+@given(st.sampled_from([[], np.ones(19), np.zeros(20), -np.ones(20), np.full(20, np.nan), np.ones((1, 20)), 1.0, "wide"]))
+@settings(max_examples=10)
+def test_unusable_eigenvalues_are_named(bad):
+    with pytest.raises(ValueError, match="^eigenvalues must"):
+        online.simulate(**GOOD | {"eigenvalues": bad})
+    with pytest.raises(ValueError, match="^eigenvalues must"):
+        online.overlaps(GOOD["student"], GOOD["teacher"], eigenvalues=bad)
 
 
 @given(st.sampled_from([[], [-1.0], [1.0, 1.0], [2.0, 1.0], [np.inf], "soon", [0.0, 0.01]]))

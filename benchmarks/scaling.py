@@ -1,0 +1,55 @@
+"""Speed of the theories and simulators for structured inputs.
+
+Run by hand: python benchmarks/scaling.py.  Medians over repeats; compilation is not counted.
+"""
+
+import numpy as np
+from _timing import seconds
+
+from lib import gram, linear_student, online, spectra, structured
+
+STEPS, LEARNING_RATE = 100_000, 0.1
+
+
+def theories():
+    """The linear student with 2048 eigenvalues, and two erf units with 4096 of them."""
+    lam, alpha = spectra.power_law(2048, 0.75), np.geomspace(0.1, 1e5, 50)
+    linear = seconds(lambda: linear_student.generalization_error(alpha, lam, 1.0), 3)
+    print(f"linear student, L = 2048, 50 times              {linear:8.2f} s")
+    lam = spectra.power_law(4096, 0.5)
+    start = spectra.random_overlaps(np.full(4096, 10), 2, 2, seed=1, student_variance=1e-4)
+    times, errors = np.geomspace(1, 1e6, 30), {}
+    for tolerance in (1e-6, 1e-5):
+        taken = seconds(
+            lambda: errors.update({tolerance: structured.solve(times, *start, lam, LEARNING_RATE, tolerance=tolerance).generalization_error}), 1)
+    followed = errors[1e-6] > 1e-10  # below, rounding of order one overlaps is what is left
+    apart = np.abs(errors[1e-5] / errors[1e-6] - 1)[followed].max()
+    print(f"erf equations, K = M = 2, L = 4096, to α = 1e6  {taken:8.2f} s   relative error {apart:.1e} where ε_g > 1e-10")
+
+
+def full_vector():
+    """Steps a second of descent that moves all weights, N = 500."""
+    student, teacher = online.random_weights(2, 500, 1, variance=0.1), online.random_weights(2, 500, 2)
+    lam = np.repeat(spectra.power_law(4, 1.0), 125)
+    return STEPS / seconds(lambda: online.simulate(student, teacher, LEARNING_RATE, [STEPS / 500], 3, eigenvalues=lam))
+
+
+def gram_space(levels, size):
+    """Steps a second in the space of Gram matrices."""
+    lam, counts = spectra.power_law(levels, 1.0), np.full(levels, size // levels)
+    start = spectra.random_overlaps(counts, 2, 2, seed=1, student_variance=0.1)
+    return STEPS / seconds(lambda: gram.simulate([STEPS / counts.sum()], *start, lam, counts, LEARNING_RATE, seed=2))
+
+
+def main():
+    theories()
+    full = full_vector()
+    print("descent, K = M = 2                              steps per second")
+    print(f"  all weights, N = 500, L = 4                   {full:10.3g}")
+    for levels, size in ((1, 500), (4, 500), (4, 10**4), (4, 10**6), (64, 10**6)):
+        speed = gram_space(levels, size)
+        print(f"  Gram space, N = {size:<8d} L = {levels:<3d}              {speed:10.3g}   {speed / full:.1f} times as fast")
+
+
+if __name__ == "__main__":
+    main()

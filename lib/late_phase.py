@@ -1,0 +1,184 @@
+r"""The end of learning of a soft committee machine with structured inputs: how the error vanishes, and up to which learning rate.
+
+K = M units as in :mod:`lib.committee`, teachers with  B P_k Bᵀ/N = n_k 1, every student near its own teacher: Δ_i = J_i - B_i.  The error
+needs of Δ only  y_k and z_k, the mean diagonal and off-diagonal entry of  E^k = Δ P_k Δᵀ/N, and these obey, with  a = 2/(√3 π M),
+
+    dy_k/dα = -ηaλ_k [2y_k + √3(M-1) z_k] + η²/M λ_k n_k E_d,    dz_k/dα = -ηaλ_k [√3 y_k + (2 + √3(M-2)) z_k] + η²/M λ_k n_k E_o.
+
+Source: 002_ae911d9b73aa1c7d.txt, eqs. (16), (17) and (118) to (122).  There the solution runs over 4L eigenvectors, found numerically;
+y and z need none.
+"""
+
+import numpy as np
+from scipy.linalg import eigh
+
+from lib import _checks
+from lib.spectra import checked_spectrum
+
+
+def _units(units):
+    return _checks.integer("units", units, at_least=1)
+
+
+def _groups(units):
+    """Rates γ of u = y - z and of v = y + (M-1)z, in units of ηaλ_k."""
+    return 2 - np.sqrt(3), 2 + np.sqrt(3) * (units - 1)
+
+
+def _coupling(units):
+    """Symmetric matrices (2, 2) of drift and noise for the coordinates  (√M y, √{M(M-1)} z)/√n_k."""
+    root, m = np.sqrt(units - 1), units
+    drift = np.array([[2, np.sqrt(3) * root], [np.sqrt(3) * root, 2 + np.sqrt(3) * (m - 2)]])
+    # E_ij = (1/M) Σ_nm <g'_i g'_j g'_n g'_m> E_nm at J = B, by the number of units that coincide; <g'^p> = (2/π)^{p/2}/√(1+p)
+    diagonal = 1 / np.sqrt(5) + (m - 1) / 3
+    mixed = root * (1 / np.sqrt(2) + (m - 2) / (2 * np.sqrt(3)))
+    off = 2 / 3 + 2 * (m - 2) / np.sqrt(3) + (m - 2) * (m - 3) / 4
+    noise = 4 / np.pi**2 * np.array([[diagonal, mixed], [mixed, off]])
+    return (drift, noise) if m > 1 else (drift[:1, :1], noise[:1, :1])
+
+
+def _deviations(diagonal, off_diagonal, lam):
+    return (_checks.array(name, value, shape=lam.shape) for name, value in (("diagonal", diagonal), ("off_diagonal", off_diagonal)))
+
+
+def generalization_error(alpha, diagonal, off_diagonal, eigenvalues, units, learning_rate):
+    r"""Generalization error near perfect learning, to first order in E^k and in the learning rate, in closed form.
+
+    ε_g = 1/(2√3πM) Σ_k λ_k [(M-1)γ_s u_k e^{-ηaγ_sλ_kα} + γ_f v_k e^{-ηaγ_fλ_kα}],  u = y - z,  v = y + (M-1)z,  γ_s = 2 - √3,
+    γ_f = 2 + √3(M-1),  a = 2/(√3πM).  Source: 002_ae911d9b73aa1c7d.txt, eqs. (17), (121) and (122), corrected: the factor η of the rates, and
+    the groups of eigenvalues, which are printed for M = 2.
+
+    Parameters
+    ----------
+    alpha : array (A,)            time since y and z were as given; >= 0
+    diagonal : array (L,)         y_k, mean of E^k_ii
+    off_diagonal : array (L,)     z_k, mean of E^k_ij, i ≠ j; of no effect for M = 1
+    eigenvalues : array (L,)      λ_k; > 0
+    units : int                   M; >= 1
+    learning_rate : float         η; > 0
+
+    Returns
+    -------
+    array (A,)
+
+    Raises
+    ------
+    ValueError                    if an argument is outside its range
+
+    Examples
+    --------
+    >>> rate = 2 * 2 / (np.sqrt(3) * np.pi)  # M = 1: e^{-2ηaα}
+    >>> error = generalization_error([0.0, 1.0], [1e-4], [0.0], [1.0], 1, 1.0)
+    >>> bool(np.isclose(error[1] / error[0], np.exp(-rate)))
+    True
+    """
+    alpha = _checks.entries("alpha", alpha, at_least=0, ndim=1)  # (A,)
+    lam = _checks.entries("eigenvalues", eigenvalues, above=0, ndim=1)  # (L,)
+    if lam.size == 0:
+        _checks.fail("eigenvalues", "hold at least one eigenvalue", "none")
+    y, z = _deviations(diagonal, off_diagonal, lam)  # (L,), (L,)
+    m, rate = _units(units), _checks.number("learning_rate", learning_rate, above=0)
+    slow, fast = _groups(m)
+    pace = rate * 2 / (np.sqrt(3) * np.pi * m) * np.outer(alpha, lam)  # (A, L)
+    total = (m - 1) * slow * np.exp(-slow * pace) @ (lam * (y - z)) + fast * np.exp(-fast * pace) @ (lam * (y + (m - 1) * z))
+    return total / (2 * np.sqrt(3) * np.pi * m)
+
+
+def quadratic_error(student_overlap, cross_overlap, teacher_overlap):
+    r"""Generalization error to second order in Δ = J - B, for orthonormal teachers, T = 1.
+
+    ε_g ≈ (1/πM) [Σ_i (E_ii - ⅔ r_ii²)/√3 + ½ Σ_{i≠j} (E_ij - ½ r_ii r_ji - ½ r_ij r_jj)],  r_ij = Δ_i·ΣB_j/N,  E = Q - R - Rᵀ + T.
+    Source: 002_ae911d9b73aa1c7d.txt, eq. (121), has the terms linear in E; those in r² do not fall behind them for few eigenvalues.
+
+    Parameters
+    ----------
+    student_overlap : array (M, M)      Q
+    cross_overlap : array (M, M)        R, student i near teacher i
+    teacher_overlap : array (M, M)      T = 1
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError                          if the shapes differ, an entry is not finite, or T is not the identity
+
+    Examples
+    --------
+    >>> round(quadratic_error([[1.0]], [[0.999]], [[1.0]]), 9)
+    0.00036743
+    """
+    t = _checks.symmetric("teacher_overlap", teacher_overlap)  # (M, M)
+    if np.abs(t - np.eye(len(t))).max() > 1e-9:
+        _checks.fail("teacher_overlap", "be the identity", teacher_overlap)
+    q = _checks.symmetric("student_overlap", student_overlap, size=len(t))  # (M, M)
+    cross = _checks.array("cross_overlap", cross_overlap, shape=t.shape)  # (M, M)
+    r, e = cross - t, q - cross - cross.T + t  # (M, M), (M, M)
+    own = np.diag(r)  # (M,)
+    pairs = e - (own[:, None] * r.T + r * own) / 2  # (M, M)
+    total = (np.diag(e) - 2 / 3 * own**2).sum() / np.sqrt(3) + (pairs.sum() - np.trace(pairs)) / 2
+    return float(total / (np.pi * len(t)))
+
+
+def rates(eigenvalues, units, learning_rate, *, multiplicities=None):
+    r"""Decay rates of y and z near perfect learning with the noise of single examples, all 2L of them.
+
+    The symmetric matrix  S = -ηa diag(λ) ⊗ 𝒢 + (η²/M²) v vᵀ ⊗ 𝒞,  v_k = λ_k √n_k, with the drift 𝒢 and noise 𝒞 of two coordinates.
+    Source: 002_ae911d9b73aa1c7d.txt, eqs. (118) to (120), with the η² block written out.
+
+    Parameters
+    ----------
+    eigenvalues : array (L,)                 λ_k; > 0, of weighted mean one
+    units : int                              M; >= 1
+    learning_rate : float                    η; > 0
+    multiplicities : array (L,), optional    m_k up to a factor; default: all equal
+
+    Returns
+    -------
+    array (2L,), or (L,) for M = 1           growth rates per unit of α, ascending; all negative below :func:`critical_learning_rate`
+
+    Raises
+    ------
+    ValueError                               if an argument is outside its range
+
+    Examples
+    --------
+    >>> edge = critical_learning_rate(2)
+    >>> bool(rates([1.5, 0.5], 2, 0.99 * edge)[-1] < 0 < rates([1.5, 0.5], 2, 1.01 * edge)[-1])
+    True
+    """
+    lam, fractions = checked_spectrum(eigenvalues, multiplicities)  # (L,), (L,)
+    m, rate = _units(units), _checks.number("learning_rate", learning_rate, above=0)
+    drift, noise = _coupling(m)
+    v = lam * np.sqrt(fractions)  # (L,)
+    matrix = -rate * 2 / (np.sqrt(3) * np.pi * m) * np.kron(np.diag(lam), drift) + (rate / m) ** 2 * np.kron(np.outer(v, v), noise)
+    return eigh(matrix, eigvals_only=True)
+
+
+def critical_learning_rate(units):
+    r"""Learning rate at which perfect learning becomes unstable, for every spectrum:  η_c = a M² / ρ_max(𝒢⁻¹𝒞).
+
+    From π√(5/3) at M = 1 to √3 π for M -> ∞.  :func:`lib.stability.critical_learning_rate` finds it for one eigenvalue from the full equations.
+    Source: 002_ae911d9b73aa1c7d.txt, the η² block of eqs. (118) to (120); the threshold is not in that text.
+
+    Parameters
+    ----------
+    units : int    M; >= 1
+
+    Returns
+    -------
+    float          η_c
+
+    Raises
+    ------
+    ValueError     if an argument is outside its range
+
+    Examples
+    --------
+    >>> bool(np.isclose(critical_learning_rate(1), np.pi * np.sqrt(5 / 3)))
+    True
+    """
+    m = _units(units)
+    drift, noise = _coupling(m)
+    return float(2 * m / (np.sqrt(3) * np.pi) / eigh(noise, drift, eigvals_only=True)[-1])

@@ -1,0 +1,319 @@
+r"""Soft committee machines that learn from inputs with a structured covariance: order parameters resolved by eigenspace.
+
+Networks as in :mod:`lib.committee`; inputs ξ ~ N(0, Σ), where Σ has the eigenvalues λ_k with projectors P_k.  The overlaps
+Q^k = J P_k Jᵀ/N,  R^k = J P_k Bᵀ/N,  T^k = B P_k Bᵀ/N  obey, with the matrices a, G, E of :mod:`lib.committee` at the fields'
+covariances  Q = Σ_k λ_k Q^k  (same for R, T),
+
+    dR^k/dα = (ηλ_k/K)(aT^k - GR^k),   dQ^k/dα = (ηλ_k/K)(aR^kᵀ + R^kaᵀ - GQ^k - Q^kG) + η²(M/K²) λ_k n_k E.
+
+Every number is of order n_k, whatever L.  The hierarchy of powers of Σ in 002_ae911d9b73aa1c7d.txt, eqs. (4) and (18), is the same
+system with coefficients that span hundreds of decades.
+"""
+
+from dataclasses import dataclass
+from math import exp, expm1
+
+import numpy as np
+from numba import njit
+
+from lib import _checks, committee
+from lib.spectra import checked_spectrum
+
+ROUNDING = 1e-14  # of ε_g, a difference of numbers of order one: smaller errors cannot be followed
+SHORTEST = 1e-12  # a step shorter than this part of the time reached means that the equations cannot be followed
+
+
+@dataclass(frozen=True)
+class Path(committee.Trajectory):
+    """The overlaps of the fields along the learning time, and those of the eigenspaces at its end."""
+
+    student_resolved: np.ndarray  # (L, K, K)  Q^k at the last time
+    cross_resolved: np.ndarray  # (L, K, M)  R^k at the last time
+
+
+def _levels(eigenvalues):
+    eigenvalues = _checks.entries("eigenvalues", eigenvalues, above=0, ndim=1)  # (L,)
+    if eigenvalues.size == 0:
+        _checks.fail("eigenvalues", "hold at least one eigenvalue", "none")
+    return eigenvalues
+
+
+def fields(resolved, eigenvalues):
+    r"""Covariance of the fields from resolved overlaps:  Q = Σ_k λ_k Q^k.
+
+    Source: 002_ae911d9b73aa1c7d.txt, where Q^(l) = Σ_k λ_k^l Q^k; this is l = 1.
+
+    Parameters
+    ----------
+    resolved : array (L, ., .)     Q^k, R^k or T^k
+    eigenvalues : array (L,)       λ_k; > 0
+
+    Returns
+    -------
+    array (., .)
+
+    Raises
+    ------
+    ValueError                     if the shapes do not fit, or an entry is not finite
+
+    Examples
+    --------
+    >>> fields([[[0.5]], [[0.25]]], [1.5, 0.5]).tolist()
+    [[0.875]]
+    """
+    eigenvalues = _levels(eigenvalues)  # (L,)
+    resolved = _checks.array("resolved", resolved, shape=(eigenvalues.size, None, None))  # (L, ., .)
+    return np.tensordot(eigenvalues, resolved, axes=1)
+
+
+def checked_resolved(student_resolved, cross_resolved, teacher_resolved, eigenvalues):
+    """Q^k, R^k and T^k as float64 arrays, after checking that they form a covariance matrix in every eigenspace.
+
+    The overlaps of 002_ae911d9b73aa1c7d.txt, eq. (4), resolved by eigenspace.
+
+    Parameters
+    ----------
+    student_resolved : array (L, K, K)    Q^k
+    cross_resolved : array (L, K, M)      R^k
+    teacher_resolved : array (L, M, M)    T^k
+    eigenvalues : array (L,)              λ_k; > 0
+
+    Returns
+    -------
+    (array (L, K, K), array (L, K, M), array (L, M, M))
+
+    Raises
+    ------
+    ValueError                            if shapes disagree or a block [[Q^k, R^k], [R^kᵀ, T^k]] is not positive semidefinite
+
+    Examples
+    --------
+    >>> [part.shape for part in checked_resolved([[[1.0]]], [[[0.5]]], [[[1.0]]], [1.0])]
+    [(1, 1, 1), (1, 1, 1), (1, 1, 1)]
+    """
+    levels = _levels(eigenvalues).size
+    q = _checks.array("student_resolved", student_resolved, shape=(levels, None, None))  # (L, K, K)
+    t = _checks.array("teacher_resolved", teacher_resolved, shape=(levels, None, None))  # (L, M, M)
+    for name, part in (("student_resolved", q), ("teacher_resolved", t)):
+        square = part.shape[1] == part.shape[2] and part.size > 0
+        if not square or not np.allclose(part, np.swapaxes(part, 1, 2), rtol=0, atol=1e-10 * np.abs(part).max()):
+            _checks.fail(name, "hold symmetric matrices", f"shape {part.shape}")
+    r = _checks.array("cross_resolved", cross_resolved, shape=(levels, q.shape[1], t.shape[1]))  # (L, K, M)
+    joint = np.concatenate([np.concatenate([q, r], 2), np.concatenate([np.swapaxes(r, 1, 2), t], 2)], 1)  # (L, K+M, K+M)
+    lowest, scale = np.linalg.eigvalsh(joint)[:, 0], np.abs(joint).max()
+    if lowest.min() < -1e-9 * scale:
+        wanted = "form a positive semidefinite matrix with Q and T in every eigenspace"
+        _checks.fail("cross_resolved", wanted, f"lowest eigenvalue {lowest.min():.3g}")
+    return q, r, t
+
+
+def derivative(student_resolved, cross_resolved, teacher_resolved, eigenvalues, learning_rate, *, multiplicities=None, second_order=True):
+    r"""Rates of change of Q^k and R^k with α.
+
+    Source: 002_ae911d9b73aa1c7d.txt, eqs. (4) and (18), corrected, resolved by eigenspace.  Exact for N -> ∞ at fixed L, K, M.
+
+    Parameters
+    ----------
+    student_resolved : array (L, K, K)       Q^k
+    cross_resolved : array (L, K, M)         R^k
+    teacher_resolved : array (L, M, M)       T^k
+    eigenvalues : array (L,)                 λ_k; > 0, of weighted mean one
+    learning_rate : float                    η; > 0
+    multiplicities : array (L,), optional    m_k up to a factor; default: all equal
+    second_order : bool                      False leaves out the η² term
+
+    Returns
+    -------
+    (array (L, K, K), array (L, K, M))       dQ^k/dα, dR^k/dα
+
+    Raises
+    ------
+    ValueError                               if an argument is outside its range
+
+    Examples
+    --------
+    >>> one = np.ones((1, 1, 1))
+    >>> dq, dr = derivative(one, one, one, [1.0], 0.5)  # perfect learning
+    >>> bool(abs(dq[0, 0, 0]) < 1e-15 and abs(dr[0, 0, 0]) < 1e-15)
+    True
+    """
+    lam, fractions = checked_spectrum(eigenvalues, multiplicities)  # (L,), (L,)
+    q, r, t = checked_resolved(student_resolved, cross_resolved, teacher_resolved, lam)
+    rate = _checks.number("learning_rate", learning_rate, above=0)
+    a, g, e = _coefficients(q, r, np.tensordot(lam, t, axes=1), lam, _checks.boolean("second_order", second_order))
+    units, teachers = a.shape
+    slow = (rate * lam / units)[:, None, None]  # (L, 1, 1)
+    half = a @ np.swapaxes(r, 1, 2) - g @ q  # (L, K, K)
+    dq = slow * (half + np.swapaxes(half, 1, 2))  # (L, K, K)
+    if e is not None:
+        dq = dq + rate**2 * teachers / units**2 * (lam * fractions)[:, None, None] * e
+    return dq, slow * (a @ t - g @ r)
+
+
+def _coefficients(q, r, teacher, lam, second_order):
+    """a, G, E at the covariances of the fields."""
+    student, cross = np.tensordot(lam, q, axes=1), np.tensordot(lam, r, axes=1)  # (K, K), (K, M)
+    a, g = committee._drift(student, cross, teacher)
+    return a, g, committee._noise(student, cross, teacher) if second_order else None
+
+
+@njit(cache=True)
+def _decay(x):
+    """(1 - e^{-x})/x, one at zero."""
+    return -expm1(-x) / x if x != 0.0 else 1.0
+
+
+@njit(cache=True, fastmath={"contract", "reassoc", "nsz"})
+def _advance(q, r, t, time, kick, pull, noise, values, frame, new_q, new_r):
+    """Exact flow of every eigenspace for frozen a, G, E; `values`, `frame` of G; `pull`, `noise` are a, E in that frame.
+
+    In the frame the units decouple: J'_i decays at the rate γ_i and is driven by (aB)'_i.  The map of the overlaps is a congruence
+    plus a positive semidefinite matrix, so they stay a covariance at any step, and the stiffness λ_1/λ_L does not limit it.
+    """
+    levels, units, teachers = r.shape
+    rf, qf, half = np.empty((units, teachers)), np.empty((units, units)), np.empty((units, units))
+    driven, keep, gain = np.empty((units, teachers)), np.empty(units), np.empty(units)
+    for k in range(levels):
+        for i in range(units):
+            keep[i] = exp(-time[k] * values[i])
+            gain[i] = time[k] * _decay(time[k] * values[i])  # (1 - p)/γ, for γ = 0 too
+            for n in range(teachers):
+                rf[i, n], driven[i, n] = 0.0, 0.0
+                for j in range(units):
+                    rf[i, n] += frame[j, i] * r[k, j, n]
+                for m in range(teachers):
+                    driven[i, n] += pull[i, m] * t[k, m, n]
+            for l in range(units):
+                half[i, l] = 0.0
+                for j in range(units):
+                    half[i, l] += frame[j, i] * q[k, j, l]
+        for i in range(units):
+            for l in range(i + 1):
+                turned, mixed, mixed_too, square = 0.0, 0.0, 0.0, 0.0
+                for j in range(units):
+                    turned += half[i, j] * frame[j, l]
+                for n in range(teachers):
+                    mixed += rf[i, n] * pull[l, n]
+                    mixed_too += pull[i, n] * rf[l, n]
+                    square += driven[i, n] * pull[l, n]
+                total = keep[i] * keep[l] * turned + keep[i] * gain[l] * mixed + gain[i] * keep[l] * mixed_too
+                total += gain[i] * gain[l] * square
+                total += kick[k] * noise[i, l] * time[k] * _decay(time[k] * (values[i] + values[l]))
+                qf[i, l] = qf[l, i] = total
+        for i in range(units):
+            for n in range(teachers):
+                driven[i, n] = keep[i] * rf[i, n] + gain[i] * driven[i, n]
+        for i in range(units):
+            for n in range(teachers):
+                new_r[k, i, n] = 0.0
+                for j in range(units):
+                    new_r[k, i, n] += frame[i, j] * driven[j, n]
+            for l in range(units):
+                half[i, l] = 0.0
+                for j in range(units):
+                    half[i, l] += frame[i, j] * qf[j, l]
+        for i in range(units):
+            for l in range(i + 1):
+                total = 0.0
+                for j in range(units):
+                    total += half[i, j] * frame[l, j]
+                new_q[k, i, l] = new_q[k, l, i] = total
+
+
+@dataclass(frozen=True)
+class _Flow:
+    """The flow of :func:`_advance` for one problem."""
+
+    t: np.ndarray  # (L, M, M)
+    lam: np.ndarray  # (L,)
+    fractions: np.ndarray  # (L,)
+    rate: float
+
+    def step(self, q, r, coefficients, length):
+        """Q^k and R^k after a time `length` with a, G, E frozen."""
+        a, g, e = coefficients
+        units, teachers = a.shape
+        values, frame = np.linalg.eigh(g)  # (K,), (K, K)
+        time = self.rate / units * length * self.lam  # (L,)
+        kick = self.rate * teachers / units * self.fractions  # (L,)
+        noise = np.zeros_like(g) if e is None else frame.T @ e @ frame  # (K, K)
+        after = np.empty_like(q), np.empty_like(r)  # (L, K, K), (L, K, M)
+        _advance(q, r, self.t, time, kick, frame.T @ a, noise, values, np.ascontiguousarray(frame), *after)
+        return after
+
+
+def solve(
+    times, student_resolved, cross_resolved, teacher_resolved, eigenvalues, learning_rate, *,
+    multiplicities=None, second_order=True, tolerance=1e-5,
+):
+    r"""Follow the order parameters from α = 0, with thousands of eigenvalues if need be.
+
+    Exponential midpoint rule: the equations of :func:`derivative` are solved exactly for a, G and E frozen at the middle of a step.
+    It is of second order; the step is chosen such that freezing them changes Q and R by less than `tolerance`, and ε_g by less
+    than that part of itself.  Source: 002_ae911d9b73aa1c7d.txt, eqs. (4) and (18), corrected.
+
+    Parameters
+    ----------
+    times : array (n,)                       α = examples / N at which to report; >= 0, increasing
+    student_resolved : array (L, K, K)       Q^k at α = 0
+    cross_resolved : array (L, K, M)         R^k at α = 0; a start symmetric in the units never leaves the plateau
+    teacher_resolved : array (L, M, M)       T^k
+    eigenvalues : array (L,)                 λ_k; > 0, of weighted mean one
+    learning_rate : float                    η; > 0
+    multiplicities : array (L,), optional    m_k up to a factor; default: all equal
+    second_order : bool                      False leaves out the η² term (gradient flow, the limit of small η)
+    tolerance : float                        1e-10 <= tolerance < 1; the error of ε_g at the end is some tens of it
+
+    Returns
+    -------
+    Path                                     overlaps of the fields and generalization error at the n times
+
+    Raises
+    ------
+    ValueError                               if an argument is outside its range
+    RuntimeError                             if the equations cannot be followed: they diverge
+
+    Examples
+    --------
+    >>> from lib import spectra
+    >>> path = solve([0, 50], *spectra.random_overlaps([100, 100], 1, 1, seed=1), spectra.power_law(2, 1.0), 1.0)
+    >>> bool(path.generalization_error[1] < 1e-6 * path.generalization_error[0])
+    True
+    """
+    times = _checks.times("times", times)  # (n,)
+    lam, fractions = checked_spectrum(eigenvalues, multiplicities)  # (L,), (L,)
+    q, r, t = checked_resolved(student_resolved, cross_resolved, teacher_resolved, lam)
+    rate = _checks.number("learning_rate", learning_rate, above=0)
+    second_order = _checks.boolean("second_order", second_order)
+    tolerance = _checks.number("tolerance", tolerance, at_least=1e-10, below=1)
+    teacher, flow = np.tensordot(lam, t, axes=1), _Flow(t, lam, fractions, rate)  # (M, M)
+
+    def seen(q, r):
+        return np.tensordot(lam, q, axes=1), np.tensordot(lam, r, axes=1)
+
+    def error(pair):
+        return float(committee._error(*pair, teacher))
+
+    now, length, states = 0.0, min(1.0, tolerance / rate * 100) / lam.max(), []
+    here = seen(q, r)
+    for target in times:
+        while now < target:
+            trial = min(length, target - now)
+            if not trial > SHORTEST * now:
+                raise RuntimeError(f"the equations could not be followed beyond α = {now:g}: take a smaller learning_rate")
+            middle = flow.step(q, r, _coefficients(q, r, teacher, lam, second_order), trial / 2)
+            frozen = _coefficients(*middle, teacher, lam, second_order)
+            end, other = flow.step(q, r, frozen, trial), flow.step(*middle, frozen, trial / 2)
+            there, elsewhere = seen(*end), seen(*other)
+            size = max(1.0, np.abs(there[0]).max())
+            apart = max(np.abs(u - v).max() for u, v in zip(there, elsewhere)) / (size * tolerance)
+            late, other_late = error(there), error(elsewhere)
+            apart = max(apart, abs(late - other_late) / (tolerance * late + ROUNDING))
+            if apart <= 1:
+                now, (q, r), here = now + trial if trial < target - now else target, end, there
+            if apart <= 1 and trial < length:
+                continue  # the step was cut to meet a time, so its error says little about the next
+            length = trial * min(4.0, max(0.2, 0.9 / np.sqrt(max(apart, 1e-6)))) if np.isfinite(apart) else trial / 5
+        states.append(here)
+    students, crosses = (np.stack(part) for part in zip(*states))  # (n, K, K), (n, K, M)
+    return Path(times, students, crosses, teacher, committee._error(students, crosses, teacher), q, r)
