@@ -103,7 +103,7 @@ def simulate(deviation, eigenvalues, learning_rate, times, seed, *, multipliciti
     Parameters
     ----------
     deviation : array (runs, N)              D = J - B at the start, one row for each run, in the eigenbasis of Σ
-    eigenvalues : array (N,)                 variance λ_c of every component of ξ; > 0
+    eigenvalues : array (N,)                 variance λ_c of every component of ξ; > 0, of any mean
     learning_rate : float                    η; > 0
     times : array (n,)                       α = examples / N at which to record; >= 0, increasing by at least 1/N
     seed : int or SeedSequence               run number r draws from its r-th child, so results do not depend on `workers`

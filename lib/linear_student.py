@@ -28,7 +28,7 @@ def _start(student_variance, fractions):
     return (1 + _checks.number("student_variance", student_variance, at_least=0)) * fractions  # (L,)
 
 
-def _below_two(learning_rate):
+def _rate(learning_rate):
     return _checks.number("learning_rate", learning_rate, above=0)
 
 
@@ -68,7 +68,7 @@ def generalization_error(alpha, eigenvalues, learning_rate, *, multiplicities=No
     """
     alpha = _times(alpha)
     lam, fractions = checked_spectrum(eigenvalues, multiplicities)  # (L,), (L,)
-    rates, modes, v = _modes(lam, fractions, _below_two(learning_rate))
+    rates, modes, v = _modes(lam, fractions, _rate(learning_rate))
     weights = (v @ modes) * (modes.T @ (_start(student_variance, fractions) / np.sqrt(fractions)))  # (L,)
     if _checks.boolean("derivative", derivative):
         weights = weights * rates
@@ -105,7 +105,7 @@ def gradient_flow_error(alpha, eigenvalues, learning_rate, *, multiplicities=Non
     >>> gradient_flow_error([0.0, 1.0], [1.0], 0.5).round(6).tolist()
     [0.5, 0.18394]
     """
-    alpha, rate = _times(alpha), _below_two(learning_rate)
+    alpha, rate = _times(alpha), _rate(learning_rate)
     lam, fractions = checked_spectrum(eigenvalues, multiplicities)  # (L,), (L,)
     return 0.5 * np.exp(-2 * rate * np.outer(alpha, lam)) @ (lam * _start(student_variance, fractions))
 
@@ -135,7 +135,7 @@ def local_exponent(alpha, eigenvalues, learning_rate, *, multiplicities=None):
     >>> local_exponent([0.5, 2.0], [1.0], 0.5).tolist()  # a single exponential: -2ηα
     [-0.5, -2.0]
     """
-    alpha, rate = _times(alpha), _below_two(learning_rate)
+    alpha, rate = _times(alpha), _rate(learning_rate)
     lam, fractions = checked_spectrum(eigenvalues, multiplicities)  # (L,), (L,)
     exponent = -2 * rate * np.outer(alpha, lam - lam.min())  # (A, L)
     weights = fractions * lam * np.exp(exponent)  # (A, L)
@@ -206,7 +206,7 @@ def finite_size_error(alpha, eigenvalues, multiplicities, learning_rate, *, stud
     >>> finite_size_error([0.0, 1.0], [1.0], [1], 0.5).tolist()  # one input: 1 - 2η + 3η² a step
     [0.5, 0.375]
     """
-    alpha, rate = _times(alpha), _below_two(learning_rate)
+    alpha, rate = _times(alpha), _rate(learning_rate)
     lam, counts, size = _dimensions(eigenvalues, multiplicities)
     v = lam * np.sqrt(counts)  # (L,)
     keep = 1 - 2 * rate * lam / size + 2 * (rate * lam / size) ** 2  # (L,)
@@ -272,7 +272,7 @@ def power_law_error(alpha, levels, exponent, learning_rate, *, student_variance=
     Parameters
     ----------
     alpha : array (A,)         time; > 0
-    levels : int               L; >= 1
+    levels : int               L; >= 1, or >= 2 between endpoints
     exponent : float           β; > 0
     learning_rate : float      η; > 0
     student_variance : float   σ_J²; >= 0
@@ -295,9 +295,11 @@ def power_law_error(alpha, levels, exponent, learning_rate, *, student_variance=
     """
     alpha = _checks.entries("alpha", alpha, above=0, ndim=1)  # (A,)
     levels, exponent = _checks.integer("levels", levels), _checks.number("exponent", exponent, above=0)
-    rate = _below_two(learning_rate)
+    rate = _rate(learning_rate)
     if ends not in ("midpoint", "endpoint"):
         _checks.fail("ends", 'be "midpoint" or "endpoint"', ends)
+    if ends == "endpoint" and levels == 1:
+        _checks.fail("levels", "be at least 2 between endpoints, which coincide for one level", levels)
     largest = 1 / np.mean(np.arange(1, levels + 1) ** -(1 + exponent))  # λ₊
     first, last = (0.5, levels + 0.5) if ends == "midpoint" else (1.0, float(levels))
     s, c = exponent / (1 + exponent), 2 * rate * largest * alpha  # (A,)

@@ -102,6 +102,13 @@ def test_modes_interlace_and_reproduce_the_error(levels, exponent, rate):
     np.testing.assert_allclose(total, linear_student.generalization_error(alpha, lam, rate, student_variance=0.5), rtol=1e-9)
 
 
+@pytest.mark.parametrize("rate", [0.1, 1.99])
+def test_modes_of_a_thousand_eigenvalues(rate):
+    shifted, amplitudes = linear_student.modes(spectra.power_law(1000, 1.0), rate)
+    assert (np.diff(shifted) < 0).all() and shifted[-1] > 0 and (amplitudes > 0).all()
+    assert amplitudes.sum() == pytest.approx(1, rel=1e-6) and amplitudes @ shifted == pytest.approx((2 - rate) / 2, rel=1e-8)
+
+
 def test_modes_solve_the_secular_equation_with_the_printed_amplitudes():
     rate, n = 0.9, 1 / 6
     shifted, amplitudes = linear_student.modes(LAM, rate)
@@ -181,6 +188,12 @@ def test_midpoints_are_closer_to_the_sum_than_endpoints():
     total = linear_student.gradient_flow_error(alpha, lam, 0.1)
     errors = [np.abs(linear_student.power_law_error(alpha, 256, 0.75, 0.1, ends=e) / total - 1) for e in ("midpoint", "endpoint")]
     assert (errors[0] < errors[1]).all() and errors[0][0] == pytest.approx(0.04, abs=0.01) and errors[0][-1] < 1e-4
+
+
+def test_endpoints_of_one_level_are_refused():
+    with pytest.raises(ValueError, match="^levels must be at least 2"):
+        linear_student.power_law_error([1.0], 1, 0.5, 0.1, ends="endpoint")
+    assert linear_student.power_law_error([1.0], 1, 0.5, 0.1)[0] > 0
 
 
 # --- bad input: every public function, every argument ----------------------------------------------------------------------

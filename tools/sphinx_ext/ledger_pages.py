@@ -106,9 +106,12 @@ class CorrectionList(LedgerDirective):
             if row["chapter"] is None:
                 box += self.markdown(f"**Proof:** open, {row['reason']}.")
             else:
-                proof = nodes.paragraph("", "", nodes.strong("", "Proof:"), nodes.Text(" measured "))
-                proof += [nodes.Text(_measured(row) + ", expected " + _number(row["expected"]) + ", in "),
-                          self.link(row["id"], row["chapter"], correction_label(row["id"])), nodes.Text(", chapter "),
+                if isinstance(row["measured"], bool):
+                    found = f" {row['expected']}, in "
+                else:
+                    found = f" measured {_measured(row)}, expected {_number(row['expected'])}, in "
+                proof = nodes.paragraph("", "", nodes.strong("", "Proof:"), nodes.Text(found))
+                proof += [self.link(row["id"], row["chapter"], correction_label(row["id"])), nodes.Text(", chapter "),
                           self.chapter_title(row["chapter"]), nodes.Text(".")]
                 cell = nodes.admonition(classes=["dropdown", "proving-cell"])
                 cell += nodes.title("", "The cell that proves it")
