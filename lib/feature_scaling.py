@@ -7,10 +7,10 @@ spectrum.  Source: 002_ae911d9b73aa1c7d.txt, eqs. (10), (11) and (58) to (88).
 
 import numpy as np
 from scipy.linalg import cholesky
-from scipy.special import gamma, gammaincc
 
 from lib import _checks
-from lib.spectra import checked_spectrum
+from lib.linear_student import _modes_between
+from lib.spectra import checked_spectrum, power_law
 
 
 def _variance(student_variance):
@@ -132,8 +132,7 @@ def tail_floor(levels, trained, exponent, *, student_variance=0.0, ends="midpoin
     if ends not in ("midpoint", "endpoint"):
         _checks.fail("ends", 'be "midpoint" or "endpoint"', ends)
     shift = 0.5 if ends == "midpoint" else 0.0
-    largest = 1 / np.mean(np.arange(1, levels + 1) ** -(1 + beta))  # λ₊
-    floor = largest / (2 * beta * levels) * ((trained + shift) ** -beta - (levels + shift) ** -beta)  # (...)
+    floor = power_law(levels, beta)[0] / (2 * beta * levels) * ((trained + shift) ** -beta - (levels + shift) ** -beta)  # (...)
     return (_variance(student_variance) * floor)[()]
 
 
@@ -171,10 +170,7 @@ def power_law_error(alpha, levels, trained, exponent, learning_rate, *, student_
     levels, beta = _checks.integer("levels", levels), _checks.number("exponent", exponent, above=0)
     trained = _trained(trained, levels)
     rate = _checks.number("learning_rate", learning_rate, above=0)
-    largest = 1 / np.mean(np.arange(1, levels + 1) ** -(1 + beta))  # λ₊
-    s, c = beta / (1 + beta), 2 * rate * largest * alpha  # (A,)
-    bracket = gammaincc(s, c * (trained + 0.5) ** -(1 + beta)) - gammaincc(s, c * 0.5 ** -(1 + beta))  # (A,)
-    learned = largest / (2 * levels * (1 + beta)) * gamma(s) * c**-s * bracket  # (A,)
+    learned = _modes_between(0.5, trained + 0.5, alpha, power_law(levels, beta), beta, rate)  # (A,)
     return _variance(student_variance) * learned + tail_floor(levels, trained, beta, student_variance=student_variance)
 
 

@@ -18,7 +18,7 @@ from numba import njit
 
 from lib import _checks, committee
 from lib.spectra import checked_spectrum
-from lib.structured import Path, checked_resolved
+from lib.structured import Path, _joint, checked_resolved
 
 RANK = 1e-15  # a pivot below this part of its diagonal entry is rounding: the vector lies in the span of the others
 
@@ -162,7 +162,7 @@ def simulate(
     runs, workers = _checks.integer("runs", runs), _checks.integer("workers", workers)
     # A fresh copy of the sequence: spawning changes a SeedSequence, and the caller's must give the same runs again.
     streams = np.random.SeedSequence(given.entropy, spawn_key=given.spawn_key, pool_size=given.pool_size).spawn(runs)
-    joint = np.concatenate([np.concatenate([t, np.swapaxes(r, 1, 2)], 2), np.concatenate([r, q], 2)], 1)  # (L, K+M, K+M)
+    joint = _joint(t, np.swapaxes(r, 1, 2), q)  # (L, K+M, K+M), teachers first: their rows never change
     factors = _start(joint, counts)  # (L, K+M, K+M)
     one = delayed(_one_run)
     done = Parallel(n_jobs=workers, prefer="threads")(

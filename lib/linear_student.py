@@ -16,7 +16,7 @@ from scipy.optimize import brentq
 from scipy.special import gamma, gammaincc
 
 from lib import _checks
-from lib.spectra import checked_spectrum
+from lib.spectra import checked_spectrum, power_law
 
 
 def _times(alpha):
@@ -300,9 +300,13 @@ def power_law_error(alpha, levels, exponent, learning_rate, *, student_variance=
         _checks.fail("ends", 'be "midpoint" or "endpoint"', ends)
     if ends == "endpoint" and levels == 1:
         _checks.fail("levels", "be at least 2 between endpoints, which coincide for one level", levels)
-    largest = 1 / np.mean(np.arange(1, levels + 1) ** -(1 + exponent))  # λ₊
-    first, last = (0.5, levels + 0.5) if ends == "midpoint" else (1.0, float(levels))
-    s, c = exponent / (1 + exponent), 2 * rate * largest * alpha  # (A,)
-    bracket = gammaincc(s, c * last ** -(1 + exponent)) - gammaincc(s, c * first ** -(1 + exponent))  # (A,)
     start = 1 + _checks.number("student_variance", student_variance, at_least=0)
-    return start * largest / (2 * levels * (1 + exponent)) * gamma(s) * c**-s * bracket
+    first, last = (0.5, levels + 0.5) if ends == "midpoint" else (1.0, float(levels))
+    return start * _modes_between(first, last, alpha, power_law(levels, exponent), exponent, rate)
+
+
+def _modes_between(first, last, alpha, lam, exponent, rate):
+    """½ Σ_k λ_k e^{-2ηλ_kα}/L over the power law λ_k = λ₊ k^{-(1+β)}, as an integral over k from `first` to `last`."""
+    s, c = exponent / (1 + exponent), 2 * rate * lam[0] * alpha  # (A,)
+    bracket = gammaincc(s, c * last ** -(1 + exponent)) - gammaincc(s, c * first ** -(1 + exponent))  # (A,)
+    return lam[0] / (2 * len(lam) * (1 + exponent)) * gamma(s) * c**-s * bracket

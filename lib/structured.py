@@ -31,6 +31,12 @@ class Path(committee.Trajectory):
     cross_resolved: np.ndarray  # (L, K, M)  R^k at the last time
 
 
+def _joint(first, cross, second):
+    """Gram matrices [[first, cross], [crossᵀ, second]] of two groups of vectors, one for each eigenspace."""
+    top = np.concatenate([first, cross], axis=2)  # (L, ., .)
+    return np.concatenate([top, np.concatenate([np.swapaxes(cross, 1, 2), second], axis=2)], axis=1)
+
+
 def _levels(eigenvalues):
     eigenvalues = _checks.entries("eigenvalues", eigenvalues, above=0, ndim=1)  # (L,)
     if eigenvalues.size == 0:
@@ -99,7 +105,7 @@ def checked_resolved(student_resolved, cross_resolved, teacher_resolved, eigenva
         if not square or not np.allclose(part, np.swapaxes(part, 1, 2), rtol=0, atol=1e-10 * np.abs(part).max()):
             _checks.fail(name, "hold symmetric matrices", f"shape {part.shape}")
     r = _checks.array("cross_resolved", cross_resolved, shape=(levels, q.shape[1], t.shape[1]))  # (L, K, M)
-    joint = np.concatenate([np.concatenate([q, r], 2), np.concatenate([np.swapaxes(r, 1, 2), t], 2)], 1)  # (L, K+M, K+M)
+    joint = _joint(q, r, t)  # (L, K+M, K+M)
     lowest, scale = np.linalg.eigvalsh(joint)[:, 0], np.abs(joint).max()
     if lowest.min() < -1e-9 * scale:
         wanted = "form a positive semidefinite matrix with Q and T in every eigenspace"
