@@ -24,3 +24,22 @@ def refused(call, function, name, value, named=None):
     """Assert that `function` refuses `value` for the argument `name` and names it (or what `named` matches) in its message."""
     with pytest.raises(ValueError, match=rf"^({named or re.escape(name)}) must "):
         function(**call | {name: value})
+
+
+def exercised(calls, bad, named=None):
+    """The two tests that every module has: its good calls pass, and every bad value of every argument is refused by name.
+
+    ``named`` maps arguments to patterns where the message may name another argument first.
+    """
+    named = named or {}
+
+    @pytest.mark.parametrize("function", calls)
+    def passes(function):
+        function(**calls[function])
+
+    @pytest.mark.parametrize(("function", "name"), [(function, name) for function, good in calls.items() for name in good])
+    def refuses(function, name):
+        for value in bad[name]:
+            refused(calls[function], function, name, value, named.get(name))
+
+    return passes, refuses

@@ -2,9 +2,7 @@
 
 import numpy as np
 import pytest
-from bad_input import COUNT, NUMBER, SEED, cases, refused
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from bad_input import COUNT, NUMBER, SEED, exercised
 from linear_data import chain_matrices, digits, every_batch, listed_moments, listed_second_moment, small
 
 from lib import descent, linear, linear_extensions, linear_relations, minibatches, regression
@@ -265,15 +263,4 @@ BAD = {
     "values": [[], [1.0], 1.0, [1.0, np.nan], np.ones((2, 0)), "values", None],
     "averages": [None, "averages", np.eye(2)],
 }
-CASES = cases(CALLS, BAD)
-
-
-@pytest.mark.parametrize("function", CALLS)
-def test_the_good_calls_pass(function):
-    function(**CALLS[function])
-
-
-@settings(deadline=None, max_examples=len(CASES))
-@given(st.sampled_from(CASES))
-def test_bad_input_is_refused_by_name(case):
-    refused(CALLS[case[0]], *case)
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)

@@ -4,9 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from bad_input import cases, refused
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from bad_input import exercised
 
 from lib import given_inputs, linear, linear_student, regression, spectra
 
@@ -127,15 +125,4 @@ BAD = {
     "problem": [None, np.eye(2), "data"],
     "learning_rate": [0, -1.0, np.nan, np.inf, "1", None, [0.1], True],
 }
-CASES = cases(CALLS, BAD)
-
-
-@pytest.mark.parametrize("function", CALLS)
-def test_the_good_calls_pass(function):
-    function(**CALLS[function])
-
-
-@settings(deadline=None, max_examples=len(CASES))
-@given(st.sampled_from(CASES))
-def test_bad_input_is_refused_by_name(case):
-    refused(CALLS[case[0]], *case)
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)

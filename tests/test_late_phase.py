@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from bad_input import MATRIX, NUMBER, cases, refused
+from bad_input import MATRIX, NUMBER, exercised
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -144,15 +144,4 @@ BAD = {
     "cross_overlap": EYE,
     "teacher_overlap": [*EYE, 2 * np.eye(2)],
 }
-CASES = cases(CALLS, BAD)
-
-
-@pytest.mark.parametrize("function", CALLS)
-def test_the_good_calls_pass(function):
-    function(**CALLS[function])
-
-
-@settings(deadline=None, max_examples=len(CASES))
-@given(st.sampled_from(CASES))
-def test_bad_input_is_refused_by_name(case):
-    refused(CALLS[case[0]], *case)
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)

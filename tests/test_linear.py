@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import sympy
-from bad_input import COUNT, NUMBER, cases, refused
+from bad_input import COUNT, NUMBER, exercised
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from linear_data import chain_matrices, digits, every_batch, listed_moments, listed_second_moment, small, spectral_radius
@@ -224,15 +224,4 @@ BAD = {
     "eigenvalues": [[], [1.0, 0.0], [1.0, np.nan], [[1.0, 0.5]], 1.0, "a", None],
     "noise": [[], [1.0], [1.0, -1.0], [1.0, np.nan], [[1.0, 0.5]], 1.0, "a", None],
 }
-CASES = cases(CALLS, BAD)
-
-
-@pytest.mark.parametrize("function", CALLS)
-def test_the_good_calls_pass(function):
-    function(**CALLS[function])
-
-
-@settings(max_examples=len(CASES))
-@given(st.sampled_from(CASES))
-def test_bad_input_is_refused_by_name(case):
-    refused(CALLS[case[0]], *case)
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)

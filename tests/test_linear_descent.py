@@ -2,9 +2,7 @@
 
 import numpy as np
 import pytest
-from bad_input import AXIS, COUNT, NUMBER, SEED, cases, refused
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from bad_input import AXIS, COUNT, NUMBER, SEED, exercised
 
 from lib import linear_descent, linear_student, online, spectra
 
@@ -151,15 +149,4 @@ BAD = {
     "times": [*AXIS, [0.0, 0.1]],
     "multiplicities": [[], [1, 2], [0, 4], [1.5, 2.5], [-1, 5], [np.nan, 4], "a", 4.0, [[1, 3]]],
 }
-CASES = cases(CALLS, BAD)
-
-
-@pytest.mark.parametrize("function", CALLS)
-def test_the_good_calls_pass(function):
-    function(**CALLS[function])
-
-
-@settings(deadline=None, max_examples=len(CASES))
-@given(st.sampled_from(CASES))
-def test_bad_input_is_refused_by_name(case):
-    refused(CALLS[case[0]], *case)
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)

@@ -2,9 +2,7 @@
 
 import numpy as np
 import pytest
-from bad_input import COUNT, MATRIX, NUMBER, cases, refused
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from bad_input import COUNT, MATRIX, NUMBER, exercised
 from linear_data import digits, small
 
 from lib import linear, linear_relations, regression
@@ -150,15 +148,4 @@ BAD = {
     "replacement": [None, 0, 1, "yes"],
     "pairs": [None, 0, 1, "yes"],
 }
-CASES = cases(CALLS, BAD)
-
-
-@pytest.mark.parametrize("function", CALLS)
-def test_the_good_calls_pass(function):
-    function(**CALLS[function])
-
-
-@settings(max_examples=len(CASES))
-@given(st.sampled_from(CASES))
-def test_bad_input_is_refused_by_name(case):
-    refused(CALLS[case[0]], *case)
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)

@@ -3,7 +3,7 @@
 import mpmath as mp
 import numpy as np
 import pytest
-from bad_input import NUMBER, cases, refused
+from bad_input import NUMBER, exercised
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
@@ -220,15 +220,4 @@ BAD = {
     "exponent": NUMBER,
     "ends": ["middle", None, 1],
 }
-CASES = cases(CALLS, BAD)
-
-
-@pytest.mark.parametrize("function", CALLS)
-def test_the_good_calls_pass(function):
-    function(**CALLS[function])
-
-
-@settings(deadline=None, max_examples=len(CASES))
-@given(st.sampled_from(CASES))
-def test_bad_input_is_refused_by_name(case):
-    refused(CALLS[case[0]], *case)
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)

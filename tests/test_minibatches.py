@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from bad_input import COUNT, SEED, cases, refused
+from bad_input import COUNT, SEED, exercised
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from linear_data import digits, every_batch, listed_moments, small
@@ -112,18 +112,7 @@ BAD = {
     "batches": [BATCHES - 1, BATCHES + 1, BATCHES * 1.0, BATCHES[0], BATCHES[:0], BATCHES > 2, [[0], [1, 2]], "batches", None],
     "lags": [[], [1, 0], [-1], [0.5], [3], [[0]], 1, "lags", None],
 }
-CASES = cases(CALLS, BAD)
-
-
-@pytest.mark.parametrize("function", CALLS)
-def test_the_good_calls_pass(function):
-    function(**CALLS[function])
-
-
-@settings(max_examples=len(CASES))
-@given(st.sampled_from(CASES))
-def test_bad_input_is_refused_by_name(case):
-    refused(CALLS[case[0]], *case)
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)
 
 
 def test_epochs_and_replacement_exclude_each_other():

@@ -2,9 +2,7 @@
 
 import numpy as np
 import pytest
-from bad_input import NUMBER, cases, refused
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from bad_input import NUMBER, exercised
 
 from lib import late_phase, linear_student, near_teacher, online, spectra
 
@@ -155,15 +153,4 @@ BAD = {
     "alpha": [[-1.0], [np.nan], [[1.0]], 1.0, "alpha", None],
     "learning_rate": NUMBER,
 }
-CASES = cases(CALLS, BAD)
-
-
-@pytest.mark.parametrize("function", CALLS)
-def test_the_good_calls_pass(function):
-    function(**CALLS[function])
-
-
-@settings(deadline=None, max_examples=len(CASES))
-@given(st.sampled_from(CASES))
-def test_bad_input_is_refused_by_name(case):
-    refused(CALLS[case[0]], *case, named={"eigenvalues": "eigenvalues|teacher"}.get(case[1]))
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD, {"eigenvalues": "eigenvalues|teacher"})

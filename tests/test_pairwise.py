@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from bad_input import MATRIX, NUMBER, cases, refused
+from bad_input import MATRIX, NUMBER, exercised
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import sqrtm
@@ -197,16 +197,4 @@ BAD = {
     "normalised": [0, 1, "yes", None],
     "intercept": [0, 1, "yes", None],
 }
-CASES = cases(CALLS, BAD)
-
-
-@pytest.mark.parametrize("function", CALLS)
-def test_the_good_calls_pass(function):
-    function(**CALLS[function])
-
-
-@settings(deadline=None, max_examples=len(CASES))
-@given(st.sampled_from(CASES))
-def test_bad_input_is_refused_by_name(case):
-    named = "(inputs|targets|end_to_end)" if case[1] == "inputs" else "(predicted|measured)" if case[1] == "predicted" else None
-    refused(CALLS[case[0]], *case, named)
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD, {"inputs": "inputs|targets|end_to_end", "predicted": "predicted|measured"})

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from bad_input import MATRIX, NUMBER, cases, refused
+from bad_input import MATRIX, NUMBER, exercised
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -113,16 +113,6 @@ BAD = {
     "second_diagonal": NUMBER,
     "second_off_diagonal": [-2.0, 4.0, np.nan, np.inf, "1", None, [0.1], True],
 }
-CASES = cases(CALLS, BAD)
-
-
-@pytest.mark.parametrize("function", CALLS)
-def test_the_good_calls_pass(function):
-    function(**CALLS[function])
-
-
-@settings(deadline=None, max_examples=len(CASES))
-@given(st.sampled_from(CASES))
-def test_bad_input_is_refused_by_name(case):
-    named = "off_diagonal|diagonal" if case[1] == "diagonal" else "second_off_diagonal|second_diagonal" if case[1] == "second_diagonal" else None
-    refused(CALLS[case[0]], *case, named=named)
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(
+    CALLS, BAD, {"diagonal": "off_diagonal|diagonal", "second_diagonal": "second_off_diagonal|second_diagonal"}
+)

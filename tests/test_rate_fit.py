@@ -2,9 +2,7 @@
 
 import numpy as np
 import pytest
-from bad_input import AXIS, cases, refused
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from bad_input import AXIS, exercised
 from scipy.integrate import solve_ivp
 from scipy.optimize import minimize_scalar
 
@@ -357,16 +355,4 @@ BAD = {
     "restarts": [-1, 1.0, "1", None, True],
     "model": ["model", 1, START],
 }
-CASES = cases(CALLS, BAD)
-
-
-@pytest.mark.parametrize("function", CALLS)
-def test_the_good_calls_pass(function):
-    function(**CALLS[function])
-
-
-@settings(deadline=None, max_examples=len(CASES))
-@given(st.sampled_from(CASES))
-def test_bad_input_is_refused_by_name(case):
-    named = "(times|states)" if case[1] == "times" else None
-    refused(CALLS[case[0]], *case, named)
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD, {"times": "times|states"})

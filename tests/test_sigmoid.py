@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from bad_input import COUNT, NUMBER, cases, refused
-from hypothesis import given, settings
+from bad_input import COUNT, NUMBER, exercised
+from hypothesis import given
 from hypothesis import strategies as st
 from linear_data import chain_matrices, every_batch, listed_second_moment
 from scipy.optimize import least_squares
@@ -170,15 +170,4 @@ BAD = {
     "replacement": [None, 0, 1, "yes"],
     "covariance": [np.eye(3), np.ones(2), [[1.0, 0.5], [0.0, 1.0]], [[np.nan, 0], [0, 1]], "covariance", None],
 }
-CASES = cases(CALLS, BAD)
-
-
-@pytest.mark.parametrize("function", CALLS)
-def test_the_good_calls_pass(function):
-    function(**CALLS[function])
-
-
-@settings(max_examples=len(CASES))
-@given(st.sampled_from(CASES))
-def test_bad_input_is_refused_by_name(case):
-    refused(CALLS[case[0]], *case)
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)

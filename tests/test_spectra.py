@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from bad_input import COUNT, SEED, cases, refused
-from hypothesis import given, settings
+from bad_input import COUNT, SEED, exercised
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lib import spectra
@@ -98,15 +98,4 @@ BAD = {
     "student_variance": [-0.1, np.nan, np.inf, "1", None, [0.1], True],
     "orthonormal_teachers": [0, 1, "yes", None],
 }
-CASES = cases(CALLS, BAD)
-
-
-@pytest.mark.parametrize("function", CALLS)
-def test_the_good_calls_pass(function):
-    function(**CALLS[function])
-
-
-@settings(deadline=None, max_examples=len(CASES))
-@given(st.sampled_from(CASES))
-def test_bad_input_is_refused_by_name(case):
-    refused(CALLS[case[0]], *case)
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)

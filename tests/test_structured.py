@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from bad_input import NUMBER, cases, refused
+from bad_input import NUMBER, exercised
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
@@ -142,6 +142,22 @@ def test_perfect_learning_is_a_fixed_point_and_a_step_that_shrinks_without_end_i
         structured.solve([1e3], *start(5, 1, 1), LAM, 0.5)
 
 
+def test_a_plateau_ends_at_the_right_time_however_alike_the_units_are():
+    """The step may not jump over the growth of differences that are far below the tolerance of the overlaps."""
+    _, _, t = start(5, 1, 3, size=4000)
+    teacher, second = (np.tensordot(LAM**power, t, axes=1) for power in (1, 2))
+    point = plateau.fixed_point(teacher)
+    mix = np.tile(point.weights, (5, 3, 1))  # (L, K, M): in eigenspace k the students are mix_k B
+    mix[2, 0] += [1e-10, -2e-10, 3e-10]
+    r, q = mix @ t, mix @ t @ np.swapaxes(mix, 1, 2)  # (L, K, M), (L, K, K)
+    fastest = plateau.escape_rates(teacher, second, 0.5)[0]
+    times = np.array([0.0, 8.0, 12.0]) / fastest
+    path = structured.solve(times, q, r, t, LAM, 0.5, second_order=False)
+    apart = np.abs(path.cross_overlap - path.cross_overlap.mean(axis=1, keepdims=True)).max(axis=(1, 2))
+    assert apart[-1] < 1e-3
+    assert np.log(apart[2] / apart[1]) == pytest.approx(4.0, rel=2e-2)
+
+
 # --- bad input: every public function, every argument ----------------------------------------------------------------------
 
 Q, R, T = start(2, 2, 1)
@@ -165,31 +181,4 @@ BAD = {
     "second_order": [None, 0, 1, "yes"],
     "tolerance": [0, 1.0, -1.0, 1e-11, np.nan, "1", None, [0.1], True],
 }
-CASES = cases(CALLS, BAD)
-
-
-@pytest.mark.parametrize("function", CALLS)
-def test_the_good_calls_pass(function):
-    function(**CALLS[function])
-
-
-@settings(deadline=None, max_examples=len(CASES))
-@given(st.sampled_from(CASES))
-def test_bad_input_is_refused_by_name(case):
-    refused(CALLS[case[0]], *case)
-
-
-def test_a_plateau_ends_at_the_right_time_however_alike_the_units_are():
-    """The step may not jump over the growth of differences that are far below the tolerance of the overlaps."""
-    _, _, t = start(5, 1, 3, size=4000)
-    teacher, second = (np.tensordot(LAM**power, t, axes=1) for power in (1, 2))
-    point = plateau.fixed_point(teacher)
-    mix = np.tile(point.weights, (5, 3, 1))  # (L, K, M): in eigenspace k the students are mix_k B
-    mix[2, 0] += [1e-10, -2e-10, 3e-10]
-    r, q = mix @ t, mix @ t @ np.swapaxes(mix, 1, 2)  # (L, K, M), (L, K, K)
-    fastest = plateau.escape_rates(teacher, second, 0.5)[0]
-    times = np.array([0.0, 8.0, 12.0]) / fastest
-    path = structured.solve(times, q, r, t, LAM, 0.5, second_order=False)
-    apart = np.abs(path.cross_overlap - path.cross_overlap.mean(axis=1, keepdims=True)).max(axis=(1, 2))
-    assert apart[-1] < 1e-3
-    assert np.log(apart[2] / apart[1]) == pytest.approx(4.0, rel=2e-2)
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)

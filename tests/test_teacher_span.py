@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from bad_input import NUMBER, cases, refused
+from bad_input import NUMBER, exercised
 from scipy.linalg import expm
 
 from lib import late_phase, linearization, spectra, stability, structured, teacher_span
@@ -91,12 +91,4 @@ BAD = {
     "squares": [0, 1, "yes", None],
 }
 
-
-@pytest.mark.parametrize("function", CALLS)
-def test_the_good_calls_pass(function):
-    function(**CALLS[function])
-
-
-@pytest.mark.parametrize("function, name, value", cases(CALLS, BAD))
-def test_bad_input_is_refused_by_name(function, name, value):
-    refused(CALLS[function], function, name, value)
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)
