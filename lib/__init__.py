@@ -36,6 +36,8 @@ Dependencies run one way, from closed forms to theories to simulators; the servi
       -> training                   descent or Adam for many trials side by side, and the observables of a pair of points
       -> tangent_kernel             effective learning rates read off the gradients, without a fit
       -> architectures              settings of the source's tables, as data
+        -> trials                   many random starts of an experiment, resumable, and the fitted rates of each
+    tasks                           data sets of these experiments: two points, exclusive or, blobs in two contexts
     ordered                         time-ordered products and exponentials          (Linear learning as a stochastic process)
     data, downloads                 services: bundled real data, loaders of larger sets
     ledger, plot                    services: the reproduction ledger, the figure style

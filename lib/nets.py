@@ -6,7 +6,7 @@ Weights of T trials are stacked as (T, in, out), and one matrix product serves a
 :mod:`lib.training` update weights in place.  Source: 004_96d6416d103afb25.txt, section B.1 of its appendix.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import NamedTuple
 
@@ -73,6 +73,9 @@ class Net:
             _checks.fail("kernel", "be None without channels", self.kernel)
         if _checks.boolean("skip", self.skip) and self.channels is not None:
             _checks.fail("skip", "be False with channels, as the layers of a convolution have different sizes", self.skip)
+
+    def __getstate__(self):
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # equal nets pickle alike, used or not
 
     @cached_property
     def layers(self):

@@ -30,18 +30,19 @@ def test_the_list_is_not_empty():
 @pytest.mark.parametrize("function", THEORY, ids=named)
 def test_docstring_says_what_a_reader_needs(function):
     text = inspect.getdoc(function)
-    for section in ("Parameters", "Returns", "Raises", "Examples"):
+    taking = ("Parameters", "Raises") if inspect.signature(function).parameters else ()
+    for section in ("Returns", "Examples", *taking):
         assert re.search(rf"^{section}\n-+$", text, re.M), f"{named(function)} has no section {section}"
-    described = text[text.index("Parameters") : text.index("Returns")]
+    described = text[text.find("Parameters") : text.index("Returns")]
     for parameter in inspect.signature(function).parameters:
         assert re.search(rf"\b{parameter}\b", described), f"{named(function)} does not describe {parameter}"
     assert ">>> " in text
 
 
-@pytest.mark.parametrize("function", THEORY, ids=named)
+@pytest.mark.parametrize("function", [f for f in THEORY if inspect.signature(f).parameters], ids=named)
 def test_nonsense_is_refused_by_name(function):
     parameters = inspect.signature(function).parameters.values()
-    given = {p.name: "nonsense" for p in parameters if p.default is p.empty}
+    given = {p.name: "nonsense" for p in parameters if p.default is p.empty} or {p.name: "nonsense" for p in parameters}
     with pytest.raises(ValueError) as caught:
         function(**given)
     assert re.match(rf"^({'|'.join(given)})\b.* must ", str(caught.value))
