@@ -30,6 +30,7 @@ Dependencies run one way, from closed forms to theories to simulators; the servi
       -> two_points_limits          their end, decay rates, plateau, regimes, identical targets
         -> random_features          the law of the end at random starts; gains with depth
       -> two_points_exact           the same without the no-rotation assumption, as vectors
+        -> two_points_layered       rates that change with the weights, as in deep linear nets
       -> rate_fit                   effective learning rates fitted to the curves of a network
     pairwise, mds                   hidden distances of all pairs: weighing, multi-point metric, baselines; classical multidimensional scaling
     nets                            networks of the experiments, weights of many trials stacked, gradients by hand
