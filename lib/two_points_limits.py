@@ -107,8 +107,8 @@ def fixed_point(start, input_distance, target_distance, rate_ratio):
 def decay_rates(high, low, decoder_rate):
     r"""Eigenvalues of the Jacobian at the end:  -βa_∞  and  -½β√(A_high² + 4A_low²).
 
-    What is left of dy - Δ along Δ decays with the second, the square of what is left across with the first, which one output does not show.
-    Both are real: the end is a node, never a spiral.
+    What is left of dy - Δ across Δ decays with half the first.  Along Δ one part decays with the second; another, which one output does not
+    show, follows the square of what is left across, and so decays with the first.  Both are real: the end is a node, never a spiral.
     Source: 004_96d6416d103afb25.txt, eqs. (29) to (31), simplified.
 
     Parameters
