@@ -79,6 +79,45 @@ def run(experiment, inputs, targets, trials, seed, *, precision="float32", keep_
     return curves if keep_parameters else replace(curves, parameters=None)
 
 
+def _stacks(experiment, trials, together):
+    """Numbers of trials of the stacks."""
+    trials = _checks.integer("trials", trials)
+    if together is None:
+        together = trials if _experiment(experiment).net.width <= STACKED else 1
+    together = _checks.integer("together", together)
+    return [min(together, trials - begun) for begun in range(0, trials, together)]
+
+
+def starts(experiment, trials, seed, *, together=None, precision="float32"):
+    """The parameters that :func:`many` starts from with the same arguments.
+
+    Source: 004_96d6416d103afb25.txt, section B.1 of its appendix.
+
+    Parameters
+    ----------
+    experiment, trials, seed, together     as for :func:`many`
+    precision : str                        "float64" or "float32"
+
+    Returns
+    -------
+    Parameters                             of T trials
+
+    Raises
+    ------
+    ValueError                             if an argument is outside its range
+
+    Examples
+    --------
+    >>> starts(architectures.experiment("narrow"), 3, seed=1, together=2).weights[1].shape
+    (3, 50, 50)
+    """
+    row = _experiment(experiment)
+    sizes = _stacks(row, trials, together)
+    drawn = [nets.draw(row.net, row.gain, size, child, precision=precision) for size, child in zip(sizes, nets._children(seed, len(sizes)))]
+    weights, biases = (tuple(np.concatenate(layer) for layer in zip(*(getattr(d, kind) for d in drawn))) for kind in ("weights", "biases"))
+    return nets.Parameters(weights, biases)  # (T, in, out) and (T, 1, out) each
+
+
 def many(experiment, inputs, targets, trials, seed, *, together=None, workers=None, **options):
     """The trials of :func:`run`, in one or several stacks that may run at the same time and that a sweep keeps.
 
@@ -108,11 +147,7 @@ def many(experiment, inputs, targets, trials, seed, *, together=None, workers=No
     >>> many(row, *tasks.two_points(), 3, seed=1, together=2, record_every=5).loss.shape
     (3, 3)
     """
-    trials = _checks.integer("trials", trials)
-    if together is None:
-        together = trials if _experiment(experiment).net.width <= STACKED else 1
-    together = _checks.integer("together", together)
-    sizes = [min(together, trials - begun) for begun in range(0, trials, together)]
+    sizes = _stacks(experiment, trials, together)
     settings = [dict(experiment=experiment, inputs=inputs, targets=targets, trials=size, **options) for size in sizes]
     return join(sweep.run(run, settings, seed, workers=workers))
 
@@ -204,10 +239,13 @@ def states(curves, *, layer=None):
     return np.stack([a, curves.squared_output_distance, curves.alignment], axis=2)  # (T, n, 3)
 
 
-def fits(curves, input_distance, target_distance, seed, *, layer=None, final_loss=1e-3, weighting="raw", restarts=2):
+def fits(
+    curves, input_distance, target_distance, seed, *, layer=None, final_loss=1e-3, weighting="raw", restarts=2, from_output=0.0
+):
     r"""Fit the two effective rates to every trial that has converged.
 
-    Each as by :func:`lib.rate_fit.fit`, from its own first record.  Source: 004_96d6416d103afb25.txt, eq. (49).
+    Each as by :func:`lib.rate_fit.fit`, from its own first record or, to leave the plateau out, from the first at which b ends its last stay
+    below a part of Y.  Source: 004_96d6416d103afb25.txt, eq. (49).
 
     Parameters
     ----------
@@ -219,10 +257,11 @@ def fits(curves, input_distance, target_distance, seed, *, layer=None, final_los
     final_loss : float           a trial has converged if its last loss is below; > 0
     weighting : str              "raw" or "range"
     restarts : int               of each fit; >= 0
+    from_output : float          b/Y above which the fit begins; 0 (the whole run) to 1, excluded
 
     Returns
     -------
-    Fits
+    Fits                         the mean rate γ, too, from the records of the fit
 
     Raises
     ------
@@ -239,15 +278,16 @@ def fits(curves, input_distance, target_distance, seed, *, layer=None, final_los
     """
     measured = states(curves, layer=layer)  # (T, n, 3)
     converged = curves.converged(below=_checks.number("final_loss", final_loss, above=0))  # (T,)
-    found = [
-        rate_fit.fit(
-            curves.epochs, measured[t], curves.loss[t], input_distance, target_distance,
-            seed=child, weighting=weighting, final_loss=final_loss, restarts=restarts,
-        )
-        if converged[t]
-        else None
-        for t, child in enumerate(nets._children(seed, len(converged)))
-    ]  # fmt: skip
+    level = _checks.number("from_output", from_output, at_least=0, below=1) * _checks.number("target_distance", target_distance, at_least=0)
+
+    def fitted(t, child):
+        low = np.flatnonzero(measured[t, :, 1] < level)  # (records below the level,)
+        kept = slice(low[-1] + 1 if low.size else 0, None)
+        data = curves.epochs[kept] - curves.epochs[kept][0], measured[t, kept], curves.loss[t, kept]
+        options = {"seed": child, "weighting": weighting, "final_loss": final_loss, "restarts": restarts}
+        return rate_fit.fit(*data, input_distance, target_distance, **options)
+
+    found = [fitted(t, child) if converged[t] else None for t, child in enumerate(nets._children(seed, len(converged)))]
 
     def column(read, missing):
         return np.array([missing if one is None else read(one) for one in found])  # (T, ...)

@@ -95,6 +95,32 @@ def test_fits_are_those_of_the_single_trials_and_leave_out_what_has_not_converge
     assert np.all(found.r_squared[[0, 2], :2] > 0.97)
 
 
+def test_a_fit_can_leave_the_plateau_out():
+    curves = trials.run(SMALL, INPUTS, TARGETS, 2, 2, record_every=20)
+    found = trials.fits(curves, 1.0, 0.5, 4, from_output=0.02)
+    for t, child in enumerate(children(4, 2)):
+        b = curves.squared_output_distance[t]
+        first = np.flatnonzero(b < 0.01)[-1] + 1
+        assert first > 1 and np.all(b[first:] >= 0.01)
+        kept = (curves.epochs[first:], trials.states(curves)[t, first:], curves.loss[t, first:], 1.0, 0.5)
+        one = rate_fit.fit(*kept, seed=child, restarts=2)
+        np.testing.assert_allclose(one.r_squared, found.r_squared[t], rtol=1e-9)
+        assert found.encoder_rate[t] == pytest.approx(one.encoder_rate, rel=1e-6)
+    whole = trials.fits(curves, 1.0, 0.5, 4)
+    np.testing.assert_array_equal(whole.r_squared, trials.fits(curves, 1.0, 0.5, 4, from_output=0.0).r_squared)
+
+
+def test_starts_are_those_that_many_trains():
+    still = replace(SHORT, learning_rate=1e-300, epochs=1)  # parameters of single precision do not move
+    found = trials.starts(SHORT, 3, 7, together=2)
+    for t, (stack, place) in enumerate(((0, 0), (0, 1), (1, 0))):
+        part = trials.run(still, INPUTS, TARGETS, 2 - stack, children(7, 2)[stack], keep_parameters=True).parameters
+        assert all(np.array_equal(mine[t], theirs[place]) for mine, theirs in zip(found.weights, part.weights))
+    a = nets.values(SHORT.net, found, INPUTS)[SHORT.net.middle - 1]
+    run = trials.many(SHORT, INPUTS, TARGETS, 3, 7, together=2)
+    np.testing.assert_allclose(((a[:, 1] - a[:, 0]) ** 2).sum(axis=1), run.squared_hidden_distance[:, 0], rtol=1e-5)
+
+
 def test_a_net_pickles_alike_before_and_after_use():
     fresh, used = nets.Net(1, 1, 40, 2), nets.Net(1, 1, 40, 2)
     assert used.layers and joblib.hash(fresh) == joblib.hash(used)
@@ -111,10 +137,11 @@ CURVES = trials.run(SMALL, INPUTS, TARGETS, 1, 1, record_every=100)
 CALLS = {
     trials.run: EXPERIMENT | {"precision": "float64", "keep_parameters": True},
     trials.many: EXPERIMENT | {"together": 2, "workers": 1},
+    trials.starts: {"experiment": SHORT, "trials": 2, "seed": 1, "together": 2, "precision": "float64"},
     trials.join: {"parts": [CURVES]},
     trials.states: {"curves": CURVES, "layer": 0},
     trials.fits: {"curves": CURVES, "input_distance": 1.0, "target_distance": 0.5, "seed": 1, "layer": 0, "final_loss": 1e-3}
-    | {"weighting": "raw", "restarts": 1},
+    | {"weighting": "raw", "restarts": 1, "from_output": 0.02},
 }
 BAD = {
     "experiment": ["narrow", None, SHORT.net],
@@ -133,6 +160,7 @@ BAD = {
     "target_distance": [bad for bad in NUMBER if bad is True or bad != 0],
     "final_loss": NUMBER,
     "weighting": ["log", None, 1],
+    "from_output": [-0.1, 1.0, np.nan, "0", None, True],
     "restarts": [-1, 1.0, "1", None, True],
 }
 test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)
