@@ -111,3 +111,45 @@ def blobs(side, *, pixels=5, width=1.0, normalised=False):
     centres, context = np.tile(centres, (2, 1)), np.repeat([0, 1], len(pictures))  # (P, 2), (P,)
     inputs = np.hstack([np.tile(pictures, (2, 1)), np.eye(2)[context]])  # (P, pixels² + 2)
     return Blobs(inputs, centres[np.arange(len(context)), context][:, None], centres, context)
+
+
+def spreads(squared_distances, centres, context):
+    r"""Spread of blobs along the coordinate that is asked for, along the other one, and between the contexts.
+
+    S_rel and S_irr are half the mean squared distance of two blobs in the same context that differ in one coordinate at most, the one asked
+    for or the other one: for a full grid the mean variance along a line of the grid.  g is the mean squared distance between contexts less
+    that within them: for equal grids the squared distance of their means.  Not in the source (004_96d6416d103afb25.txt).
+
+    Parameters
+    ----------
+    squared_distances : array (N, N)     of hidden vectors, inputs or a prediction; symmetric, >= 0
+    centres : array (N, 2)               of the blobs, from :func:`blobs`
+    context : array (N,)                 0 or 1, both occurring
+
+    Returns
+    -------
+    array (3,)                           S_rel, S_irr, g
+
+    Raises
+    ------
+    ValueError                           if an argument is outside its range
+
+    Examples
+    --------
+    >>> data = blobs(3)
+    >>> points = np.hstack([2 * data.targets, 5.0 * data.context[:, None]])  # what is asked for, twice as large, and the context
+    >>> spreads(((points[:, None] - points) ** 2).sum(axis=2), data.centres, data.context).round(3).tolist()
+    [2.667, 0.0, 25.0]
+    """
+    table = _checks.symmetric("squared_distances", squared_distances)  # (N, N)
+    if table.min() < 0:
+        _checks.fail("squared_distances", "have entries >= 0", squared_distances)
+    centres = _checks.array("centres", centres, shape=(len(table), 2))  # (N, 2)
+    context = _checks.array("context", context, shape=(len(table),))  # (N,)
+    if set(context) != {0.0, 1.0}:
+        _checks.fail("context", "hold 0 and 1, both at least once", context)
+    which, every = context.astype(int), np.arange(len(table))  # (N,), (N,)
+    asked, other = centres[every, which], centres[every, 1 - which]  # (N,), (N,)
+    together = context[:, None] == context  # (N, N)
+    relevant, irrelevant = (table[together & (one[:, None] == one)].mean() / 2 for one in (other, asked))
+    return np.array([relevant, irrelevant, table[~together].mean() - table[together].mean()])  # (3,)

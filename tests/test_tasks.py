@@ -49,13 +49,28 @@ def test_normalised_pictures_sum_to_one_and_keep_their_shape():
     np.testing.assert_array_equal(normalised[:, -2:], raw[:, -2:])
 
 
+def test_spreads_are_mean_variances_along_the_lines_of_the_grid_and_the_distance_of_the_means():
+    data = tasks.blobs(4)
+    points = np.random.default_rng(3).standard_normal((32, 5))
+    found = tasks.spreads(pairwise.squared_distances(points), data.centres, data.context)
+    first, second = points.reshape(2, 4, 4, 5)  # horizontal, vertical; the first context asks for the horizontal coordinate
+    relevant = (first.var(axis=0).mean(axis=0).sum() + second.var(axis=1).mean(axis=0).sum()) / 2
+    irrelevant = (first.var(axis=1).mean(axis=0).sum() + second.var(axis=0).mean(axis=0).sum()) / 2
+    gap = ((first.mean(axis=(0, 1)) - second.mean(axis=(0, 1))) ** 2).sum()
+    np.testing.assert_allclose(found, [relevant, irrelevant, gap], rtol=1e-12)
+
+
 SIZE = [0, 1, -2, 2.0, "2", None, True]
 FINITE = [np.nan, np.inf, "1", None, [0.1], True, 1j, 10**400]
 CALLS = {
     tasks.two_points: {"input_distance": 1.0, "target_distance": 1.0, "first_input": 0.0, "first_target": 0.0},
+    tasks.spreads: {"squared_distances": 1 - np.eye(2), "centres": [[0.0, 1.0], [0.0, 1.0]], "context": [0, 1]},
     tasks.blobs: {"side": 3, "pixels": 3, "width": 1.0, "normalised": False},
 }
 BAD = {
+    "squared_distances": [np.eye(3), [[0, -1.0], [-1.0, 0]], [[0, 1.0], [2.0, 0]], [0.0, 1.0], np.full((2, 2), np.nan), "matrix", None],
+    "centres": [np.ones(2), np.ones((3, 2)), np.full((2, 2), np.inf), "centres", None],
+    "context": [[0, 0], [1, 2], [0, 1, 0], [0.5, 1], "context", None],
     "input_distance": NUMBER,
     "target_distance": [-1.0, *FINITE],
     "first_input": FINITE,
@@ -65,4 +80,4 @@ BAD = {
     "width": NUMBER,
     "normalised": [0, 1, "yes", None],
 }
-test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD, {"squared_distances": "squared_distances|centres"})
