@@ -39,11 +39,27 @@ Dependencies run one way, from closed forms to theories to simulators; the servi
       -> architectures              settings of the source's tables, as data
         -> trials                   many random starts of an experiment, resumable, and the fitted rates of each
     tasks                           data sets of these experiments: two points, exclusive or, blobs in two contexts
+    compositions                    a neuron's loss after its activation, with slopes    (part V: Criticality)
+      -> amplitude                  the step of one neuron as a function of its input; local exponents
+        -> branches                 monotone branches, folds, the inputs of a given step
+          -> step_density           law of the steps: densities, exponents, curves
+          -> step_probabilities     dead inputs, branches, distribution function
+          -> step_laws              closed forms: bias steps, folds, poles; uses step_density
+      -> neuron_gradient            mean gradient, Hessian and noise by quadrature; who gets no gradient
+        -> equilibria               where learning rests, closed forms, linear fluctuations around it
+        -> neuron_descent           replicas of stochastic descent, their real steps, and how they die
+    power_laws                      how far a power law reaches; exponents of samples and how well they hold
+      -> lognormal_law              a lognormal seen as a power law: decades, share, detectability
+      -> step_batches               what averaging over a batch leaves of a power law of steps
+    loss_exponents                  exponents that belong to a loss by its form alone; which losses are exact
+    sample_gradients                steps of single samples of a neuron or tanh layer, their Jacobians and local exponents; uses data
+    area_formula                    density of steps on their surface, singular frames, how far one-dimensional maps describe them
     ordered                         time-ordered products and exponentials          (Linear learning as a stochastic process)
     data, downloads                 services: bundled real data, loaders of larger sets
     ledger, plot                    services: the reproduction ledger, the figure style
     presets, sweep                  services: sizes of the experiments; the same task for many settings, resumed after an interruption
     _checks                         argument checks behind every public function
+    _neuron, _tilted                the quadrature behind neuron_gradient and equilibria; densities on a window behind power_laws
     _two_points                     the closed form behind the modules on two points, and their checks
     _committee, _frozen             compiled numbers behind committee; the integrator behind structured and site_symmetric
 
