@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pooch
 from joblib import Memory, Parallel, cpu_count, delayed
+from joblib.externals.loky import get_reusable_executor
 
 from lib import _checks, presets
 
@@ -101,8 +102,13 @@ def run(task, settings, seed, *, workers=None, folder=None):
         for place, setting in enumerate(settings)
     )
     results = []
-    with _progress(task, len(settings)) if folder is not None else nullcontext(lambda: None) as count:
-        for result in Parallel(n_jobs=workers, return_as="generator")(jobs):
-            results.append(result)
-            count()
+    try:
+        with _progress(task, len(settings)) if folder is not None else nullcontext(lambda: None) as count:
+            for result in Parallel(n_jobs=workers, return_as="generator")(jobs):
+                results.append(result)
+                count()
+    finally:
+        if workers > 1:
+            # Joblib takes what the next sweep imports into a worker of this one for a memory leak and stops it in the middle.
+            get_reusable_executor().shutdown(wait=True)
     return results

@@ -1,5 +1,7 @@
 """lib.sweep: seeds come from the place in the list, finished tasks are kept, and only for the code that made them."""
 
+import os
+
 import numpy as np
 import pytest
 from bad_input import COUNT, SEED, cases, refused
@@ -16,6 +18,10 @@ def counted(log, value, seed):
     return value, np.random.default_rng(seed).random()
 
 
+def process(seed):
+    return os.getpid()
+
+
 def tasks(log, *values):
     return [{"log": str(log), "value": value} for value in values]
 
@@ -28,6 +34,13 @@ def test_seeds_do_not_depend_on_the_number_of_workers_or_the_callers_sequence(tm
     assert [value for value, _ in one] == [3, 1, 2]
     children = np.random.SeedSequence(5).spawn(3)
     assert [number for _, number in one] == [np.random.default_rng(child).random() for child in children]
+
+
+def test_every_sweep_has_processes_of_its_own():
+    # A worker that is used again loads what the next task needs; joblib takes that for a memory leak and stops it.
+    first, second = (set(sweep.run(process, [{}] * 4, 5, workers=2)) for _ in range(2))
+    assert first and second and not first & second and os.getpid() not in first | second
+    assert sweep.run(process, [{}], 5) == [os.getpid()]
 
 
 def test_an_interrupted_sweep_goes_on_where_it_stopped(tmp_path):
