@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from bad_input import COUNT, MATRIX, NUMBER, cases, refused
+from bad_input import COUNT, MATRIX, NUMBER, exercised
 from convolution_data import SIZES, by_torch, close, drawn
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -69,14 +69,8 @@ BAD = {
     "batches": [[], [0, 1], [[0, 20]], [[-1, 0]], [[0.5, 1]], [[0], [1, 2]], [[]], "batches", None, [[True, False]]],
     "record_every": [*COUNT, 3],
 }
-CASES = cases(CALLS, BAD)
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)
 
 
 def test_the_good_call_passes():
     convolution_descent.descend(**CALLS[convolution_descent.descend])
-
-
-@settings(max_examples=len(CASES), deadline=None)
-@given(st.sampled_from(CASES))
-def test_bad_input_is_refused_by_name(case):
-    refused(CALLS[case[0]], *case)

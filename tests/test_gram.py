@@ -2,9 +2,7 @@
 
 import numpy as np
 import pytest
-from bad_input import COUNT, NUMBER, SEED, cases, refused
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from bad_input import COUNT, NUMBER, SEED, exercised
 from scipy.special import erf
 
 from lib import gram, spectra, structured
@@ -113,15 +111,8 @@ BAD = {
     "runs": COUNT,
     "workers": COUNT,
 }
-CASES = cases(CALLS, BAD)
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD, {"student_resolved": "cross_resolved|student_resolved"})
 
 
 def test_the_good_call_passes():
     gram.simulate(**CALLS[gram.simulate])
-
-
-@settings(deadline=None, max_examples=len(CASES))
-@given(st.sampled_from(CASES))
-def test_bad_input_is_refused_by_name(case):
-    named = "cross_resolved|student_resolved" if case[1] == "student_resolved" else None
-    refused(CALLS[case[0]], *case, named=named)

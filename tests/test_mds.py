@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from bad_input import MATRIX, cases, refused
+from bad_input import MATRIX, exercised
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -73,10 +73,4 @@ def test_flat_directions_are_zero_and_negative_ones_refused():
 CALLS = {mds.scaling: {"squared_distances": np.ones((3, 3)) - np.eye(3), "dimensions": 2}}
 NOT_DISTANCES = [np.eye(3), [[0.0]], [[0, -1.0], [-1, 0]], [[0, 1.0], [2.0, 0]]]
 BAD = {"squared_distances": MATRIX + NOT_DISTANCES, "dimensions": [0, 4, -1, 1.0, "2", None, True]}
-CASES = cases(CALLS, BAD)
-
-
-@settings(deadline=None, max_examples=len(CASES))
-@given(st.sampled_from(CASES))
-def test_bad_input_is_refused_by_name(case):
-    refused(CALLS[case[0]], *case)
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)

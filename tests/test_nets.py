@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from bad_input import COUNT, SEED, cases, refused
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from bad_input import COUNT, SEED, exercised, refused
 from net_reference import GOOD, NET, NETS, PARAMETERS, POINTS, leaves, moved, only, outputs
 
 from lib import nets
@@ -91,7 +89,7 @@ BAD = {
     "parameters": PARAMETERS,
     "inputs": POINTS,
 }
-CASES = cases(CALLS, BAD)
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD, {"parameters": r"parameters[.\w]*"})
 FIELDS = {"inputs": 2, "outputs": 1, "width": 9, "depth": 2, "channels": 2, "kernel": 3}
 BAD_FIELDS = [(name, bad) for name in ("inputs", "outputs", "width", "depth", "kernel") for bad in COUNT] + [
     *(("nonlinearity", bad) for bad in ("sine", None, 1)),
@@ -101,17 +99,6 @@ BAD_FIELDS = [(name, bad) for name in ("inputs", "outputs", "width", "depth", "k
     *(("channels", bad) for bad in COUNT if bad is not None),
     ("kernel", 5),
 ]
-
-
-@pytest.mark.parametrize("function", CALLS)
-def test_the_good_calls_pass(function):
-    function(**CALLS[function])
-
-
-@settings(deadline=None, max_examples=len(CASES))
-@given(st.sampled_from(CASES))
-def test_bad_input_is_refused_by_name(case):
-    refused(CALLS[case[0]], *case, named=r"parameters[.\w]*" if case[1] == "parameters" else None)
 
 
 @pytest.mark.parametrize(("name", "bad"), BAD_FIELDS, ids=str)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from bad_input import COUNT, NUMBER, SEED, cases, refused
+from bad_input import COUNT, NUMBER, SEED, exercised
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
@@ -110,12 +110,7 @@ BAD = {
     "rate_ratio": NUMBER,
     "target_distance": [-1.0, np.nan, np.inf, "1", None, [0.1], True],
 }
-CASES = cases(CALLS, BAD)
-
-
-@pytest.mark.parametrize("function", CALLS)
-def test_the_good_calls_pass(function):
-    function(**CALLS[function])
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)
 
 
 def test_gains_beyond_the_floating_point_range_are_refused():
@@ -123,9 +118,3 @@ def test_gains_beyond_the_floating_point_range_are_refused():
         random_features.squared_gains([9] * 500, 1e3)
     with pytest.raises(ValueError, match=r"^gain must keep A_high"):
         random_features.cumulative(1.0, 1e200, 1.0, 1e200)
-
-
-@settings(deadline=None, max_examples=len(CASES))
-@given(st.sampled_from(CASES))
-def test_bad_input_is_refused_by_name(case):
-    refused(CALLS[case[0]], *case)

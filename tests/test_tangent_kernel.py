@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from bad_input import NUMBER, cases, refused
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from bad_input import NUMBER, exercised
 from net_reference import GOOD, NET, PARAMETERS, leaves, moved, outputs
 
 from lib import nets, tangent_kernel, training
@@ -81,10 +79,4 @@ BAD = {
     "learning_rate": NUMBER,
     "layer": [0, 3, 1.0, "1", True, (1,)],
 }
-CASES = cases(CALLS, BAD)
-
-
-@settings(deadline=None, max_examples=len(CASES))
-@given(st.sampled_from(CASES))
-def test_bad_input_is_refused_by_name(case):
-    refused(CALLS[case[0]], *case, named=r"parameters[.\w]*" if case[1] == "parameters" else None)
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD, {"parameters": r"parameters[.\w]*"})

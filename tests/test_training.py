@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from bad_input import COUNT, NUMBER, SEED, cases, refused
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from bad_input import COUNT, NUMBER, SEED, exercised
 from net_reference import GOOD, NET, NETS, PARAMETERS, POINTS, leaves, moved, only, outputs
 from scipy.integrate import solve_ivp
 from scipy.optimize import least_squares
@@ -291,17 +289,11 @@ BAD = {
     "pair": [(0, 3), (0,), (1, 1), (0, 1, 2), "01", None, 1, (0, -1), (0, 1.0)],
     "points": [(3,), (0, 0), (-1,), (0.0,), "0", None, 1],
 }
-CASES = cases(CALLS, BAD)
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD, {"start": r"start[.\w]*"})
 
 
 def test_the_good_call_passes():
     assert training.train(**CALLS[training.train]).loss.shape == (2, 3)
-
-
-@settings(deadline=None, max_examples=len(CASES))
-@given(st.sampled_from(CASES))
-def test_bad_input_is_refused_by_name(case):
-    refused(CALLS[case[0]], *case, named=r"start[.\w]*" if case[1] == "start" else None)
 
 
 def test_dropout_asks_for_a_seed():

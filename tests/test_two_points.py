@@ -3,7 +3,7 @@
 import mpmath
 import numpy as np
 import pytest
-from bad_input import AXIS, NUMBER, cases, refused
+from bad_input import AXIS, NUMBER, exercised, refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from two_point_data import amplitudes, integrated, state_of
@@ -196,12 +196,7 @@ BAD = {
     "mean_distance": [-1.0, np.nan, np.inf, "1", None, [0.1], True],
     "mean_rate": [-1.0, np.nan, np.inf, "1", None, [0.1], True],
 }
-CASES = cases(CALLS, BAD)
-
-
-@pytest.mark.parametrize("function", CALLS)
-def test_the_good_calls_pass(function):
-    function(**CALLS[function])
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)
 
 
 @pytest.mark.parametrize("function", [two_points.derivative, two_points.loss])
@@ -213,9 +208,3 @@ def test_states_outside_the_cauchy_schwarz_bound_are_refused(function):
 def test_what_leaves_the_floating_point_range_is_refused():
     with pytest.raises(ValueError, match=r"^start must keep"):
         two_points.trajectory([1.0], [1e-300, 0.0, 0.0], 1e200, 1.0, 1e200, 1.0)
-
-
-@settings(deadline=None, max_examples=len(CASES))
-@given(st.sampled_from(CASES))
-def test_bad_input_is_refused_by_name(case):
-    refused(CALLS[case[0]], *case)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from bad_input import AXIS, NUMBER, cases, refused
+from bad_input import AXIS, NUMBER, exercised, refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from two_point_data import amplitudes, state_of
@@ -219,21 +219,10 @@ BAD = {
     "encoder_rate": NUMBER,
     "decoder_rate": NUMBER,
 }
-CASES = cases(CALLS, BAD)
-
-
-@pytest.mark.parametrize("function", CALLS)
-def test_the_good_calls_pass(function):
-    function(**CALLS[function])
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)
 
 
 def test_rank_one_needs_a_direction_and_one_output_one_target():
     refused(CALLS[two_points_exact.rank_one], two_points_exact.rank_one, "hidden_difference", [0.0, 0.0])
     for function in (two_points_exact.one_output, two_points_exact.final_distance):
         refused(CALLS[function], function, "target_difference", [1.0, 2.0])
-
-
-@settings(deadline=None, max_examples=len(CASES))
-@given(st.sampled_from(CASES))
-def test_bad_input_is_refused_by_name(case):
-    refused(CALLS[case[0]], *case)

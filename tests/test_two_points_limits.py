@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from bad_input import AXIS, NUMBER, cases, refused
+from bad_input import AXIS, NUMBER, exercised
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
@@ -177,20 +177,9 @@ BAD = {
     "decoder_rate": NUMBER,
     "target_distance": [-1.0, np.nan, np.inf, "1", None, [0.1], True],
 }
-CASES = cases(CALLS, BAD)
-
-
-@pytest.mark.parametrize("function", CALLS)
-def test_the_good_calls_pass(function):
-    function(**CALLS[function])
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)
 
 
 def test_shapes_that_do_not_broadcast_are_refused():
     with pytest.raises(ValueError, match=r"^low must broadcast with high"):
         two_points_limits.final_distance([1.0, 2.0], [1.0, 2.0, 3.0])
-
-
-@settings(deadline=None, max_examples=len(CASES))
-@given(st.sampled_from(CASES))
-def test_bad_input_is_refused_by_name(case):
-    refused(CALLS[case[0]], *case)
