@@ -39,6 +39,13 @@ def array(name, value, *, ndim=None, shape=None):
     return result
 
 
+def finite(name, result):
+    """`result`, or a complaint about the argument `name`, which drove it out of the floating-point range."""
+    if not np.isfinite(result).all():
+        fail(name, "keep the result inside the floating-point range", "a result that is not finite")
+    return result
+
+
 def _range(above, at_least, below, at_most):
     bounds = [("> {}", above), (">= {}", at_least), ("< {}", below), ("<= {}", at_most)]
     return " and ".join(text.format(bound) for text, bound in bounds if bound is not None)

@@ -41,13 +41,6 @@ def constants(input_distance, encoder_rate, decoder_rate):
     return tuple(np.float64(_checks.number(name, value, above=0)) for name, value in given.items())
 
 
-def finite(name, value):
-    """`value`, or a complaint about the argument `name` where a product of huge and tiny arguments left the floating-point range."""
-    if not np.isfinite(value).all():
-        _checks.fail(name, "keep the result inside the floating-point range", value)
-    return value
-
-
 def checked_state(name, state, *, ndim=None, moving=True):
     """`state` as an array (..., 3) of a, b, w with b >= 0 and a > 0, or a >= 0 where nothing is divided by it."""
     state = _checks.array(name, state, ndim=ndim)  # (..., 3)

@@ -233,9 +233,7 @@ def neuron_log_area(inputs, weights, slope, slope1, *, learning_rate=1.0):
         relative = h1 / h  # (N,)
         stretch = np.hypot(1 + relative * (x @ w), relative * np.linalg.norm(w))  # (N,)
         result = x.shape[1] * (np.log(rate) + np.log(np.abs(h))) + np.log(stretch)  # (N,)
-    if not np.isfinite(result).all():
-        _checks.fail("slope1", "keep the result inside the floating-point range", slope1)
-    return result
+    return _checks.finite("slope1", result)
 
 
 def one_dimensional_map(inputs, outputs, *, bins=200):

@@ -20,13 +20,6 @@ def _squares(name, value):
     return result
 
 
-def _finite(name, result):
-    """Refuse what has overflowed, in the name of the argument that made it so."""
-    if not np.isfinite(result).all():
-        _checks.fail(name, "be small enough for the result to stay below overflow", "a result that is not finite")
-    return result
-
-
 def _product(factors, latest_leftmost):
     result = np.empty((len(factors) + 1, *factors.shape[1:]))  # (n + 1, d, d)
     result[0] = np.eye(factors.shape[1])
@@ -36,8 +29,8 @@ def _product(factors, latest_leftmost):
 
 
 def _exponentials(rates, span):
-    with np.errstate(all="ignore"):  # overflow is reported by _finite, by name
-        return _finite("rates", expm(-span * rates))  # (n, d, d)
+    with np.errstate(all="ignore"):  # overflow is reported by _checks.finite, by name
+        return _checks.finite("rates", expm(-span * rates))  # (n, d, d)
 
 
 def products(factors, *, latest_leftmost=False):
@@ -66,8 +59,8 @@ def products(factors, *, latest_leftmost=False):
     """
     factors = _squares("factors", factors)  # (n, d, d)
     latest_leftmost = _checks.boolean("latest_leftmost", latest_leftmost)
-    with np.errstate(all="ignore"):  # overflow is reported by _finite, by name
-        return _finite("factors", _product(factors, latest_leftmost))
+    with np.errstate(all="ignore"):  # overflow is reported by _checks.finite, by name
+        return _checks.finite("factors", _product(factors, latest_leftmost))
 
 
 def propagators(rates, step, *, latest_leftmost=False):
@@ -99,8 +92,8 @@ def propagators(rates, step, *, latest_leftmost=False):
     rates = _squares("rates", rates)  # (n, d, d)
     step = _checks.number("step", step, above=0)
     latest_leftmost = _checks.boolean("latest_leftmost", latest_leftmost)
-    with np.errstate(all="ignore"):  # overflow is reported by _finite, by name
-        return _finite("rates", _product(_exponentials(rates, step), latest_leftmost))
+    with np.errstate(all="ignore"):  # overflow is reported by _checks.finite, by name
+        return _checks.finite("rates", _product(_exponentials(rates, step), latest_leftmost))
 
 
 def wiener_integral(start, rates, kicks, step):
@@ -139,7 +132,7 @@ def wiener_integral(start, rates, kicks, step):
     halves = _exponentials(rates, step / 2)  # (n, d, d): a kick at a midpoint is damped for half a step
     path = np.empty((len(rates) + 1, *start.shape))  # (n + 1, p, d)
     path[0] = start
-    with np.errstate(all="ignore"):  # overflow is reported by _finite, by name
+    with np.errstate(all="ignore"):  # overflow is reported by _checks.finite, by name
         for j, (half, kick) in enumerate(zip(halves, kicks)):
             path[j + 1] = (path[j] @ half + step * kick) @ half
-        return _finite("rates", path)
+        return _checks.finite("rates", path)

@@ -21,14 +21,8 @@ def _points(name, value, rows=None):
     return points
 
 
-def _finite(name, matrix):
-    if not np.isfinite(matrix).all():
-        _checks.fail(name, "keep the result inside the floating-point range", "entries that are too large")
-    return matrix
-
-
 def _squares(name, points):
-    return _finite(name, squareform(pdist(points, "sqeuclidean")))  # (N, N)
+    return _checks.finite(name, squareform(pdist(points, "sqeuclidean")))  # (N, N)
 
 
 def _ratio(ratio):
@@ -124,7 +118,7 @@ def low_weights(inputs, targets, *, ratio=1.0):
     # The factors are norms, not roots of a product of squares, which over- and underflows earlier.
     root = np.sqrt(_ratio(ratio))
     with np.errstate(over="ignore", invalid="ignore"):
-        return _finite("inputs", root * squareform(pdist(x)) * squareform(pdist(y)))  # (N, N)
+        return _checks.finite("inputs", root * squareform(pdist(x)) * squareform(pdist(y)))  # (N, N)
 
 
 def exponential_weighing(distances, *, scale=1.0, normalised=False):
@@ -161,7 +155,7 @@ def exponential_weighing(distances, *, scale=1.0, normalised=False):
         if normalised:
             weights /= weights.sum(axis=1, keepdims=True)  # (N, N)  rows sum to one, no longer symmetric
         half = weights @ (s / 2) @ weights.T  # (N, N)
-        return _finite("distances", half + half.T)  # (N, N)  symmetric to the last bit
+        return _checks.finite("distances", half + half.T)  # (N, N)  symmetric to the last bit
 
 
 def linear_map(inputs, targets, *, ridge=0.0, intercept=True):

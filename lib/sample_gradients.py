@@ -93,12 +93,6 @@ def _tensors(model, parameters, inputs, labels):
     return torch.from_numpy(_checks.array("parameters", parameters, shape=(model.size,))), x, t
 
 
-def _finite(result):
-    if not torch.isfinite(result).all():
-        _checks.fail("inputs", "keep the result inside the floating-point range", "inputs or parameters that are too large")
-    return result.numpy()
-
-
 def two_digits(*, components=None):
     """Images of hand-written zeros and ones: pixels / 16, centred, or their coordinates along principal axes.
 
@@ -214,7 +208,7 @@ def steps(model, parameters, inputs, labels, *, learning_rate=1.0):
     """
     q, x, t = _tensors(model, parameters, inputs, labels)
     rate = _checks.number("learning_rate", learning_rate, above=0)
-    return _finite(-rate * vmap(lambda x, t: _loss_gradient(model, q, x, t, 0))(x, t))  # (N, K)
+    return _checks.finite("inputs", -rate * vmap(lambda x, t: _loss_gradient(model, q, x, t, 0))(x, t).numpy())  # (N, K)
 
 
 def jacobians(model, parameters, inputs, labels, *, learning_rate=1.0, chunk=60):
@@ -248,7 +242,8 @@ def jacobians(model, parameters, inputs, labels, *, learning_rate=1.0, chunk=60)
     q, x, t = _tensors(model, parameters, inputs, labels)
     rate, chunk = _checks.number("learning_rate", learning_rate, above=0), _checks.integer("chunk", chunk)
     mixed = jacrev(lambda q, x, t: _loss_gradient(model, q, x, t, 1))  # gives (d, K)
-    return _finite(-rate * vmap(mixed, in_dims=(None, 0, 0), chunk_size=chunk)(q, x, t)).transpose(0, 2, 1)  # (N, K, d)
+    found = vmap(mixed, in_dims=(None, 0, 0), chunk_size=chunk)(q, x, t).numpy()  # (N, d, K)
+    return _checks.finite("inputs", -rate * found).transpose(0, 2, 1)  # (N, K, d)
 
 
 def local_exponents(model, parameters, inputs, labels, left, right):

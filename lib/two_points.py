@@ -81,7 +81,7 @@ def derivative(state, input_distance, target_distance, encoder_rate, decoder_rat
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         pull = alpha * x * w  # (...)
         turn = -0.5 * beta * (3 * w - b + squared) * a - 0.5 * pull * (b + w) / a  # (...)
-        return _two_points.finite("state", np.stack([-pull, -w * beta * a - pull * b / a, turn], axis=-1))  # (..., 3)
+        return _checks.finite("state", np.stack([-pull, -w * beta * a - pull * b / a, turn], axis=-1))  # (..., 3)
 
 
 def trajectory(times, start, input_distance, target_distance, encoder_rate, decoder_rate):
@@ -215,4 +215,4 @@ def conserved(state, input_distance, encoder_rate, decoder_rate):
     state = _two_points.checked_state("state", state)  # (..., 3)
     x, alpha, beta = _two_points.constants(input_distance, encoder_rate, decoder_rate)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        return _two_points.finite("state", state[..., 1] / state[..., 0] - beta / (alpha * x) * state[..., 0])[()]
+        return _checks.finite("state", state[..., 1] / state[..., 0] - beta / (alpha * x) * state[..., 0])[()]

@@ -216,7 +216,7 @@ def one_output(times, hidden_difference, decoder, target_difference, input_dista
         k, delta = 0.5 * np.sqrt(alpha) * np.sqrt(beta) * np.sqrt(x), target[0]
         h, v = dh / np.sqrt(alpha * x), jacobian[0] / np.sqrt(beta)  # (H,), (H,)
         kp, km = k * ((h + v) @ (h + v)), k * ((h - v) @ (h - v))
-        speed = _two_points.finite("hidden_difference", np.sqrt(delta**2 + kp * km))  # rate of x is 2k times this
+        speed = _checks.finite("hidden_difference", np.sqrt(delta**2 + kp * km))  # rate of x is 2k times this
         upper, lower = speed + abs(delta), kp * km / (speed + abs(delta)) if speed > 0 else 0.0
         upper, lower = (upper, lower) if delta >= 0 else (lower, upper)  # speed ± Δ, without cancellation
         fade = np.exp(-2 * k * speed * times)  # (T,)
@@ -281,5 +281,5 @@ def final_distance(hidden_difference, decoder, target_difference, input_distance
         across = v - (v @ dh) / a * dh if a > 0 else v  # (H,)
         rest = a * (across @ across) + ratio * x * target[0] ** 2
         half = 0.5 * (a - v @ v)
-        root = _two_points.finite("hidden_difference", np.sqrt(half**2 + rest))
+        root = _checks.finite("hidden_difference", np.sqrt(half**2 + rest))
     return float(half + root if half >= 0 else rest / (root - half))

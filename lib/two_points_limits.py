@@ -72,7 +72,7 @@ def high_low(start, input_distance, target_distance, rate_ratio):
     (a, b, _), squared = _two_points.bounded_state("start", start, target_distance, ndim=1)
     x, ratio = (_checks.number(name, value, above=0) for name, value in (("input_distance", input_distance), ("rate_ratio", rate_ratio)))
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        return tuple(_two_points.finite("start", np.array([a - ratio * x * b / a, np.sqrt(ratio * x * squared)])).tolist())
+        return tuple(_checks.finite("start", np.array([a - ratio * x * b / a, np.sqrt(ratio * x * squared)])).tolist())
 
 
 def fixed_point(start, input_distance, target_distance, rate_ratio):
@@ -272,11 +272,11 @@ def identical_targets(times, start, input_distance, encoder_rate, decoder_rate):
     a, b, _ = _two_points.checked_state("start", [*start, start[1]])
     x, alpha, beta = _two_points.constants(input_distance, encoder_rate, decoder_rate)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        high = _two_points.finite("start", a - alpha / beta * x * b / a)
+        high = _checks.finite("start", a - alpha / beta * x * b / a)
         # Both ends of the exponential without overflow: divided by e^{β|A_high|t} where A_high < 0.
         fade = np.exp(-beta * abs(high) * times)  # (T,)
         elapsed = beta * times if high == 0 else -np.expm1(-beta * abs(high) * times) / abs(high)  # (T,)
         factor = 1 / (a * elapsed + (fade if high > 0 else 1))  # (T,)
         hidden = a * factor * (fade if high < 0 else 1)  # (T,)
         output = b * factor**2 * fade  # (T,)
-    return _two_points.finite("start", np.stack([hidden, output, output], axis=1))  # (T, 3)
+    return _checks.finite("start", np.stack([hidden, output, output], axis=1))  # (T, 3)

@@ -129,7 +129,7 @@ def test_one_step_from_rest_and_a_constant_matrix():
     lambda: ordered.wiener_integral([[1.0]], np.full((500, 1, 1), -5.0), np.ones((500, 1, 1)), 1.0),
 ])
 def test_overflow_is_announced(call):
-    with pytest.raises(ValueError, match="^(factors|rates) must be small enough for the result to stay below overflow"):
+    with pytest.raises(ValueError, match="^(factors|rates) must keep the result inside the floating-point range"):
         call()
 
 
