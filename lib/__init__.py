@@ -54,12 +54,28 @@ Dependencies run one way, from closed forms to theories to simulators; the servi
     loss_exponents                  exponents that belong to a loss by its form alone; which losses are exact
     sample_gradients                steps of single samples of a neuron or tanh layer, their Jacobians and local exponents; uses data
     area_formula                    density of steps on their surface, singular frames, how far one-dimensional maps describe them
+    nngp                            infinitely wide two-layer networks: kernels, their series, their spectrum on the sphere   (part VI: Fields)
+      -> random_networks            networks of finite width: outputs, excess kurtosis, characteristic functional
+    gp_regression                   posterior with one ridge or one per sample; leave-one-out, cross-validation, measured ridge
+      -> membrane                   the same posterior as the action of a field on a grid, with its gradient
+    hmc                             Hamiltonian Monte Carlo over many chains; autocorrelation times and errors
+      -> network_posterior          two-layer Bayesian networks of finite width, readouts integrated out
+        -> langevin_training        the same posterior by noisy descent with decay, its error in the step and how to remove it
+    effective_ridge                 which modes P samples teach: κ, learnabilities, closures compared
+      -> learning_curve             bias, variance, errors, exponents, benign overfitting
+    feature_regression              the experiment: ridge regression on random features of a given spectrum
+      -> kernel_data                a kernel on real data: spectrum, coefficients, curves over random subsets
+    decimation                      weak modes integrated out into a larger ridge; uses effective_ridge and gp_regression
+    ridge_flow                      running ridge, coupling and learnability of a power law; dressed and functional flows
+    quartic_loss                    decimation for a quartic loss: one loop, exact per sample, and sampled by hmc
+    ising                           strips of the Ising model, phenomenological renormalization, one-loop φ⁴
     ordered                         time-ordered products and exponentials          (Linear learning as a stochastic process)
     data, downloads                 services: bundled real data, loaders of larger sets
     ledger, plot                    services: the reproduction ledger, the figure style
     presets, sweep                  services: sizes of the experiments; the same task for many settings, resumed after an interruption
     _checks                         argument checks behind every public function
     _neuron, _tilted                the quadrature behind neuron_gradient and equilibria; densities on a window behind power_laws
+    _effective_ridge, _modes        checks of spectra, bounds and equation behind effective_ridge and learning_curve; cuts of decimation
     _two_points                     the closed form behind the modules on two points, and their checks
     _committee, _frozen             compiled numbers behind committee; the integrator behind structured and site_symmetric
 

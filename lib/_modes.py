@@ -1,0 +1,28 @@
+"""Modes of a kernel in descending order, with multiplicities, and cuts between them: the argument checks of the decimation modules."""
+
+import numpy as np
+
+from lib import _checks
+
+
+def descending(eigenvalues, multiplicities=None):
+    """λ_k (n,), descending, not all zero, and g_k (n,), positive, all 1 by default."""
+    eigenvalues = _checks.entries("eigenvalues", eigenvalues, at_least=0, ndim=1)  # (n,)
+    if eigenvalues.size == 0 or eigenvalues[0] == 0 or np.any(np.diff(eigenvalues) > 0):
+        _checks.fail("eigenvalues", "be in descending order, the first > 0", eigenvalues)
+    if multiplicities is None:
+        return eigenvalues, np.ones(eigenvalues.size)  # (n,), (n,)
+    return eigenvalues, _checks.entries("multiplicities", multiplicities, above=0, shape=eigenvalues.shape)  # (n,), (n,)
+
+
+def places(cuts, size, name="cuts"):
+    """Numbers of retained levels as an int array (...) of numbers in 0..n."""
+    values = _checks.entries(name, cuts, at_least=0, at_most=size)  # (...)
+    if np.any(values != np.rint(values)):
+        _checks.fail(name, "hold whole numbers", cuts)
+    return values.astype(int)  # (...)
+
+
+def tails(values):
+    """Σ_{k>c} v_k for every cut c = 0..n, summed from the small end, which loses no digits."""
+    return np.append(np.cumsum(values[::-1])[::-1], 0.0)  # (n+1,)
