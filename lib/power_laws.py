@@ -224,6 +224,8 @@ def curvature_test(samples, low, high):
 
     For a density that is lognormal there, c = -1/σ².  A small ratio says that these samples cannot tell; it is not evidence for a power law
     unless so many samples would have shown a curvature that matters (:func:`lib.lognormal_law.detectability`).
+    The window is fixed beforehand, or lies between two of the samples, which then do not count: quantiles of few samples as its ends
+    bias the ratio.
     Not in the source, 000_1c8f0aee3adfc017.txt.
 
     Parameters

@@ -250,7 +250,8 @@ def local_exponents(model, parameters, inputs, labels, left, right):
     r"""Jacobian exponents  κ = φφ''/φ'²  at ε = 0 of  φ(ε) = u·q̇(x + εv),  for pairs of directions u, v of each sample.
 
     Directions are those of the singular value decomposition, :func:`lib.area_formula.singular_pairs`.  A pure exponential has κ = 1, a
-    linear function 0.  The logit's curvature adds to it:  κ_1 = 1 + ÿ/(cẏ²)  for the leading pair of an exponential tail e^{cy}.
+    linear function 0.  On an exponential tail e^{cy} of the loss  κ = 1 + (cÿ + (ln ψ)¨)/(cẏ + (ln ψ)˙)²,  with the lever ψ = u·∇_q y
+    and dots for d/dε;  1 + ÿ/(cẏ²)  if the lever does not change.
     Not in the source; 000_1c8f0aee3adfc017.txt, eq. (4.6), holds along each pair if the directions do not depend on x.
 
     Parameters
