@@ -112,25 +112,28 @@ def equivalent_kernel_error(eigenvalues, target_power, samples, ridge):
     return unlearned(values, kappa) ** 2 @ _power(values, target_power)
 
 
-def coefficient_variance(eigenvalues, kappa, test_error, samples):
-    r"""Variance of one learned coefficient over data sets,  Var_data f_k = (test error) L_k²/P.
+def coefficient_variance(eigenvalues, kappa, test_error, samples, *, own_error=0.0):
+    r"""Variance of one learned coefficient over data sets,  Var_data f_k = [(test error) + E₀(1 - L_k)² v_k²] L_k²/P.
 
-    Source: 003_1819c9d28a2cb285.txt (the deck), slides on learning curves.
+    The second term is what mode k itself adds to the test error.  It is one part in P of the sum over modes, but doubles the variance of a
+    mode that holds all of the target: the square of a Gaussian feature has twice the variance of the product of two.
+    Source: 003_1819c9d28a2cb285.txt (the deck), slides on learning curves, for the first term; the second is not in the source.
 
     Parameters
     ----------
-    eigenvalues : array (n,)    λ_k; >= 0, not all zero
-    kappa : float               κ; >= 0
-    test_error : float          with label noise; >= 0
-    samples : float             P; > 0
+    eigenvalues : array (n,)               λ_k; >= 0, not all zero
+    kappa : float                          κ; >= 0
+    test_error : float                     with label noise; >= 0
+    samples : float                        P; > 0
+    own_error : float or array (n,)        E₀(1 - L_k)² v_k² of each mode; >= 0
 
     Returns
     -------
-    array (n,)                  of each mode by itself, whatever its multiplicity
+    array (n,)                             of each mode by itself, whatever its multiplicity
 
     Raises
     ------
-    ValueError                  if an argument is outside its range
+    ValueError                             if an argument is outside its range
 
     Examples
     --------
@@ -139,7 +142,11 @@ def coefficient_variance(eigenvalues, kappa, test_error, samples):
     """
     kappa = _checks.number("kappa", kappa, at_least=0)
     error, p = _checks.number("test_error", test_error, at_least=0), _checks.number("samples", samples, above=0)
-    return error * learnability(eigenvalues, kappa) ** 2 / p  # (n,)
+    learned = learnability(eigenvalues, kappa)  # (n,)
+    own = _checks.entries("own_error", own_error, at_least=0)  # () or (n,)
+    if own.shape not in ((), learned.shape):
+        _checks.fail("own_error", f"be one number or have shape {learned.shape}", f"shape {own.shape}")
+    return (error + own) * learned**2 / p  # (n,)
 
 
 def loss_exponent(spectral_exponent, target_exponent, *, ridgeless):

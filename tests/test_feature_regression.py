@@ -99,6 +99,20 @@ def test_gaussian_features_follow_the_effective_ridge(a):
         assert ratio == pytest.approx(1, abs=4 * np.sqrt(2 / 580) + 5 / p[i])
 
 
+def test_the_mode_that_holds_the_target_fluctuates_twice_as_much():
+    values, v, p, t, sets = power_law(300, 1.5), np.zeros(300), 100, 0.05, 1000
+    v[9] = 1.0
+    curves = feature_regression.measure(values, v, [p], [t], seed=4, sets=sets)
+    theory = learning_curve.predict(values, v**2, p, t)
+    left = 1 - effective_ridge.learnability(values, theory.kappa)
+    own = theory.amplification * left**2 * v**2
+    spread = learning_curve.coefficient_variance(values, theory.kappa, theory.test_error, p, own_error=own)
+    assert own[9] == pytest.approx(theory.test_error, rel=1e-12)
+    ratio = curves.coefficient_variance[0, 0] / spread
+    assert ratio[9] == pytest.approx(1, abs=4 * np.sqrt(2 / sets) + 5 / p)
+    assert np.delete(ratio, 9)[:30].mean() == pytest.approx(1, abs=5 / p)
+
+
 def test_other_spectra_follow_it_too():
     """Exponential, of two plateaus, and degenerate: deviations in standard errors over twelve settings."""
     pulls = []

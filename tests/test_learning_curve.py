@@ -172,7 +172,7 @@ SPECTRUM = {"eigenvalues": [1.0, 0.5], "target_power": [1.0, 0.0]}
 CALLS = {
     learning_curve.predict: SPECTRUM | {"samples": [3, 4], "ridge": 0.1, "noise_variance": 0.0, "multiplicities": [1, 2]},
     learning_curve.equivalent_kernel_error: SPECTRUM | {"samples": [3, 4], "ridge": 0.1},
-    learning_curve.coefficient_variance: {"eigenvalues": [1.0, 0.5], "kappa": 0.1, "test_error": 1.0, "samples": 3},
+    learning_curve.coefficient_variance: {"eigenvalues": [1.0, 0.5], "kappa": 0.1, "test_error": 1.0, "samples": 3, "own_error": [0.1, 0.0]},
     learning_curve.loss_exponent: {"spectral_exponent": 1.5, "target_exponent": 2.0, "ridgeless": True},
     learning_curve.edge_exponent: {"spectral_exponent": 1.5, "ridgeless": False},
     learning_curve.learnability_edge: {"kappa": [0.1, 1.0], "spectral_exponent": 1.5},
@@ -188,6 +188,7 @@ BAD = {
     "multiplicities": [[1], [1, 0], [1, -2], [1, np.nan], "x", 1.0],
     "kappa": [-1e-9, np.nan, np.inf, "x", None, True],
     "test_error": [-1e-9, np.nan, np.inf, "x", None, True],
+    "own_error": [-1e-9, [0.1], np.nan, np.inf, "x", None, True],
     "spectral_exponent": [*NUMBER, 1.0],
     "target_exponent": [*NUMBER, 1.0],
     "ridgeless": [0, 1, "yes", None],
