@@ -76,6 +76,7 @@ Dependencies run one way, from closed forms to theories to simulators; the servi
     _checks                         argument checks behind every public function
     _neuron, _tilted                the quadrature behind neuron_gradient and equilibria; densities on a window behind power_laws
     _effective_ridge, _modes        checks of spectra, bounds and equation behind effective_ridge and learning_curve; cuts of decimation
+    _activations                    units of two-layer networks with their slopes, behind random_networks and network_posterior
     _two_points                     the closed form behind the modules on two points, and their checks
     _committee, _frozen             compiled numbers behind committee; the integrator behind structured and site_symmetric
 

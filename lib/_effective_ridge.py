@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lib import _checks
+from lib import _checks, _modes
 
 _BLOCK = 2**14  # numbers a block of (rows, modes) may hold: it stays in the cache
 _DECADES = 100  # spectra that reach further below their largest eigenvalue are zero there, up to rounding
@@ -15,9 +15,7 @@ def modes(eigenvalues, multiplicities):
         _checks.fail("eigenvalues", "hold at least one that is > 0", eigenvalues)
     if np.any((values > 0) & (values < values.max() * 10.0**-_DECADES)):
         _checks.fail("eigenvalues", f"be zero or within {_DECADES} decades of the largest", eigenvalues)
-    if multiplicities is None:
-        return values, np.ones(values.size)
-    return values, _checks.entries("multiplicities", multiplicities, above=0, shape=values.shape)
+    return values, _modes.counts(multiplicities, values.size)
 
 
 def settings(samples, ridge):

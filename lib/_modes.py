@@ -1,8 +1,13 @@
-"""Modes of a kernel in descending order, with multiplicities, and cuts between them: the argument checks of the decimation modules."""
+"""Modes of a kernel with multiplicities, in descending order, and cuts between them: the argument checks of the ridge and decimation modules."""
 
 import numpy as np
 
 from lib import _checks
+
+
+def counts(multiplicities, size):
+    """g_k (n,), positive, all 1 by default."""
+    return np.ones(size) if multiplicities is None else _checks.entries("multiplicities", multiplicities, above=0, shape=(size,))  # (n,)
 
 
 def descending(eigenvalues, multiplicities=None):
@@ -10,9 +15,7 @@ def descending(eigenvalues, multiplicities=None):
     eigenvalues = _checks.entries("eigenvalues", eigenvalues, at_least=0, ndim=1)  # (n,)
     if eigenvalues.size == 0 or eigenvalues[0] == 0 or np.any(np.diff(eigenvalues) > 0):
         _checks.fail("eigenvalues", "be in descending order, the first > 0", eigenvalues)
-    if multiplicities is None:
-        return eigenvalues, np.ones(eigenvalues.size)  # (n,), (n,)
-    return eigenvalues, _checks.entries("multiplicities", multiplicities, above=0, shape=eigenvalues.shape)  # (n,), (n,)
+    return eigenvalues, counts(multiplicities, eigenvalues.size)  # (n,), (n,)
 
 
 def places(cuts, size, name="cuts"):

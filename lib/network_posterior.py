@@ -11,15 +11,9 @@ the readouts is not in it.
 """
 
 import numpy as np
-from scipy.special import erf
 
 from lib import _checks, hmc
-
-ACTIVATIONS = {  # φ(u) and φ'(u)
-    "erf": (erf, lambda u: 2 / np.sqrt(np.pi) * np.exp(-(u**2))),
-    "relu": (lambda u: np.maximum(u, 0), lambda u: (u > 0).astype(float)),
-    "linear": (lambda u: u, np.ones_like),
-}
+from lib._activations import ACTIVATIONS
 
 
 def _activation(value):

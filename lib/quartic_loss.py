@@ -37,7 +37,7 @@ class Measured:
     learnability: float  # mean over the data sets
     error: float  # its standard error from the spread of the data sets, which holds the error of the chains
     values: np.ndarray  # (C,)  one of each data set
-    acceptance: float  # of the chains
+    acceptance: float  # the lowest of the chains: one near zero is stuck
     time: float  # autocorrelation time within a data set, in steps
 
 
@@ -272,4 +272,4 @@ def measure(eigenvalue, tail, samples, ridge, quartic, seed, *, counts=None, amp
     values = chains.samples.mean(axis=0)  # (C,)
     time = float(hmc.summary(chains.samples - values).time)  # the data sets differ: each chain has its own mean
     error = float(values.std(ddof=1) / np.sqrt(datasets))
-    return Measured(float(values.mean()), error, values, float(chains.acceptance.mean()), time)
+    return Measured(float(values.mean()), error, values, float(chains.acceptance.min()), time)

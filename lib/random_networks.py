@@ -11,6 +11,7 @@ from scipy.fft import dct
 from scipy.special import erf, ndtr
 
 from lib import _checks, nngp, sampling
+from lib._activations import ACTIVATIONS
 
 LAWS = ("gaussian", "uniform")
 BLOCK = 2**21  # values of neurons in memory at a time
@@ -33,10 +34,6 @@ def _draw(rng, shape, variance, law):
     if law == "gaussian":
         return np.sqrt(variance) * rng.standard_normal(shape)  # shape
     return np.sqrt(3 * variance) * rng.uniform(-1, 1, shape)  # shape
-
-
-def _phi(activation, u):
-    return erf(u) if activation == "erf" else np.maximum(u, 0)  # (...)
 
 
 def sample(activation, inputs, width, networks, seed, *, weight_variance=1.0, readout_variance=1.0, law="gaussian"):
@@ -69,7 +66,8 @@ def sample(activation, inputs, width, networks, seed, *, weight_variance=1.0, re
     >>> functions.shape, bool(np.allclose(functions[:, 0], -functions[:, 1]))  # erf networks without biases are odd
     ((3, 2), True)
     """
-    activation, x = nngp._activation("activation", activation), nngp._points("inputs", inputs)  # (n, d)
+    phi, _ = ACTIVATIONS[nngp._activation("activation", activation)]
+    x = nngp._points("inputs", inputs)  # (n, d)
     width, networks = _checks.integer("width", width), _checks.integer("networks", networks)
     rng, law = _checks.generator("seed", seed), _law(law)
     weight_variance, readout_variance = _variances(weight_variance, readout_variance)
@@ -83,7 +81,7 @@ def sample(activation, inputs, width, networks, seed, *, weight_variance=1.0, re
         readouts = _draw(rng, (size, 1, width), readout_variance / width, law)  # (size, 1, N)
         for first in range(0, count, few):
             with np.errstate(over="ignore", invalid="ignore"):
-                hidden = _phi(activation, weights @ x[first : first + few].T)  # (size, N, few)
+                hidden = phi(weights @ x[first : first + few].T)  # (size, N, few)
                 result[start : start + size, first : first + few] = (readouts @ hidden)[:, 0]  # (size, few)
     return _checks.finite("inputs", result)  # (S, n)
 
@@ -196,7 +194,8 @@ def characteristic_functional(activation, inputs, sources, width, samples, seed,
     >>> bool(abs(found.mean - 0.853553) < 5 * found.standard_error < 0.005)
     True
     """
-    activation, x = nngp._activation("activation", activation), nngp._points("inputs", inputs)  # (n, d)
+    phi, _ = ACTIVATIONS[nngp._activation("activation", activation)]
+    x = nngp._points("inputs", inputs)  # (n, d)
     t = _checks.array("sources", sources, shape=x.shape[:1])  # (n,)
     width, law = _checks.integer("width", width), _law(law)
     weight_variance, readout_variance = _variances(weight_variance, readout_variance)
@@ -205,7 +204,7 @@ def characteristic_functional(activation, inputs, sources, width, samples, seed,
     def factor(normal):
         weights = scale * (normal if law == "gaussian" else np.sqrt(3) * (2 * ndtr(normal) - 1))  # (m, d)
         with np.errstate(over="ignore", invalid="ignore"):
-            field = _checks.finite("inputs", readout * _phi(activation, weights @ x.T) @ t)  # (m,)
+            field = _checks.finite("inputs", readout * phi(weights @ x.T) @ t)  # (m,)
             field = np.minimum(np.abs(field), 1e100)  # whose square is a number
         return np.exp(-(field**2) / 2) if law == "gaussian" else np.sinc(np.sqrt(3) * field / np.pi)  # (m,)
 
