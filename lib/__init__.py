@@ -61,10 +61,23 @@ Dependencies run one way, from closed forms to theories to simulators; the servi
     hmc                             Hamiltonian Monte Carlo over many chains; autocorrelation times and errors
       -> network_posterior          two-layer Bayesian networks of finite width, readouts integrated out
         -> langevin_training        the same posterior by noisy descent with decay, its error in the step and how to remove it
+        -> kernel_adaptation        weights of two layers as one Gaussian adapted to given data; the scaling competitor; uses nngp
+          -> three_layers           random networks of three layers, the second layer's adapted kernel
+            -> three_layer_posterior  the same by sampling both hidden layers, readouts integrated out
     effective_ridge                 which modes P samples teach: κ, learnabilities, closures compared
       -> learning_curve             bias, variance, errors, exponents, benign overfitting
     feature_regression              the experiment: ridge regression on random features of a given spectrum
       -> kernel_data                a kernel on real data: spectrum, coefficients, curves over random subsets
+    single_index                    what units see of a teacher of one direction: projections, effective ridge, lazy limit
+      -> gaussian_adaptation        weights that adapt to it, one Gaussian: all solutions, stability, free energy, scaling approach
+      -> staircase                  density of the overlaps of an erf network, other weights fixed in length or free; phases, samples needed
+        -> coexistence              its first-order transition in many dimensions: Maxwell line, spinodal, outliers, instability
+      -> overlap_monte_carlo        the overlaps of N neurons sampled, readouts integrated out; beyond the saddle, also ReLU
+        -> escape_times             how long the lazy phase lasts: first neuron across the barrier, simulated and predicted
+    patch_networks                  linear networks of patches whose filters adapt: residual, critical samples, samples needed
+      -> patch_erf                  the same with erf units, mapped onto staircase
+      -> patch_posterior            data, density, sampling and measured learnability of networks of patches; uses hmc
+        -> patch_gibbs              exact sampling of linear ones
     decimation                      weak modes integrated out into a larger ridge; uses effective_ridge and gp_regression
     ridge_flow                      running ridge, coupling and learnability of a power law; dressed and functional flows
     quartic_loss                    decimation for a quartic loss: one loop, exact per sample, and sampled by hmc
@@ -76,6 +89,9 @@ Dependencies run one way, from closed forms to theories to simulators; the servi
     _checks                         argument checks behind every public function
     _neuron, _tilted                the quadrature behind neuron_gradient and equilibria; densities on a window behind power_laws
     _effective_ridge, _modes        checks of spectra, bounds and equation behind effective_ridge and learning_curve; cuts of decimation
+    _adaptation                     free energy and step behind kernel_adaptation and three_layers
+    _overlap_density, _coexistence  the convex function behind staircase; the bottom of the action behind coexistence
+    _perpendicular, _overlap_moves  averages over the length of weights across the teacher; compiled moves of the overlaps
     _activations                    units of two-layer networks with their slopes, behind random_networks and network_posterior
     _two_points                     the closed form behind the modules on two points, and their checks
     _committee, _frozen             compiled numbers behind committee; the integrator behind structured and site_symmetric

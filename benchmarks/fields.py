@@ -1,0 +1,71 @@
+"""Speed of the theories and samplers of trained networks as fields.
+
+Run by hand: python benchmarks/fields.py.  Medians over repeats; compilation is not counted.
+"""
+
+import numpy as np
+from _timing import seconds
+
+from lib import coexistence, data, effective_ridge, escape_times, kernel_data, nngp, overlap_monte_carlo, single_index
+
+EPSILON, DIMENSION, WIDTH = -0.3, 50, 300
+TARGET = single_index.staircase(EPSILON)
+
+
+def regression():
+    """The effective ridge of many sample sizes, and learning curves of digits."""
+    eigenvalues, samples = np.arange(1.0, 10_001) ** -1.5, np.geomspace(1, 1e4, 1000)
+    taken = seconds(lambda: effective_ridge.solve(eigenvalues, samples, 0.1), 3)
+    print(f"κ, 10³ P and 10⁴ modes                          {taken:8.2f} s")
+    digits = data.load("digits", size=8)
+    targets = np.where(digits.labels % 2 == 0, 1.0, -1.0)  # (1797,)
+    points = kernel_data.unit_rows(digits.images.reshape(len(targets), -1))  # (1797, 64)
+    gram = nngp.kernel("erf", points)  # (1797, 1797)
+    taken = seconds(lambda: kernel_data.spectrum(gram, targets), 1)
+    print(f"digits, eigendecomposition of 1797 points       {taken:8.2f} s")
+    taken = seconds(lambda: kernel_data.measure(gram, targets, [25, 50, 100, 200], [0.1], 1), 1)
+    print(f"digits, 40 subsets at each of four P            {taken:8.2f} s")
+
+
+def overlaps():
+    """Updates a second of the Monte Carlo over overlaps, and the five settings of the staircase."""
+    def run(samples, updates):
+        half = updates // (8 * WIDTH)  # of the sweeps are burn-in
+        return overlap_monte_carlo.sample("erf", TARGET, DIMENSION, WIDTH, samples, 4, half, 1, readout_variance=8.0, burn_in=half)
+
+    taken = seconds(lambda: run(1000.0, 6_000_000), 3)
+    print(f"N = {WIDTH} overlaps, 6·10⁶ updates, 4 chains      {taken:8.2f} s   {6e6 / taken:.2g} updates per second")
+    found = {}
+    taken = seconds(lambda: found.update({p: run(p, 1_200_000).learnabilities()[..., 1].mean() for p in (200.0, 400.0, 600.0, 1000.0, 2000.0)}), 1)
+    print(f"  five P_e of 1.2·10⁶ updates each              {taken:8.2f} s   R_3 = {', '.join(f'{r:.3f}' for r in found.values())}")
+    setting = "erf", TARGET, DIMENSION, 1000, 3800.0, 0.95
+    readout = 30 * DIMENSION / 3800
+    taken = seconds(lambda: found.update(mean=escape_times.simulate(*setting, 50, 10**5, 1, readout_variance=readout).mean()), 1)
+    phase = escape_times.lazy_phase(*setting, readout_variance=readout)
+    predicted = escape_times.first_passage(phase.overlaps, phase.energy, 0.95, 0.5 / DIMENSION**0.5, neurons=1000)
+    mean, error = found["mean"].mean, found["mean"].standard_error
+    print(f"escape from the lazy phase, 50 nets             {taken:8.2f} s   {mean:.0f}({error:.0f}) sweeps, independent neurons {predicted:.0f}")
+
+
+def phases():
+    """Phase lines and coexistence in many dimensions, both signs of ε."""
+    strengths = np.geomspace(3, 300, 60)
+
+    def diagram():
+        for epsilon in (EPSILON, -EPSILON):
+            coexistence.spinodal(strengths, epsilon)
+            line = coexistence.maxwell(strengths, epsilon)
+            coexistence.coexistence(strengths, 1.5 * line.load, epsilon)
+            coexistence.central_instability(DIMENSION, strengths[::10], epsilon)
+
+    print(f"phase diagram, 60 g_K, both signs of ε         {seconds(diagram, 3):8.2f} s")
+
+
+def main():
+    regression()
+    overlaps()
+    phases()
+
+
+if __name__ == "__main__":
+    main()
