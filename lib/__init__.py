@@ -85,6 +85,7 @@ Dependencies run one way, from closed forms to theories to simulators; the servi
     ordered                         time-ordered products and exponentials          (Linear learning as a stochastic process)
     data, downloads                 services: bundled real data, loaders of larger sets
     ledger, plot                    services: the reproduction ledger, the figure style
+    equivalence                     service of the problem sets: whether two expressions are the same function
     presets, sweep                  services: sizes of the experiments; the same task for many settings, resumed after an interruption
     _checks                         argument checks behind every public function
     _neuron, _tilted                the quadrature behind neuron_gradient and equilibria; densities on a window behind power_laws
