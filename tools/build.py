@@ -148,14 +148,6 @@ def gather_ledger(notebooks, target):
     return rows
 
 
-HOSTED = """# Only where the book's library is not installed, as on Colab.
-import importlib.util
-
-if importlib.util.find_spec("lib") is None:
-    %pip install -q "physics-of-learning @ git+{url}@{branch}\"
-"""
-
-
 def write_notebooks(notebooks, target, remote):
     """Write the executed notebooks, which the pages offer for download (Sphinx itself keeps them without outputs).
 
@@ -168,7 +160,7 @@ def write_notebooks(notebooks, target, remote):
         path.parent.mkdir(parents=True, exist_ok=True)
         notebook.metadata.pop("source_map", None)
         if remote is not None:
-            cell = nbformat.v4.new_code_cell(HOSTED.format(url=remote.url, branch=remote.branch), metadata={"tags": ["hosted"]})
+            cell = nbformat.v4.new_code_cell(remote.install_cell, metadata={"tags": ["hosted"]})
             notebook.cells.insert(0, cell)
         nbformat.write(notebook, path)
 

@@ -34,9 +34,9 @@ def toc_pages(root):
 
 
 def book_sources(root):
-    """Every page source under ``book/``, sorted."""
+    """Every page source under ``book/``, sorted; the problem sets are no pages, since they hold their solutions."""
     sources = [path for suffix in ("md", "ipynb", "rst") for path in (root / "book").rglob(f"*.{suffix}")]
-    return sorted(path for path in sources if ".ipynb_checkpoints" not in path.parts)
+    return sorted(path for path in sources if not {".ipynb_checkpoints", "assignments"} & set(path.parts))
 
 
 def check_toc(root):
@@ -100,6 +100,14 @@ def kernel_environment(root):
     return threads | {"JUPYTER_PREFER_ENV_PATH": "1", "PYTHONPATH": str(root)}
 
 
+HOSTED = """# Only where the book's library is not installed, as on Colab.
+import importlib.util
+
+if importlib.util.find_spec("lib") is None:
+    %pip install -q "physics-of-learning @ git+{url}@{branch}\"
+"""
+
+
 @dataclass(frozen=True)
 class Remote:
     """Where the checkout comes from: the web address of a hosted repository, and the branch that is checked out."""
@@ -111,6 +119,11 @@ class Remote:
     @property
     def url(self):
         return f"https://{self.host}/{self.repository}"
+
+    @property
+    def install_cell(self):
+        """The first cell of a notebook that leaves this checkout: it installs ``lib`` where it is missing."""
+        return HOSTED.format(url=self.url, branch=self.branch)
 
     def binder(self, page):
         """The Binder link that opens the source of a page; ``binder/postBuild`` makes it open as a notebook."""

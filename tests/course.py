@@ -1,0 +1,91 @@
+"""A class of made-up students for the tests of the problem sets: what they hand in, and what nbgrader gives them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+
+from tools import assignments
+
+GRADES = """
+import json, sys
+from nbgrader.api import Gradebook
+with Gradebook("sqlite:///gradebook.db") as book:
+    for mark in json.loads(sys.argv[2]):
+        grade = book.find_grade(mark["cell"], sys.argv[1], sys.argv[1], mark["student"])
+        grade.manual_score, grade.needs_manual_grade = mark["points"], False
+    book.db.commit()
+    print(json.dumps({
+        submission.student_id: {
+            "score": submission.score, "of": submission.max_score,
+            "cells": {grade.name: grade.score for notebook in submission.notebooks for grade in notebook.grades},
+        }
+        for submission in book.assignment_submissions(sys.argv[1])
+    }))
+"""
+
+
+def nbgrader(course, *arguments):
+    """Run an nbgrader command in the course folder, as an instructor does; its messages if it succeeds."""
+    command = [Path(sys.executable).with_name("nbgrader"), *arguments]
+    done = subprocess.run(command, cwd=course, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stderr
+
+
+def answers(root, name, edition):
+    """The cells that a student fills in: a dict from id to source.  Editions: reference, blank, wrong."""
+    source = assignments.read(root, name)
+    if edition == "blank":
+        return {}
+    found = {}
+    for cell in assignments.of_kind(source, "answer"):
+        found[assignments.identity(cell)] = "\n".join(line for line in cell.source.split("\n") if "### " not in line)
+    found |= {assignments.identity(cell): cell.source for cell in assignments.of_kind(source, "essay")}
+    if edition == "wrong":
+        found |= {cell.metadata["problem"]["replaces"]: cell.source for cell in assignments.of_kind(source, "wrong")}
+    return found
+
+
+def hand_in(course, name, student, filled):
+    """Put a submission into the course: the student edition with some cells filled in."""
+    notebook = nbformat.read(course / "release" / name / f"{name}.ipynb", as_version=4)
+    for cell in notebook.cells:
+        identity = cell.metadata.get("nbgrader", {}).get("grade_id")
+        if identity in filled:
+            cell.source = filled[identity]
+    target = course / "submitted" / student / name / f"{name}.ipynb"
+    target.parent.mkdir(parents=True)
+    nbformat.write(notebook, target)
+
+
+def scores(course, name, marks=()):
+    """What each student has, after the marks that a human gives: dicts with student, cell and points."""
+    command = [sys.executable, "-W", "ignore", "-c", GRADES, name, json.dumps(list(marks))]
+    return json.loads(subprocess.run(command, cwd=course, capture_output=True, text=True, check=True).stdout)
+
+
+def lines(text):
+    """The lines of a text that say something, without indentation."""
+    return {line.strip() for line in text.split("\n")} - {""}
+
+
+def secrets(root, name):
+    """Lines of a set's solutions, model answers, hidden tests and wrong answers that stand nowhere in what a student may see.
+
+    Lines shorter than 15 characters are left out: they occur everywhere.
+    """
+    hidden, open_ = set(), set()
+    for cell in assignments.read(root, name).cells:
+        if assignments.kind(cell) in ("essay", "wrong"):
+            hidden |= lines(cell.source)
+            continue
+        inside = False
+        for line in cell.source.split("\n"):
+            if "### BEGIN" in line or "### END" in line:
+                inside = "### BEGIN" in line
+            else:
+                (hidden if inside else open_).add(line.strip())
+    return {line for line in hidden - open_ if len(line) >= 15}

@@ -1,0 +1,165 @@
+"""Problem sets become a course: what is cut out, what is refused, and how grading goes on after a cell that hangs or crashes."""
+
+import subprocess
+import sys
+
+import course
+import nbformat
+import pytest
+import small_set
+
+from tools import assignments, project
+
+ROOT = project.ROOT
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    return small_set.write(tmp_path / "checkout")
+
+
+def test_there_is_one_set_for_each_part_with_a_source():
+    assert assignments.names(ROOT) == list(assignments.PARTS)
+
+
+@pytest.mark.parametrize("name", assignments.names(ROOT))
+def test_a_set_is_complete(name):
+    source = assignments.read(ROOT, name)
+    headings = [line for cell in source.cells if cell.cell_type == "markdown" for line in cell.source.split("\n") if line.startswith("## ")]
+    assert 4 <= len(headings) <= 6
+    by_machine, by_hand = assignments.points(source)
+    assert by_machine >= 20 and by_hand >= 3
+    assert f"({sum(int(line.split('(')[-1].split()[0]) for line in headings)} points)" == f"({by_machine + by_hand} points)"
+    assert any("equivalence.same" in cell.source for cell in assignments.of_kind(source, "test"))
+    assert any("ValueError" in cell.source for cell in assignments.of_kind(source, "test"))
+    pages = project.toc_pages(ROOT)
+    assert all(f"book/{chapter}" in pages for chapter in source.metadata["assignment"]["chapters"])
+    for cell in source.cells:
+        text = cell.source if cell.cell_type == "markdown" else ""
+        assert ":::" not in text and "{ref}" not in text and "{doc}" not in text, "students open the text as plain Markdown"
+
+
+def test_student_editions_hold_no_secret(tmp_path):
+    for path in assignments.student_editions(ROOT, tmp_path / "students"):
+        notebook = nbformat.read(path, as_version=4)
+        nbformat.validate(notebook)
+        hidden = course.secrets(ROOT, path.stem)
+        assert len(hidden) > 30
+        assert not hidden & course.lines("\n".join(cell.source for cell in notebook.cells))
+        assert not any("problem" in cell.metadata or cell.get("outputs") for cell in notebook.cells)
+        blanks = [cell for cell in notebook.cells if "# YOUR CODE HERE\n" in cell.source or cell.source == "YOUR ANSWER HERE"]
+        source = assignments.read(ROOT, path.stem)
+        assert len(blanks) == len(assignments.of_kind(source, "answer") + assignments.of_kind(source, "essay"))
+
+
+def test_the_two_editions_of_a_small_set(checkout, tmp_path):
+    (student,) = assignments.make_course(checkout, tmp_path / "course", ["small"])
+    released = "\n".join(cell.source for cell in nbformat.read(student, as_version=4).cells)
+    assert "quotient_of_two" not in released and "isclose" not in released and "one and one" not in released and "//" not in released
+    assert '"""Half of a number."""' in released and 'assert half(4) == 2, "half of four"' in released
+    source = nbformat.read(tmp_path / "course" / "source" / "small" / "small.ipynb", as_version=4)
+    kept = "\n".join(cell.source for cell in source.cells)
+    assert "quotient_of_two" in kept and "isclose" in kept and "one and one" in kept and "//" not in kept
+    locked = {cell.metadata.nbgrader.grade_id for cell in source.cells if cell.metadata.get("nbgrader", {}).get("locked")}
+    assert {"half-of-even", "half-of-odd", "twice-value"} < locked and len(locked) == 4  # and the given cell
+
+
+def test_editions_are_the_same_every_time(checkout, tmp_path):
+    first, second = (assignments.make_course(checkout, tmp_path / place, ["small"])[0] for place in "ab")
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_settings_of_a_course_are_kept(checkout, tmp_path):
+    assignments.make_course(checkout, tmp_path / "course", ["small"])
+    settings = tmp_path / "course" / "nbgrader_config.py"
+    settings.write_text("c = get_config()\n")
+    assignments.make_course(checkout, tmp_path / "course", ["small"])
+    assert settings.read_text() == "c = get_config()\n"
+
+
+def test_with_a_remote_the_first_cell_installs_the_library(checkout):
+    def git(*arguments):
+        subprocess.run(["git", "-C", checkout, *arguments], check=True, capture_output=True)
+
+    git("init", "-b", "main")
+    assert "find_spec" not in assignments.instructor_edition(checkout, "small").cells[0].source
+    git("remote", "add", "origin", "https://github.com/someone/fork.git")
+    assert "git+https://github.com/someone/fork@main" in assignments.instructor_edition(checkout, "small").cells[0].source
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("minutes: 5", "hours: 5", "assignment.minutes"),
+        ("id: half-of-odd, points: 2", "id: half-of-even, points: 2", "half-of-even: used twice"),
+        ("points: 4", "points: 0", "twice-value: points"),
+        ("kind: answer, id: twice", "kind: reply, id: twice", "`problem` needs a kind"),
+        ("    ### END SOLUTION", "    ### SOLUTION ENDS", "half: an answer has one region"),
+        ("loses: [twice-value]", "loses: [thrice-value]", "must lose tests of the set"),
+        ("replaces: twice", "replaces: half", "every answer needs one wrong answer"),
+        ("assert twice_seven == 14\n### END HIDDEN TESTS", "### END HIDDEN TESTS\ntwice_seven", "ends in a bare expression"),
+        ('"kind": "essay"', '"kind": "test"', "an essay is text"),
+        ("import math", "import math\n### BEGIN SOLUTION", "has a region"),
+    ],
+)
+def test_mistakes_in_a_set_are_named(checkout, old, new, sentence):
+    assert old in small_set.SOURCE
+    small_set.write(checkout, small_set.SOURCE.replace(old, new))
+    with pytest.raises(assignments.AssignmentError, match="book/assignments/small.md: ") as caught:
+        assignments.read(checkout, "small")
+    assert sentence in str(caught.value)
+
+
+def test_unknown_name():
+    command = [sys.executable, "-m", "tools.assignments", "no-such-set"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "No assignment was made: there is no problem set 'no-such-set'; there are: " + ", ".join(assignments.names(ROOT)) + "\n"
+    )
+
+
+def test_missing_nbgrader(checkout, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "nbgrader.apps", None)
+    with pytest.raises(assignments.AssignmentError, match="nbgrader is not installed; `make assignments` installs it"):
+        assignments.make_course(checkout, tmp_path / "course", ["small"])
+
+
+HANGS = "def half(x):\n    while True:\n        try:\n            while True:\n                pass\n        except BaseException:\n            pass"
+DIES = "import os\ndef half(x):\n    os._exit(1)"
+GOOD = {"half": "def half(x):\n    return x / 2", "twice": "twice_seven = 14"}
+SUBMISSIONS = {
+    "hangs-later": GOOD | {"half": HANGS},
+    "dies-later": GOOD | {"half": DIES},
+    "dies-at-once": GOOD | {"half": "import os\nos.kill(os.getpid(), 9)"},
+    "never-ends": GOOD | {"half": "while True:\n    pass"},
+    "talks-forever": GOOD | {"half": "while True:\n    print('and')"},
+    "second-dies": GOOD | {"twice": "twice_seven = 14\nimport os\nos._exit(1)"},
+    "warns": GOOD | {"half": "import sys\ndef half(x):\n    print('careful', file=sys.stderr)\n    return x / 2"},
+}
+EXPECTED = {"second-dies": (1, 2, 0), "warns": (1, 2, 4), "edits-tests": (0, 0, 4), "deletes-tests": (1, 2, 4)}
+
+
+def test_a_cell_that_hangs_or_crashes_costs_its_own_points(checkout, tmp_path):
+    classroom = tmp_path / "course"
+    assignments.make_course(checkout, classroom, ["small"])
+    with (classroom / "nbgrader_config.py").open("a") as settings:
+        settings.write("c.GuardedExecute.timeout = 3\n")
+    for student, filled in SUBMISSIONS.items():
+        course.hand_in(classroom, "small", student, filled)
+    course.hand_in(classroom, "small", "edits-tests", {"twice": GOOD["twice"], "half-of-even": "assert True", "half-of-odd": "assert True"})
+    course.hand_in(classroom, "small", "deletes-tests", GOOD)
+    path = classroom / "submitted" / "deletes-tests" / "small" / "small.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells = [cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade_id") != "half-of-odd"]
+    nbformat.write(notebook, path)
+
+    course.nbgrader(classroom, "autograde", "small")
+    given = course.scores(classroom, "small")
+    for student in (*SUBMISSIONS, *EXPECTED):
+        cells = given[student]["cells"]
+        assert (cells["half-of-even"], cells["half-of-odd"], cells["twice-value"]) == EXPECTED.get(student, (0, 0, 4)), student
+    course.nbgrader(classroom, "generate_feedback", "small")
+    feedback = (classroom / "feedback" / "never-ends" / "small" / "small.html").read_text(encoding="utf-8")
+    assert "stopped after 3 s" in feedback
+    assert "isclose" not in (classroom / "feedback" / "dies-later" / "small" / "small.html").read_text(encoding="utf-8")

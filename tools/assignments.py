@@ -1,0 +1,191 @@
+"""Make the course from the problem sets: ``python -m tools.assignments`` (or ``make assignments``).
+
+One MyST notebook a set, ``book/assignments/<name>.md``, holds text, solutions, tests and a wrong answer for each problem.  From it come
+
+- ``source/<name>/<name>.ipynb`` in the course folder, nbgrader's own format, with solutions and hidden tests: the instructor's;
+- ``release/<name>/<name>.ipynb``, cut from it by nbgrader: the student edition;
+- ``nbgrader_config.py``, the settings of the course, where there is none yet.
+
+A cell of a set that is not plain text or given code says what it is in its metadata, ``problem: {kind, id, points}``.  Kinds:
+``answer`` (code with one solution region), ``test`` (code, with a hidden region or none), ``essay`` (text, marked by a human), and
+``wrong`` (a plausible wrong answer, which ``replaces`` an answer and ``loses`` tests; it leaves this repository in no edition).
+"""
+
+import argparse
+import ast
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import jupytext
+import nbformat
+import yaml
+
+from tools import project
+
+KINDS = ("answer", "test", "essay", "wrong")
+SOLUTION = re.compile(r"^([ \t]*)### BEGIN SOLUTION\n.*?^[ \t]*### END SOLUTION$", re.S | re.M)
+SCHEMA = 3  # of nbgrader's metadata
+PARTS = ("foundations", "fluctuations", "scaling", "representations", "criticality", "fields")
+
+
+class AssignmentError(Exception):
+    """A problem set or a course cannot be made; the message says what to mend."""
+
+
+def folder(root):
+    return root / "book" / "assignments"
+
+
+def names(root):
+    """The problem sets, in the order of the book's parts; others follow by name."""
+    found = sorted(path.stem for path in folder(root).glob("*.md"))
+    return sorted(found, key=lambda name: PARTS.index(name) if name in PARTS else len(PARTS))
+
+
+def read(root, name):
+    """The source of a problem set as a notebook, checked; each special cell has its ``problem`` in the metadata."""
+    path = folder(root) / f"{name}.md"
+    if not path.is_file():
+        raise AssignmentError(f"there is no problem set {name!r}; there are: {', '.join(names(root)) or 'none'}")
+    notebook = jupytext.read(path)
+    problems = list(_mistakes(notebook))
+    if problems:
+        raise AssignmentError(f"{path.relative_to(root)}: " + "; ".join(problems))
+    return notebook
+
+
+def kind(cell):
+    """What a cell is: one of KINDS, or None for text and given code."""
+    return cell.metadata.get("problem", {}).get("kind")
+
+
+def of_kind(notebook, wanted):
+    return [cell for cell in notebook.cells if kind(cell) == wanted]
+
+
+def identity(cell):
+    return cell.metadata["problem"]["id"]
+
+
+def points(notebook):
+    """Points of a set: those of the tests, and those that a human gives."""
+    return tuple(sum(cell.metadata["problem"]["points"] for cell in of_kind(notebook, one)) for one in ("test", "essay"))
+
+
+def _mistakes(notebook):
+    """What is wrong with a problem set, in words."""
+    about = notebook.metadata.get("assignment", {})
+    yield from (f"the front matter lacks assignment.{key}" for key in ("title", "part", "chapters", "minutes") if key not in about)
+    seen = set()
+    for cell in notebook.cells:
+        problem = cell.metadata.get("problem")
+        if problem is None:
+            if "### BEGIN" in cell.source:
+                yield f"a cell without `problem` has a region: {cell.source[:40]!r}"
+            continue
+        name = problem.get("id") or problem.get("replaces")
+        if problem.get("kind") not in KINDS or not name:
+            yield f"`problem` needs a kind of {', '.join(KINDS)} and an id, got {dict(problem)}"
+            continue
+        if (cell.cell_type == "markdown") != (problem["kind"] == "essay"):
+            yield f"{name}: an essay is text and everything else is code"
+        if problem["kind"] != "wrong" and name in seen:
+            yield f"{name}: used twice"
+        seen.add(name)
+        if problem["kind"] in ("test", "essay") and not (isinstance(problem.get("points"), int) and problem["points"] > 0):
+            yield f"{name}: points must be a whole number above zero"
+        if len(SOLUTION.findall(cell.source)) != (problem["kind"] == "answer"):
+            yield f"{name}: an answer has one region from ### BEGIN SOLUTION to ### END SOLUTION, and no other cell has one"
+        if problem["kind"] == "test" and isinstance(ast.parse(cell.source).body[-1], ast.Expr):
+            yield f"{name}: a test that ends in a bare expression would be read as a grade; end it in an assert"
+    tests = {identity(cell) for cell in of_kind(notebook, "test")}
+    answers = {identity(cell) for cell in of_kind(notebook, "answer")}
+    replaced = [cell.metadata["problem"]["replaces"] for cell in of_kind(notebook, "wrong")]
+    if sorted(replaced) != sorted(answers):
+        yield f"every answer needs one wrong answer: {sorted(set(replaced) ^ answers) or 'one has two'}"
+    for cell in of_kind(notebook, "wrong"):
+        loses = cell.metadata["problem"].get("loses", [])
+        if not loses or not set(loses) <= tests:
+            yield f"the wrong answer to {cell.metadata['problem']['replaces']} must lose tests of the set, got {loses}"
+
+
+def instructor_edition(root, name):
+    """nbgrader's source notebook of a set: solutions, hidden tests, points; text as it is, given code locked."""
+    notebook = read(root, name)
+    notebook.cells = [cell for cell in notebook.cells if kind(cell) != "wrong"]
+    for number, cell in enumerate(notebook.cells):
+        cell.id = f"{name}-{number}"
+        problem = cell.metadata.pop("problem", None)
+        if problem is None and cell.cell_type == "code":
+            cell.metadata["nbgrader"] = _metadata(f"given-{number}", locked=True)
+        elif problem is not None:
+            graded = problem["kind"] != "answer"
+            cell.metadata["nbgrader"] = _metadata(
+                problem["id"], grade=graded, solution=problem["kind"] != "test", locked=problem["kind"] == "test",
+                **({"points": problem["points"]} if graded else {}),
+            )
+    remote = project.remote(root)
+    if remote is not None:
+        notebook.cells.insert(0, nbformat.v4.new_code_cell(remote.install_cell, id=f"{name}-hosted", metadata={"tags": ["hosted"]}))
+    notebook.metadata.pop("jupytext", None)
+    return notebook
+
+
+def _metadata(name, *, grade=False, solution=False, locked=False, **more):
+    return {"grade_id": name, "grade": grade, "solution": solution, "locked": locked, "task": False, "schema_version": SCHEMA, **more}
+
+
+def make_course(root, course, chosen):
+    """Write the instructor's and the student edition of the chosen sets into a course folder; returns the student editions' paths."""
+    editions = {name: instructor_edition(root, name) for name in chosen}
+    try:
+        from nbgrader.apps import NbGraderAPI
+    except ImportError:
+        raise AssignmentError("nbgrader is not installed; `make assignments` installs it, or run `pip install -r requirements.txt`") from None
+    from traitlets.config import Config
+
+    course.mkdir(parents=True, exist_ok=True)
+    settings = course / "nbgrader_config.py"
+    if not settings.exists():
+        shutil.copyfile(root / "tools" / "course" / "nbgrader_config.py", settings)
+    api = NbGraderAPI(config=Config({"CourseDirectory": {"root": str(course)}}))
+    made = []
+    for name, notebook in editions.items():
+        source = course / "source" / name / f"{name}.ipynb"
+        source.parent.mkdir(parents=True, exist_ok=True)
+        nbformat.write(notebook, source)
+        result = api.generate_assignment(name)
+        if not result["success"]:
+            raise AssignmentError(f"nbgrader could not make {name}:\n{result.get('error', '')}{result['log']}")
+        made.append(course / "release" / name / f"{name}.ipynb")
+    return made
+
+
+def student_editions(root, target):
+    """Write the student edition of every set into a folder, which is emptied first; what only an instructor may see stays nowhere."""
+    if target.exists():
+        shutil.rmtree(target)
+    target.mkdir(parents=True)
+    with tempfile.TemporaryDirectory() as course:
+        return [Path(shutil.copy(path, target)) for path in make_course(root, Path(course), names(root))]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help="the problem sets to make (default: all)")
+    parser.add_argument("--course", type=Path, default=project.ROOT / "course", help="the course folder (default: course)")
+    options = parser.parse_args()
+    try:
+        made = make_course(project.ROOT, options.course.resolve(), options.names or names(project.ROOT))
+    except (AssignmentError, OSError, yaml.YAMLError) as error:
+        sys.exit(f"No assignment was made: {error}")
+    for path in made:
+        print(f"student edition: {path}")
+    print(f"The course is in {options.course}; its source/ is for instructors only.")
+
+
+if __name__ == "__main__":
+    main()
