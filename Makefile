@@ -1,17 +1,19 @@
 # Variables:
 #   PYTHON=python3.12          the Python to start from (3.11 or newer)
 #   PHYSICS_OF_LEARNING_PRESET=paper    the sources' own sizes (hours; what is finished is kept), instead of quick
+#   NAME=scaling COURSE=folder  which problem set (all), and the course folder (course), of `make assignments`
 #   TORCH_INDEX=<index URL>    take torch from this package index, for example one with CPU-only wheels
 export PYTHON TORCH_INDEX
 unexport PYTHONPATH PYTHONHOME
 bin := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help environment book test lab bench clean
+.PHONY: help environment book test lab assignments bench clean
 
 help:
 	@echo "make book    build the book into _build/html (the first run installs everything into .venv)"
 	@echo "make test    run the tests of lib, every notebook, and the checks of the built site"
 	@echo "make lab     open the pages as notebooks in JupyterLab"
+	@echo "make assignments  make the nbgrader course and the student editions of the problem sets (NAME=scaling for one, COURSE=folder)"
 	@echo "make bench   print the timed comparisons"
 	@echo "make clean   remove everything that was built, the environment included"
 	@echo "Variables: PYTHON (which Python, 3.11 or newer), TORCH_INDEX (an index with CPU-only torch wheels),"
@@ -28,6 +30,9 @@ test: environment
 
 lab: environment
 	@$(bin)/jupyter lab --LabApp.default_url=/lab/tree/book/index.md
+
+assignments: environment
+	@$(bin)/python -m tools.assignments $(NAME) $(if $(COURSE),--course "$(COURSE)")
 
 bench: environment
 	@for script in benchmarks/[a-z]*.py; do $(bin)/python $$script || exit 1; done

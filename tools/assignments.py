@@ -99,7 +99,7 @@ def _mistakes(notebook):
             yield f"{name}: points must be a whole number above zero"
         if len(SOLUTION.findall(cell.source)) != (problem["kind"] == "answer"):
             yield f"{name}: an answer has one region from ### BEGIN SOLUTION to ### END SOLUTION, and no other cell has one"
-        if problem["kind"] == "test" and isinstance(ast.parse(cell.source).body[-1], ast.Expr):
+        if problem["kind"] == "test" and cell.cell_type == "code" and _ends_in_a_value(cell.source):
             yield f"{name}: a test that ends in a bare expression would be read as a grade; end it in an assert"
     tests = {identity(cell) for cell in of_kind(notebook, "test")}
     answers = {identity(cell) for cell in of_kind(notebook, "answer")}
@@ -110,6 +110,10 @@ def _mistakes(notebook):
         loses = cell.metadata["problem"].get("loses", [])
         if not loses or not set(loses) <= tests:
             yield f"the wrong answer to {cell.metadata['problem']['replaces']} must lose tests of the set, got {loses}"
+
+
+def _ends_in_a_value(source):
+    return isinstance(ast.parse(source).body[-1], ast.Expr)
 
 
 def instructor_edition(root, name):

@@ -4,7 +4,8 @@
 
 1. drop the execution cache if ``lib/``, the locked versions or Python changed, so that no page can show an old result;
 2. execute the notebooks that the cache does not hold, side by side on the available cores;
-3. gather the ledger's records from the executed notebooks into ``_build/ledger.json``, and keep the notebooks for download;
+3. gather the ledger's records from the executed notebooks into ``_build/ledger.json``, keep the notebooks for download, and cut the
+   student editions of the problem sets;
 4. let Sphinx write every page anew, with warnings as errors.
 """
 
@@ -31,7 +32,7 @@ from traitlets.config import Config
 
 import lib
 from lib import ledger
-from tools import project
+from tools import assignments, project
 
 PAGES = [".doctrees", "html", "jupyter_execute"]
 # Other users of the machine cannot read what a kernel sends; without this each kernel prints a warning.
@@ -194,6 +195,7 @@ def build(root, workers):
         notebooks = dict(executed_notebooks(root, cache))
         rows = gather_ledger(notebooks, output / "ledger.json")
         write_notebooks(notebooks, output / "notebooks", project.remote(root))
+        assignments.student_editions(root, output / "assignments")
         write_site(root)
     counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in (*ledger.VERDICTS, "open")}
     summary = ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
@@ -208,7 +210,7 @@ def main():
     options = parser.parse_args()
     try:
         page = build(options.root.resolve(), options.workers)
-    except (BuildFailed, ValueError, OSError, yaml.YAMLError) as error:
+    except (BuildFailed, assignments.AssignmentError, ValueError, OSError, yaml.YAMLError) as error:
         plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))  # tracebacks of notebooks are coloured
         sys.exit(f"The book was not built: {plain}")
     except KeyboardInterrupt:
