@@ -7,13 +7,14 @@ export PYTHON TORCH_INDEX
 unexport PYTHONPATH PYTHONHOME
 bin := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help environment book test lab assignments bench clean
+.PHONY: help environment book test lab assignments rehearsal bench clean
 
 help:
 	@echo "make book    build the book into _build/html (the first run installs everything into .venv)"
 	@echo "make test    run the tests of lib, every notebook, and the checks of the built site"
 	@echo "make lab     open the pages as notebooks in JupyterLab"
 	@echo "make assignments  make the nbgrader course and the student editions of the problem sets (NAME=scaling for one, COURSE=folder)"
+	@echo "make rehearsal  do what a launch on Binder does, in an empty environment, and print a table of times and memory"
 	@echo "make bench   print the timed comparisons"
 	@echo "make clean   remove everything that was built, the environment included"
 	@echo "Variables: PYTHON (which Python, 3.11 or newer), TORCH_INDEX (an index with CPU-only torch wheels),"
@@ -33,6 +34,9 @@ lab: environment
 
 assignments: environment
 	@$(bin)/python -m tools.assignments $(NAME) $(if $(COURSE),--course "$(COURSE)")
+
+rehearsal: environment
+	@$(bin)/python -m tools.rehearsal
 
 bench: environment
 	@for script in benchmarks/[a-z]*.py; do $(bin)/python $$script || exit 1; done

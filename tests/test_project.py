@@ -1,6 +1,7 @@
 """Facts about the checkout: pages against the table of contents, fingerprints, launch links, the lock of versions."""
 
 import shutil
+import subprocess
 import sys
 from importlib.metadata import version
 
@@ -99,6 +100,40 @@ def test_launch_links_open_the_fork(address):
     assert remote.url == "https://github.com/someone/fork"
     assert remote.binder("book/a") == "https://mybinder.org/v2/gh/someone/fork/draft?urlpath=lab/tree/book/a.md"
     assert remote.colab("book/a") == "https://colab.research.google.com/github/someone/fork/blob/gh-pages/_sources/book/a.ipynb"
+
+
+def test_a_slash_in_a_branch_is_no_part_of_binders_address():
+    remote = project.parse_remote("https://github.com/someone/fork", "feature/a#1")
+    assert remote.binder("book/a") == "https://mybinder.org/v2/gh/someone/fork/feature%2Fa%231?urlpath=lab/tree/book/a.md"
+    assert remote.colab("book/a") == "https://colab.research.google.com/github/someone/fork/blob/gh-pages/_sources/book/a.ipynb"
+
+
+@pytest.fixture
+def clone(tmp_path):
+    """A repository of one commit on the branch ``main``, and a function that runs git in it."""
+    def git(*arguments):
+        subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x@example.org", *arguments], cwd=tmp_path, check=True, capture_output=True)
+
+    git("init", "-q", "-b", "main")
+    git("commit", "-q", "--allow-empty", "-m", "one")
+    return tmp_path, git
+
+
+def test_remote_of_a_checkout_is_its_origin_at_what_is_checked_out(clone):
+    root, git = clone
+    assert project.remote(root) is None
+    git("remote", "add", "upstream", "https://github.com/origin/book.git")
+    assert project.remote(root) is None, "only origin is this checkout's own"
+    git("remote", "add", "origin", "git@github.com:someone/fork.git")
+    assert project.remote(root) == project.Remote("github.com", "someone/fork", "main")
+    git("checkout", "-q", "-b", "draft/second")
+    assert project.remote(root).branch == "draft/second"
+    git("checkout", "-q", "--detach")
+    assert project.remote(root).branch == "HEAD"
+    git("tag", "v1.0")
+    assert project.remote(root).branch == "v1.0"
+    git("checkout", "-q", "main")
+    assert project.remote(root).branch == "main", "a branch goes before a tag"
 
 
 def test_gitlab_has_binder_but_no_colab():

@@ -113,7 +113,8 @@ def test_launch_links_are_recomputed(launched):
     assert "launch links" in found(download + "".join(links).replace("fork", "other"))[0]
     assert "not offered" in found("".join(links))[0]
     (root / "html" / "_sources" / "book" / "a.ipynb").unlink()
-    assert "not published" in found(download + "".join(links))[0]
+    assert "names no file" in found(download + "".join(links))[0] and "colab" in found(download + "".join(links))[0]
+    assert "not published" in found(download + "".join(links))[1]
 
 
 def test_ledger_page_is_compared_with_the_rows(tmp_path):

@@ -4,8 +4,8 @@
 
 1. drop the execution cache if ``lib/``, the locked versions or Python changed, so that no page can show an old result;
 2. execute the notebooks that the cache does not hold, side by side on the available cores;
-3. gather the ledger's records from the executed notebooks into ``_build/ledger.json``, keep the notebooks for download, and cut the
-   student editions of the problem sets;
+3. gather the ledger's records from the executed notebooks into ``_build/ledger.json``, write the notebooks for download, and cut
+   the student editions of the problem sets;
 4. let Sphinx write every page anew, with warnings as errors.
 """
 
@@ -22,7 +22,6 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 
-import nbformat
 import yaml
 from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
@@ -32,7 +31,7 @@ from traitlets.config import Config
 
 import lib
 from lib import ledger
-from tools import assignments, project
+from tools import assignments, project, takeaway
 
 PAGES = [".doctrees", "html", "jupyter_execute"]
 # Other users of the machine cannot read what a kernel sends; without this each kernel prints a warning.
@@ -149,23 +148,6 @@ def gather_ledger(notebooks, target):
     return rows
 
 
-def write_notebooks(notebooks, target, remote):
-    """Write the executed notebooks, which the pages offer for download (Sphinx itself keeps them without outputs).
-
-    With a remote they begin with a cell that installs ``lib`` where it is missing.
-    """
-    if target.exists():
-        shutil.rmtree(target)
-    for page, notebook in notebooks.items():
-        path = target / f"{page}.ipynb"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        notebook.metadata.pop("source_map", None)
-        if remote is not None:
-            cell = nbformat.v4.new_code_cell(remote.install_cell, metadata={"tags": ["hosted"]})
-            notebook.cells.insert(0, cell)
-        nbformat.write(notebook, path)
-
-
 def write_site(root):
     """Run Jupyter Book strictly: every warning is an error, all of them are shown, and a site with one is not kept."""
     command = [Path(sys.executable).with_name("jupyter-book"), "build", root, "-W", "-n", "--keep-going", "-q"]
@@ -194,7 +176,7 @@ def build(root, workers):
         (output / "code-fingerprint").write_text(code)
         notebooks = dict(executed_notebooks(root, cache))
         rows = gather_ledger(notebooks, output / "ledger.json")
-        write_notebooks(notebooks, output / "notebooks", project.remote(root))
+        takeaway.write(root, notebooks, rows, output)
         assignments.student_editions(root, output / "assignments")
         write_site(root)
     counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in (*ledger.VERDICTS, "open")}

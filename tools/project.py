@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 import yaml
 from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_notebook
@@ -110,7 +111,7 @@ if importlib.util.find_spec("lib") is None:
 
 @dataclass(frozen=True)
 class Remote:
-    """Where the checkout comes from: the web address of a hosted repository, and the branch that is checked out."""
+    """Where the checkout comes from: the web address of a hosted repository, and the branch or tag that is checked out."""
 
     host: str
     repository: str
@@ -129,7 +130,7 @@ class Remote:
         """The Binder link that opens the source of a page; ``binder/postBuild`` makes it open as a notebook."""
         service = {"github.com": "gh", "gitlab.com": "gl"}[self.host]
         name = self.repository if service == "gh" else self.repository.replace("/", "%2F")
-        return f"https://mybinder.org/v2/{service}/{name}/{self.branch}?urlpath=lab/tree/{page}.md"
+        return f"https://mybinder.org/v2/{service}/{name}/{quote(self.branch, safe='')}?urlpath=lab/tree/{page}.md"
 
     def colab(self, page):
         """The Colab link to the executed notebook on the published site's branch; None where Colab cannot read the host."""
@@ -156,5 +157,8 @@ def _git(root, *arguments):
 def remote(root):
     """The checkout's ``origin`` as a :class:`Remote`, or None where there is none that a launch service could open."""
     address = _git(root, "remote", "get-url", "origin")
-    branch = _git(root, "symbolic-ref", "--short", "HEAD") or "HEAD"
-    return parse_remote(address, branch) if address else None
+    if not address:
+        return None
+    # With no branch and no tag checked out, HEAD: the services read it as the repository's default branch.
+    branch = _git(root, "symbolic-ref", "--short", "HEAD") or _git(root, "describe", "--tags", "--exact-match") or "HEAD"
+    return parse_remote(address, branch)

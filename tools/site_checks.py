@@ -4,7 +4,7 @@ import copy
 import functools
 import re
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from bs4 import BeautifulSoup, Comment
 
@@ -144,6 +144,14 @@ class Links:
         return sorted(found)
 
 
+def launched_file(root, site, link):
+    """The file that a launch link opens: a source of the checkout (Binder), or a file of the published site (Colab)."""
+    parts = urlsplit(link)
+    if parts.query:
+        return root / parse_qs(parts.query)["urlpath"][0].removeprefix("lab/tree/")
+    return site / unquote(parts.path).partition("/blob/gh-pages/")[2]
+
+
 def launch(root, site, page, soup):
     """A notebook page offers its executed notebook; its launch links are the remote's, and name notebooks that exist."""
     found = []
@@ -155,6 +163,9 @@ def launch(root, site, page, soup):
     expected = {link for link in (remote.binder(page), remote.colab(page)) if link} if remote and notebook else set()
     if buttons != expected:
         found.append(f"launch links are {sorted(buttons)}, expected {sorted(expected)}")
+    for link in sorted(expected):
+        if not launched_file(root, site, link).is_file():
+            found.append(f"launch link {link} names no file")
     if notebook and not downloads:
         found.append("the executed notebook is not offered")
     if notebook and not (site / "_sources" / f"{page}.ipynb").is_file():

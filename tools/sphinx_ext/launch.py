@@ -1,12 +1,23 @@
-"""Header buttons of a notebook page: its executed notebook to download, and links that launch it.
+"""Header buttons of a notebook page: its executed notebook to download, and links that launch it; all notebooks in one file.
 
-The links are made from the checkout's own git remote, so a fork's book opens the fork; without a remote there are none.
+The launch links are made from the checkout's own git remote, so a fork's book opens the fork; without a remote there are none.
 """
 
 import shutil
 from pathlib import Path
 
-from tools import project
+from docutils import nodes
+from sphinx.util.docutils import ReferenceRole
+
+from tools import project, takeaway
+
+
+class SiteFile(ReferenceRole):
+    """``site-file``: a link to a file that the build puts at the site's root."""
+
+    def run(self):
+        uri = "../" * self.env.docname.count("/") + self.target
+        return [nodes.reference(self.rawtext, self.title, internal=True, refuri=uri)], []
 
 
 def _executed(app):
@@ -21,9 +32,10 @@ def offer_notebook(app, pagename, templatename, context, doctree):
 
 
 def publish_notebooks(app, error):
-    """Put the executed notebooks where the download and launch links point."""
+    """Put the executed notebooks where the download and launch links point, and all of them in one file at the site's root."""
     if error is None and _executed(app).exists():
         shutil.copytree(_executed(app), Path(app.outdir) / "_sources", dirs_exist_ok=True)
+        shutil.copy(_executed(app).with_name(takeaway.ARCHIVE), app.outdir)
 
 
 def offer_launch(app, pagename, templatename, context, doctree):
@@ -43,6 +55,7 @@ def offer_launch(app, pagename, templatename, context, doctree):
 
 
 def setup(app):
+    app.add_role("site-file", SiteFile())
     # The theme fills the header at priority 501: the notebook must be there before, the menu goes in after.
     app.connect("html-page-context", offer_notebook, priority=450)
     app.connect("html-page-context", offer_launch, priority=502)

@@ -1,0 +1,56 @@
+"""The published notebooks as they are read without the site: plain Markdown with the site's numbers, and all of them in one file."""
+
+import zipfile
+
+import nbformat
+import pytest
+
+from tools import numbering, project, site_checks, takeaway
+
+NOTEBOOKS = [path.relative_to(project.ROOT).with_suffix("").as_posix() for path in project.notebooks(project.ROOT)]
+TOP = "physics-of-learning/"
+
+
+@pytest.fixture(scope="module")
+def book():
+    return numbering.read(project.ROOT)
+
+
+def shown(soup, label, place):
+    """What the page shows as the number of a place."""
+    if place.kind == "section":
+        return place.name if soup.find(id=label) else None
+    if place.kind == "equation":
+        return soup.find(id=f"equation-{label}").select_one(".eqno").get_text().strip("#¶ ")
+    return soup.find(id=label).select_one(".caption-number").get_text().strip()
+
+
+def test_numbers_are_those_of_the_site(site, book):
+    found = {label: shown(site_checks.read(site_checks.html_path(site, p.page)), label, p) for label, p in book.places.items()}
+    assert len(found) > 800 and found == {label: place.name for label, place in book.places.items()}
+
+
+@pytest.mark.parametrize("page", NOTEBOOKS)
+def test_published_notebook_is_plain_and_leads_to_its_neighbours(site, page):
+    path = site / "_sources" / f"{page}.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    text = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    assert ":::" not in text and "```{" not in text and site_checks.ROLE.search(text) is None
+    links = [link.split(")")[0] for link in text.split("](")[1:]]
+    assert all((path.parent / link).is_file() for link in links if link.endswith(".ipynb"))
+    figures = sum("figure" in cell.metadata.get("mystnb", {}) for cell in notebook.cells)
+    assert text.count("**Fig. ") == figures
+
+
+def test_all_notebooks_are_offered_in_one_file_that_can_be_run(site):
+    links = [node["href"] for node in site_checks.read(site_checks.html_path(site, "book/how-to-read")).select("article a[href]")]
+    assert f"../{takeaway.ARCHIVE}" in links
+    with zipfile.ZipFile(site / takeaway.ARCHIVE) as archive:
+        assert archive.testzip() is None
+        names = set(archive.namelist())
+        assert {name for name in names if name.endswith(".ipynb")} == {f"{TOP}{page}.ipynb" for page in NOTEBOOKS}
+        for page in NOTEBOOKS:
+            assert archive.read(f"{TOP}{page}.ipynb") == (site / "_sources" / f"{page}.ipynb").read_bytes()  # valid, executed: test_site
+        modules = {path.relative_to(project.ROOT).as_posix() for path in (project.ROOT / "lib").rglob("*.py")}
+        assert {TOP + name for name in (*modules, "README.txt", *takeaway.SENT_ALONG)} <= names
+        assert not any("__pycache__" in name or "assignments" in name for name in names)

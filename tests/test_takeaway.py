@@ -1,0 +1,91 @@
+"""The notebooks to take away: the cell for Colab does nothing where the library is installed, and the one file is complete."""
+
+import io
+import os
+import zipfile
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from traitlets.config import Config
+
+from tools import project, takeaway
+
+REMOTE = project.Remote("github.com", "someone/fork", "feature/x")
+PAGE = """---
+jupytext: {text_representation: {extension: .md, format_name: myst}}
+kernelspec: {name: python3, display_name: Python 3, language: python}
+---
+# A page
+
+:::{note}
+Text.
+:::
+
+```{code-cell} ipython3
+import lib
+
+print(lib.__name__)
+```
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A checkout with one notebook and a library of one module; returns it with the executed notebooks."""
+    root = tmp_path / "checkout"
+    (root / "book").mkdir(parents=True)
+    (root / "book" / "page.md").write_text(PAGE)
+    (root / "book" / "references.bib").write_text("")
+    (root / "_toc.yml").write_text("format: jb-book\nroot: book/page\n")
+    (root / "_config.yml").write_text("parse: {myst_enable_extensions: [colon_fence]}\n")
+    (root / "requirements.txt").write_text("torch==1.2.3  # networks\n")
+    (root / "lib" / "__pycache__").mkdir(parents=True)
+    (root / "lib" / "__init__.py").write_text("")
+    (root / "lib" / "__pycache__" / "x.pyc").write_text("")
+    (root / "_build").mkdir()
+    return root, {"book/page": project.read_notebook(root, root / "book" / "page.md")}
+
+
+def write(checkout, monkeypatch, remote=None):
+    root, notebooks = checkout
+    monkeypatch.setattr(project, "remote", lambda root: remote)
+    takeaway.write(root, notebooks, [], root / "_build")
+    return nbformat.read(root / "_build" / "notebooks" / "book" / "page.ipynb", as_version=4)
+
+
+def test_notebooks_are_plain_and_begin_with_the_hosted_cell_if_there_is_a_remote(checkout, monkeypatch):
+    alone = write(checkout, monkeypatch)
+    assert [cell.source for cell in alone.cells] == ["# A page\n\n> **Note**\n>\n> Text.", "import lib\n\nprint(lib.__name__)"]
+    hosted = write(checkout, monkeypatch, REMOTE)
+    nbformat.validate(hosted)
+    assert hosted.cells[0].metadata.tags == ["hosted"] and [c.source for c in hosted.cells[1:]] == [c.source for c in alone.cells]
+    assert '%pip install -q "physics-of-learning @ git+https://github.com/someone/fork@feature/x"\n' in hosted.cells[0].source
+
+
+def test_the_same_notebook_runs_unchanged_where_the_library_is_installed(checkout, monkeypatch, tmp_path):
+    notebook = write(checkout, monkeypatch, REMOTE)
+    # A pip that cannot be missed: if the cell called it, there would be an error.
+    notebook.cells[0].source = notebook.cells[0].source.replace("%pip install", "%pip no-such-command")
+    monkeypatch.setenv("PYTHONPATH", str(project.ROOT))
+    client = NotebookClient(notebook, resources={"metadata": {"path": str(tmp_path)}}, config=Config(KernelManager={"transport_encryption": "auto"}))
+    client.execute()
+    assert notebook.cells[0].outputs == [] and notebook.cells[-1].outputs[0].text == "lib\n"
+
+
+def test_one_file_holds_all_that_it_takes_and_is_the_same_each_time(checkout, monkeypatch):
+    root, _ = checkout
+    write(checkout, monkeypatch)
+    path = root / "_build" / takeaway.ARCHIVE
+    first = path.read_bytes()
+    for file in (root / "lib" / "__init__.py", *(root / "_build" / "notebooks").rglob("*.ipynb")):
+        os.utime(file, (0, 0))
+    write(checkout, monkeypatch)
+    assert path.read_bytes() == first
+    with zipfile.ZipFile(io.BytesIO(first)) as archive:
+        names = [f"physics-of-learning/{name}" for name in ("README.txt", "book/page.ipynb", "lib/__init__.py", "requirements.txt")]
+        assert archive.namelist() == names
+        readme = archive.read(names[0]).decode()
+        assert "pip install torch==1.2.3 --index-url" in readme
+        assert archive.read(names[1]) == (root / "_build" / "notebooks" / "book" / "page.ipynb").read_bytes()
+        assert all(entry.external_attr >> 16 == 0o644 for entry in archive.infolist())
