@@ -13,6 +13,7 @@ A cell of a set that is not plain text or given code says what it is in its meta
 
 import argparse
 import ast
+import os
 import re
 import shutil
 import sys
@@ -147,6 +148,7 @@ def make_course(root, course, chosen):
     editions = {name: instructor_edition(root, name) for name in chosen}
     try:
         from nbgrader.apps import NbGraderAPI
+        from nbgrader.utils import setenv
     except ImportError:
         raise AssignmentError("nbgrader is not installed; `make assignments` installs it, or run `pip install -r requirements.txt`") from None
     from traitlets.config import Config
@@ -161,7 +163,8 @@ def make_course(root, course, chosen):
         source = course / "source" / name / f"{name}.ipynb"
         source.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(notebook, source)
-        result = api.generate_assignment(name)
+        with setenv(PATH=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])):  # nbgrader calls alembic by its name
+            result = api.generate_assignment(name)
         if not result["success"]:
             raise AssignmentError(f"nbgrader could not make {name}:\n{result.get('error', '')}{result['log']}")
         made.append(course / "release" / name / f"{name}.ipynb")
