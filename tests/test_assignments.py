@@ -1,5 +1,6 @@
 """Problem sets become a course: what is cut out, what is refused, and how grading goes on after a cell that hangs or crashes."""
 
+import os
 import subprocess
 import sys
 
@@ -67,6 +68,12 @@ def test_the_two_editions_of_a_small_set(checkout, tmp_path):
 def test_editions_are_the_same_every_time(checkout, tmp_path):
     first, second = (assignments.make_course(checkout, tmp_path / place, ["small"])[0] for place in "ab")
     assert first.read_bytes() == second.read_bytes()
+
+
+def test_commands_of_the_environment_need_not_be_on_the_path(checkout, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    assert assignments.make_course(checkout, tmp_path / "course", ["small"])
+    assert os.environ["PATH"] == "/usr/bin:/bin"
 
 
 def test_settings_of_a_course_are_kept(checkout, tmp_path):

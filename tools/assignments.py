@@ -18,6 +18,7 @@ import re
 import shutil
 import sys
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 import jupytext
@@ -143,12 +144,22 @@ def _metadata(name, *, grade=False, solution=False, locked=False, **more):
     return {"grade_id": name, "grade": grade, "solution": solution, "locked": locked, "task": False, "schema_version": SCHEMA, **more}
 
 
+@contextmanager
+def _own_commands():
+    """Let this environment's commands be found by their names: nbgrader calls alembic when it makes the gradebook."""
+    path = os.environ["PATH"]
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{path}"
+    try:
+        yield
+    finally:
+        os.environ["PATH"] = path
+
+
 def make_course(root, course, chosen):
     """Write the instructor's and the student edition of the chosen sets into a course folder; returns the student editions' paths."""
     editions = {name: instructor_edition(root, name) for name in chosen}
     try:
         from nbgrader.apps import NbGraderAPI
-        from nbgrader.utils import setenv
     except ImportError:
         raise AssignmentError("nbgrader is not installed; `make assignments` installs it, or run `pip install -r requirements.txt`") from None
     from traitlets.config import Config
@@ -163,7 +174,7 @@ def make_course(root, course, chosen):
         source = course / "source" / name / f"{name}.ipynb"
         source.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(notebook, source)
-        with setenv(PATH=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])):  # nbgrader calls alembic by its name
+        with _own_commands():
             result = api.generate_assignment(name)
         if not result["success"]:
             raise AssignmentError(f"nbgrader could not make {name}:\n{result.get('error', '')}{result['log']}")
