@@ -93,7 +93,7 @@ class _Reader(ast.NodeVisitor):
     def add(self, nodes, binds=(), changes=(), sure=True, defines=False):
         found = [use for node in nodes if node is not None for use in _uses(node, self.aliases)]
         functions = [use for use in found if isinstance(use, tuple) and use[0] not in SERVICES and self.known(*use)]
-        binds, changes = set(binds), set(changes) - self.imported
+        binds, changes = set(binds), set(changes)
         for name in changes.copy():  # what changes an element changes the whole
             changes |= self.elements.get(name, set())
         for name in binds:
