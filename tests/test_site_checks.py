@@ -136,3 +136,25 @@ def test_ledger_page_is_compared_with_the_rows(tmp_path):
     assert "counts 1 reproduced" in found(summary + table, [rows[0] | {"verdict": "open"}, rows[1]])[0]
     assert "has no anchor" in found(summary + table, [rows[0] | {"anchor": "lost"}, rows[1]])[0]
     assert "counts are missing" in found(table)[-1]
+
+
+def test_line_under_a_figure_is_compared_with_the_trace(tmp_path):
+    (tmp_path / "_config.yml").write_text("parse: {myst_enable_extensions: []}")
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "a.py").write_text("def make_it():\n    pass\n")
+    head = "---\nkernelspec: {name: python3}\njupytext: {text_representation: {extension: .md, format_name: myst}}\n---\n"
+    cell = "```{{code-cell}} ipython3\n---\nmystnb: {{figure: {{name: {}, caption: C.}}}}\n---\n{}\n```\n"
+    (tmp_path / "p.md").write_text(head + cell.format("fig-a", "from lib import a\na.make_it()") + cell.format("fig-b", "print(1)"))
+    made = '<figure id="fig-a"><img><p class="computed-by">By <a href="../library/a.html#make-it">a</a></p></figure>'
+    none = '<figure id="fig-b"><img><p class="computed-by">In this page\'s own cells.</p></figure>'
+
+    def found(text):
+        return site_checks.computed_by(tmp_path, "p", BeautifulSoup(f"<article>{text}</article>", "html.parser"))
+
+    assert found(made + none) == []
+    assert "are shown" in found(made)[0]
+    assert "not by ['a.html#make-it']" in found(made.replace("make-it", "other") + none)[0]
+    assert "not by ['a.html#make-it']" in found(made.replace("computed-by", "") + none)[0]
+    assert "computed by [], not by" in found(none.replace("fig-b", "fig-a") + none)[0]
+    assert "fig-b is said to be computed by ['a.html#make-it'], not by []" in found(made + made.replace("fig-a", "fig-b"))[0]
+    assert "does not say" in found(made + none.replace("own", "my"))[0]

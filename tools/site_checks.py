@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from bs4 import BeautifulSoup, Comment
 
-from tools import project
+from tools import figure_sources, library, project
 
 # Pages that Sphinx and its extensions write besides the ones in _toc.yml.
 GENERATED = {"index", "search"}
@@ -27,13 +27,23 @@ def read(path):
     return _parsed(path.read_text(encoding="utf-8"))
 
 
+@functools.lru_cache(maxsize=4)
+def _library(root):
+    return library.modules(root)
+
+
+def library_pages(root):
+    """The pages of the modules of ``lib``, which ``tools/sphinx_ext/library_pages.py`` writes."""
+    return [module.page for module in _library(root).values()]
+
+
 def html_path(site, page):
     return site / f"{page}.html"
 
 
 def pages(root, site):
     """The site has the pages of ``_toc.yml``, the generated ones, and no other."""
-    wanted = set(project.toc_pages(root)) | GENERATED
+    wanted = set(project.toc_pages(root)) | GENERATED | set(library_pages(root))
     found = {path.relative_to(site).with_suffix("").as_posix() for path in site.rglob("*.html") if "_static" not in path.parts}
     return [f"page {page} is missing" for page in sorted(wanted - found)] + [f"page {page} is left over" for page in sorted(found - wanted)]
 
@@ -87,6 +97,25 @@ def figures(soup):
         caption = figure.select_one("figcaption .caption-text")
         if caption is None or len(caption.get_text().split()) < 6:
             found.append(f"figure {figure.get('id')!r} has no caption of a sentence")
+    return found
+
+
+def computed_by(root, page, soup):
+    """Under every figure of a notebook stand links to the functions of ``lib`` that made it, or the words that none did."""
+    notebook = project.read_notebook(root, (root / page).with_suffix(".md"))
+    wanted = figure_sources.figures(notebook, _library(root))
+    found = []
+    shown = {figure.get("id"): figure.select(".computed-by") for figure in soup.select("article figure") if figure.select_one("img")}
+    if set(shown) != set(wanted):
+        found.append(f"figures {sorted(map(str, shown))} are shown, the notebook has {sorted(wanted)}")
+    for name, used in wanted.items():
+        lines = shown.get(name, [])
+        links = [unquote(link["href"]).rpartition("library/")[2] for line in lines for link in line.select("a[href]")]
+        expected = [f"{module}.html#{library.anchor(function)}" for module, function in used]
+        if len(lines) != 1 or links != expected[: len(links)] or bool(links) != bool(expected):
+            found.append(f"figure {name} is said to be computed by {links}, not by {expected}")
+        elif not used and "own cells" not in lines[0].get_text():
+            found.append(f"figure {name} does not say what computed it")
     return found
 
 

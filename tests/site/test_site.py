@@ -4,11 +4,12 @@ import nbformat
 import pytest
 
 from lib import ledger
-from tools import project, site_checks
+from tools import dependencies, library, project, site_checks
 
 PAGES = project.toc_pages(project.ROOT)
 NOTEBOOKS = [path.relative_to(project.ROOT).with_suffix("").as_posix() for path in project.notebooks(project.ROOT)]
 CHAPTERS = [page for page in NOTEBOOKS if page.count("/") > 1]  # the pages of a part
+MODULES = library.modules(project.ROOT)
 
 
 @pytest.fixture(params=PAGES)
@@ -103,3 +104,31 @@ def test_general_index_leads_into_every_chapter(site):
     links = [link["href"] for link in site_checks.read(site_checks.html_path(site, "book/general-index")).select("article li a")]
     for page in CHAPTERS:
         assert any(page.removeprefix("book/") + ".html#index-" in link for link in links), page
+
+
+@pytest.mark.parametrize("page", NOTEBOOKS)
+def test_every_figure_names_the_functions_that_made_it(site, page):
+    assert site_checks.computed_by(project.ROOT, page, site_checks.read(site_checks.html_path(site, page))) == []
+
+
+@pytest.mark.parametrize("module", MODULES.values(), ids=list(MODULES))
+def test_module_of_the_library_has_its_page(site, links, module):
+    path = site_checks.html_path(site, module.page)
+    soup = site_checks.read(path)
+    assert site_checks.content(soup) + site_checks.assets(soup) + links.problems(path, soup) == []
+    lines = [line for line in soup.select_one("article pre").get_text().splitlines()]
+    for item in module.definitions.values():
+        place = soup.find(id=library.anchor(item.name))
+        assert place.select_one(f"#line-{item.first}") and not place.select_one(f"#line-{item.last + 1}"), item.name
+    assert [line.lstrip("0123456789 ") for line in lines] == [line.lstrip("0123456789 ") for line in module.text.splitlines()]
+
+
+def test_library_lists_every_module(site):
+    listed = [link["href"] for link in site_checks.read(site_checks.html_path(site, "book/library")).select("article li a")]
+    assert sorted(listed) == sorted(f"../{module.page}.html" for module in MODULES.values())
+
+
+def test_map_of_the_chapters_links_each_once(site):
+    drawing = site_checks.read(site_checks.html_path(site, "book/how-to-read")).select_one("article .dependency-map svg")
+    assert sorted(link["href"] for link in drawing.select("a")) == sorted(f"{page.removeprefix('book/')}.html" for page in CHAPTERS)
+    assert len(drawing.select("path.arrow")) == len(list(dependencies.arrows(dependencies.chapters(project.ROOT))))

@@ -1,0 +1,158 @@
+"""The library in the site: one page a module with its source, the list of the modules, and under every figure what computed it.
+
+The sources change only together with the whole site (see ``tools/build.py``), so the pages are written whenever it is.
+"""
+
+import html
+import re
+from pathlib import Path
+
+import yaml
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+import lib
+from tools import figure_sources, library, project
+
+LIST = "book/library"  # the page that lists the modules
+SHOWN = 5  # functions under a figure
+_NAME = re.compile(r'<span class="(n|nn)">([\w.]+)</span>(?:(<span class="o">\.</span>)<span class="n">(\w+)</span>)?')
+
+
+def _modules(app):
+    """The modules of lib, read once a build."""
+    if not hasattr(app, "book_library"):
+        app.book_library = library.modules(Path(app.srcdir))
+    return app.book_library
+
+
+def _linked(line, here, modules):
+    """A highlighted line of a module with links from the modules of lib that it names, and their functions, to their pages."""
+
+    def link(match):
+        kind, name, dot, attribute = match.groups()
+        home = here.imported.get(name) if kind == "n" else (name.removeprefix("lib."), None) if name.startswith("lib.") else None
+        if home is None or home[0] not in modules:
+            return match[0]
+        found = library.find(modules, home[0], attribute if home[1] is None else home[1])
+        target = f"{found[0].name}.html#{library.anchor(found[1].name)}" if found else f"{home[0]}.html"
+        if dot and not found:
+            return match[0]
+        return f'<a class="library-name" href="{target}">{match[0]}</a>'
+
+    return _NAME.sub(link, line)
+
+
+def _source(app, module, modules):
+    """The highlighted source of a module: every line numbered and linked to, every definition inside an element with its anchor."""
+    made = app.builder.highlighter.highlight_block(module.text, "python", linenos="inline", lineanchors="line")
+    before, after = made.split("<pre>", 1)
+    lines = [_linked(line, module, modules) for line in after.splitlines()]
+    for item in module.definitions.values():
+        lines[item.first - 1] = f'<span class="definition" id="{library.anchor(item.name)}">' + lines[item.first - 1]
+        lines[item.last] = "</span>" + lines[item.last]
+    return before + "<pre>" + "\n".join(lines)
+
+
+def _pieces(text):
+    """A docstring's summary in pieces: pairs of text and whether it is code, which stands in double backquotes or in a role."""
+    for piece in re.split(r"(``.+?``|:\w+:`.+?`)", text):
+        code = piece.endswith("`")
+        yield (re.sub(r"^:\w+:|`|~", "", piece) if code else piece), code
+
+
+def _code(text):
+    """A docstring's summary as HTML."""
+    return "".join(f"<code>{html.escape(piece)}</code>" if code else html.escape(piece) for piece, code in _pieces(text))
+
+
+def _page(app, module, modules):
+    """The body of a module's page."""
+    rows = [
+        f'<li><a class="reference internal" href="#{library.anchor(name)}"><code>{name}</code></a>: {_code(item.summary)}</li>'
+        for name, item in module.definitions.items()
+    ]
+    tests = f"tests/test_{module.name}.py"
+    tested = f" It is tested by <code>{tests}</code>." if (Path(app.srcdir) / tests).exists() else ""
+    back = app.builder.get_relative_uri(module.page, LIST)
+    return (f"<h1>lib.{module.name}</h1>\n<p>{_code(module.summary)}. This is the file <code>lib/{module.name}.py</code> of"
+            f' <a class="reference internal" href="{back}">the library</a>.{tested}</p>\n'
+            + (f"<ul>\n{chr(10).join(rows)}\n</ul>\n" if rows else "") + _source(app, module, modules))
+
+
+def write_modules(app):
+    """Give Sphinx the pages of the modules."""
+    if app.builder.format != "html":
+        return
+    modules = _modules(app)
+    for module in modules.values():
+        yield module.page, {"title": f"lib.{module.name}", "body": _page(app, module, modules)}, "page.html"
+
+
+def _link(app, docname, module, name=None):
+    """A reference from a page to a module, or to a definition in it."""
+    address = app.builder.get_relative_uri(docname, module.page) + (f"#{library.anchor(name)}" if name else "")
+    return nodes.reference("", "", nodes.literal("", f"{module.name}.{name}" if name else module.name), internal=True, refuri=address)
+
+
+class LibraryList(SphinxDirective):
+    """``library-list``: every module of lib with a link to its page, in the order and the groups of the map in ``lib/__init__.py``."""
+
+    def run(self):
+        root = Path(self.env.srcdir)
+        toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+        captions = [part["caption"] for part in toc["parts"]]
+        parts = {match[1]: match[0] for match in (re.match(r"Part ([IVX]+): .*", caption) for caption in captions) if match}
+        modules = _modules(self.env.app)
+        self.env.note_dependency(lib.__file__)
+        made = []
+        for group in library.groups(lib.__doc__, parts, list(modules)):
+            made += [nodes.rubric("", group.title), _nested([(depth, self.item(modules[name])) for depth, name in group.entries])]
+        return made
+
+    def item(self, module):
+        summary = [nodes.literal("", piece) if code else nodes.Text(piece) for piece, code in _pieces(f": {module.summary}.")]
+        return nodes.paragraph("", "", _link(self.env.app, self.env.docname, module), *summary)
+
+
+def _nested(entries):
+    """A list of pairs of depth and node as nested lists."""
+    top = nodes.bullet_list()
+    stack = [top]  # the list that takes entries of each depth
+    for depth, node in entries:
+        del stack[depth + 1 :]
+        if depth == len(stack):
+            below = nodes.bullet_list()
+            stack[-1][-1] += below
+            stack.append(below)
+        stack[-1] += nodes.list_item("", node)
+    return top
+
+
+def name_functions(app, doctree, docname):
+    """Say under every figure of a notebook which functions of lib computed it."""
+    source = Path(app.env.doc2path(docname))
+    if app.builder.format != "html" or not project.is_notebook(source):
+        return
+    modules = _modules(app)
+    found = figure_sources.figures(project.read_notebook(Path(app.srcdir), source), modules)
+    for figure in doctree.findall(nodes.figure):
+        name = next((name for name in figure["names"] if name in found), None)
+        if name is None:
+            continue
+        used = found[name]
+        line = nodes.paragraph(classes=["computed-by"])
+        line += nodes.Text("Computed by " if used else "Computed in this page's own cells.")
+        for number, (module, function) in enumerate(used[:SHOWN]):
+            line += [nodes.Text(", ")] if number else []
+            line += _link(app, docname, modules[module], function)
+        if len(used) > SHOWN:
+            line += nodes.Text(f" and {len(used) - SHOWN} more")
+        figure += nodes.legend("", line)
+
+
+def setup(app):
+    app.add_directive("library-list", LibraryList)
+    app.connect("html-collect-pages", write_modules)
+    app.connect("doctree-resolved", name_functions)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
