@@ -10,7 +10,10 @@ from tools.sphinx_ext import preview
 EXTENSIONS = ("sphinxext.opengraph", "notfound.extension", "tools.sphinx_ext.preview", "tools.sphinx_ext.not_found")
 LONG = "A very long sentence goes on and on about " + "one thing and another, " * 12 + "and ends."
 PAGES = {
-    "index": "# Start\n\nThe first line & more words than before. A second one.\n\n```{toctree}\n:caption: \"Part I: Foundations\"\nbook/p/a\nbook/p/b\n```\n",
+    "index": (
+        "# Start\n\nThe first line & more words than before. A second one.\n\n"
+        "```{toctree}\n:caption: \"Part I: Foundations\"\nbook/p/a\nbook/p/b\n```\n"
+    ),
     "book/p/a": (
         "# Chapter\n\n```{admonition} Objectives\nAfter this you can.\n```\n\n## The question\n\n"
         "At $x=1$ it waits. **Why does it wait, and who says \"now\" to it?** It falls. Let $y$ be.\n\n## More\n\nLater words.\n"

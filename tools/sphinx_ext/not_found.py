@@ -22,7 +22,7 @@ def body(env, pathto):
     lines = [
         f"<h1>{TITLE}</h1>",
         "<p>This address leads nowhere. Perhaps a page was renamed, or a link was cut short. What you were looking for may be near.</p>",
-        f'<form class="not-found-search" action="{pathto("search")}" method="get" role="search">',
+        f'<form class="not-found-search" action="{pathto("search")}" method="get">',
         '<label for="not-found-query">Search the book</label>',
         '<input type="search" id="not-found-query" name="q"> <button type="submit">Search</button>',
         "</form>",

@@ -34,8 +34,8 @@ def declared(source, page):
     if match is None:
         raise ValueError(f"{page} declares no '**Prerequisites:** …' and '**Time:** about …'")
     folder = posixpath.dirname(page)
-    needs = [name[1:] if name.startswith("/") else posixpath.normpath(posixpath.join(folder, name)) for name in DOCUMENT.findall(match["needs"])]
-    return minutes(match["time"]), needs
+    names = DOCUMENT.findall(match["needs"])
+    return minutes(match["time"]), [posixpath.normpath(posixpath.join("/", folder, name))[1:] for name in names]
 
 
 def entries(lines):
