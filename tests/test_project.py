@@ -3,12 +3,13 @@
 import shutil
 import subprocess
 import sys
-from importlib.metadata import version
+from importlib.metadata import packages_distributions, version
 
 import pytest
 import yaml
 from packaging.utils import canonicalize_name
 
+import lib
 from lib import presets
 from tools import lock, project
 
@@ -184,8 +185,20 @@ def test_binder_installs_the_same_lock():
 def test_every_extension_in_the_configuration_is_locked():
     config = yaml.safe_load((project.ROOT / "_config.yml").read_text())
     direct, indirect = lock.split(REQUIREMENTS)
+    modules = packages_distributions()
     for name in config["sphinx"]["config"]["extensions"]:
-        assert name.startswith("tools.") or canonicalize_name(name) in direct | indirect
+        package = modules.get(name.split(".")[0], [name])  # some packages give their module another name
+        assert name.startswith("tools.") or any(canonicalize_name(each) in direct | indirect for each in [name, *package]), name
+
+
+def test_version_is_the_same_wherever_a_reader_sees_it():
+    """The citation, the page on citing, and the newest entry of the page on changes."""
+    citation = yaml.safe_load((project.ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    changes = (project.ROOT / "book" / "changes.md").read_text(encoding="utf-8")
+    assert citation["version"] == lib.__version__
+    assert f"Version {lib.__version__}}}" in (project.ROOT / "book" / "citing.md").read_text(encoding="utf-8")
+    newest = next(line for line in changes.splitlines() if line.startswith("## Version"))
+    assert newest.startswith(f"## Version {lib.__version__} ")
 
 
 def test_pin_lines_are_read():

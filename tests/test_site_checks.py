@@ -117,6 +117,78 @@ def test_launch_links_are_recomputed(launched):
     assert "not published" in found(download + "".join(links))[1]
 
 
+PREVIEWED = """<html><head><meta property="og:title" content="A"><meta property="og:type" content="website">
+<meta property="og:description" content="It falls, waits, and falls."><meta name="description" content="It falls, waits, and falls.">
+<meta property="og:url" content="https://someone.github.io/fork/book/a.html">
+<meta property="og:image" content="https://someone.github.io/fork/_static/preview.png"></head></html>"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("og:title", "og:other", "og:title is missing"),
+        ("It falls, waits, and falls.", "At $x=1$ it falls and waits.", "not a sentence or two in words"),
+        ("It falls, waits, and falls.", "It falls.", "not a sentence or two in words"),
+        ('name="description"', 'name="other"', "search engines"),
+        ("fork/book/a.html", "other/book/a.html", "addresses are"),
+        ("og:image", "og:other", "addresses are"),
+    ],
+)
+def test_preview_of_a_page_is_checked(launched, old, new, message):
+    root, _, _ = launched
+    (root / "html" / "_static").mkdir()
+    (root / "html" / "_static" / "preview.png").touch()
+
+    def found(text):
+        return site_checks.preview(root, root / "html", "book/a", BeautifulSoup(text, "html.parser"))
+
+    assert found(PREVIEWED) == [] and old in PREVIEWED
+    assert any(message in problem for problem in found(PREVIEWED.replace(old, new)))
+
+
+def test_preview_without_a_remote_names_no_address_and_needs_no_picture(launched, monkeypatch):
+    root, _, _ = launched
+    soup = BeautifulSoup(PREVIEWED, "html.parser")
+    assert "picture of the preview is not published" in site_checks.preview(root, root / "html", "book/a", soup)[0]
+    monkeypatch.setattr(project, "remote", lambda root: None)
+    assert "expected none" in site_checks.preview(root, root / "html", "book/a", soup)[0]
+    for node in soup.select("meta[property='og:url'], meta[property='og:image']"):
+        node.decompose()
+    assert site_checks.preview(root, root / "html", "book/a", soup) == []
+
+
+LOST = """<html data-content_root="/fork/"><head><script src="/fork/a.js"></script></head><body><article><a href="#main">Skip</a>
+<form action="/fork/search.html"><input name="q"></form><a href="/fork/book/a.html">A</a><a href="/fork/book/b.html">B</a>
+</article></body></html>"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("/fork/a.js", "a.js", "a.js does not lead from the root"),
+        ("/fork/a.js", "/fork/b.js", "b.js does not lead from the root"),
+        ("/fork/book/b.html", "/book/b.html", "/book/b.html does not lead from the root"),
+        ("/fork/book/b.html", "/fork/book/a.html", "book/b.html is not offered"),
+        ("/fork/search.html", "/fork/book/a.html", "search.html is not offered"),
+        ('name="q"', 'name="r"', "no search box"),
+        ('root="/fork/"', 'root="./"', "search index in the wrong place"),
+    ],
+)
+def test_page_for_a_wrong_address_is_checked(launched, old, new, message):
+    root, _, _ = launched
+    (root / "_toc.yml").write_text("format: jb-book\nroot: book/a\nchapters:\n- file: book/b\n")
+    (root / "html" / "book").mkdir()
+    for name in ("a.js", "search.html", "book/a.html", "book/b.html"):
+        (root / "html" / name).touch()
+
+    def found(text):
+        (root / "html" / "404.html").write_text(text)
+        return site_checks.not_found(root, root / "html")
+
+    assert found(LOST) == [] and old in LOST
+    assert any(message in problem for problem in found(LOST.replace(old, new)))
+
+
 def test_ledger_page_is_compared_with_the_rows(tmp_path):
     (tmp_path / "book").mkdir()
     counts = "".join(f"<li>{n} {verdict}: why</li>" for n, verdict in ((1, "reproduced"), (0, "corrected"), (0, "refuted"), (1, "open")))

@@ -12,7 +12,7 @@ import yaml
 
 from tools import project
 
-_BOX = re.compile(r"\*\*Prerequisites:\*\*(?P<needs>.*?)\*\*Time:\*\*(?P<time>.*?)\n:::", re.S)
+BOX = re.compile(r"\*\*Prerequisites:\*\*(?P<needs>.*?)\*\*Time:\*\*(?P<time>[^.]*)", re.S)
 _ROLE = re.compile(r"\{(doc|ref)\}`(?:[^`<]*<)?([^`<>]+)>?`")
 _LABEL = re.compile(r"^\(([^()\s]+)\)=", re.M)
 _TIME = re.compile(r"about (?:(?P<hours>\w+) hours?)?(?P<half> and a half)?(?:(?: and )?(?P<minutes>\d+) minutes)?")
@@ -69,7 +69,7 @@ def chapters(root):
     mine = [page for page in captions if page.count("/") > 1 and project.is_notebook((root / page).with_suffix(".md"))]
     found = {}
     for page in mine:
-        box = _BOX.search(texts[page])
+        box = BOX.search(texts[page])
         if box is None:
             raise ValueError(f"{page} declares no prerequisites: write **Prerequisites:** … **Time:** … into its objectives box")
         try:

@@ -8,10 +8,10 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from bs4 import BeautifulSoup, Comment
 
-from tools import figure_sources, library, project
+from tools import address, figure_sources, library, project
 
 # Pages that Sphinx and its extensions write besides the ones in _toc.yml.
-GENERATED = {"index", "search"}
+GENERATED = {"index", "search", "404"}
 ROLE = re.compile(r"\{[a-z:]+\}`")
 FENCE = re.compile(r"(^|\n)\s*(:::|```)")
 DOLLAR = re.compile(r"\$[^\s$][^$]*\$|\$\$")
@@ -199,6 +199,47 @@ def launch(root, site, page, soup):
         found.append("the executed notebook is not offered")
     if notebook and not (site / "_sources" / f"{page}.ipynb").is_file():
         found.append("the executed notebook is not published")
+    return found
+
+
+def preview(root, site, page, soup):
+    """A shared link shows a title and a description in words; addresses are those of the remote's site, and absent without one."""
+    tags = {node["property"]: node["content"] for node in soup.select("meta[property^='og:']")}
+    home = address.site(project.remote(root))
+    found = [f"{name} is missing" for name in ("og:title", "og:type", "og:description") if not tags.get(name)]
+    description = tags.get("og:description", "")
+    if re.search(r"[\\$`{}]", description) or not 20 <= len(description) <= 200:
+        found.append(f"the description is not a sentence or two in words: {description!r}")
+    if [node["content"] for node in soup.select("meta[name=description]")] != [description]:
+        found.append("search engines are not given the same description once")
+    expected = {"og:url": f"{home}{page}.html", "og:image": f"{home}_static/preview.png"} if home else {}
+    if {name: tags[name] for name in ("og:url", "og:image") if name in tags} != expected:
+        found.append(f"addresses are {tags.get('og:url')} and {tags.get('og:image')}, expected {expected or 'none'}")
+    if home and not (site / "_static" / "preview.png").is_file():
+        found.append("the picture of the preview is not published")
+    return found
+
+
+def not_found(root, site):
+    """Every address on the page for a wrong address begins at the host's root, lies in the published folder and exists there; a search
+    box and every page are among them."""
+    soup = read(html_path(site, "404"))
+    prefix = address.prefix(project.remote(root))
+    found, inside = [], set()
+    for node in soup.select("[href], [src], form[action]"):
+        target = urlsplit(node.get("href") or node.get("src") or node.get("action"))
+        if target.scheme or target.netloc or not target.path:
+            continue
+        name = unquote(target.path.removeprefix(prefix))
+        if not target.path.startswith(prefix) or not (site / name).is_file():
+            found.append(f"address {target.path} does not lead from the root of {prefix} to a file of the site")
+        inside.add(name)
+    wanted = {"search.html", *(f"{page}.html" for page in project.toc_pages(root))}
+    found += [f"{name} is not offered" for name in sorted(wanted - inside)]
+    if soup.select_one("article form input[name=q]") is None:
+        found.append("there is no search box")
+    if soup.select_one("html").get("data-content_root", prefix) != prefix:
+        found.append("the theme's scripts look for the search index in the wrong place")
     return found
 
 

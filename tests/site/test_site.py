@@ -47,6 +47,14 @@ def test_launch_links_and_download(site, page, soup):
     assert site_checks.launch(project.ROOT, site, page, soup) == []
 
 
+def test_shared_link_shows_title_and_description(site, page, soup):
+    assert site_checks.preview(project.ROOT, site, page, soup) == []
+
+
+def test_page_for_a_wrong_address_leads_back(site):
+    assert site_checks.not_found(project.ROOT, site) == []
+
+
 @pytest.mark.parametrize("page", NOTEBOOKS)
 def test_published_notebook_was_executed(site, page):
     notebook = nbformat.read(site / "_sources" / f"{page}.ipynb", as_version=4)
@@ -98,6 +106,23 @@ def test_index_of_results_links_every_boxed_result(site):
     boxes = [box["id"] for page in CHAPTERS for box in site_checks.read(site_checks.html_path(site, page)).select("article div.proof")]
     listed = site_checks.read(site_checks.html_path(site, "book/results")).select("article li a")
     assert boxes and [link["href"].split("#")[1] for link in listed] == boxes
+
+
+def test_index_of_results_links_chapters_and_names_their_parts(site):
+    soup = site_checks.read(site_checks.html_path(site, "book/results"))
+    links = [link["href"].removesuffix(".html") for link in soup.select("article p > a.reference") if "#" not in link["href"]]
+    assert [f"book/{link}" for link in links if f"book/{link}" in CHAPTERS] == CHAPTERS
+    captions = [rubric.get_text().split(":")[0] for rubric in soup.select("article p.rubric.part")]
+    assert captions == [f"Part {number}" for number in ("I", "II", "III", "IV", "V", "VI", "VII")]
+
+
+def test_chapters_figures_and_results_are_numbered_through(site):
+    """A part without ``numbered: true`` would number its figures and results apart from the others."""
+    for number, page in enumerate(CHAPTERS, 1):
+        soup = site_checks.read(site_checks.html_path(site, page))
+        shown = soup.select("article figcaption .caption-number, article div.proof .caption-number")
+        labels = [label.get_text().split()[1] for label in shown]
+        assert labels and all(label.startswith(f"{number}.") for label in labels), page
 
 
 def test_general_index_leads_into_every_chapter(site):

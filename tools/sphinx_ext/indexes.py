@@ -7,6 +7,8 @@ from docutils import nodes
 from sphinx.environment.adapters.indexentries import IndexEntries
 from sphinx.util.docutils import SphinxDirective
 
+from tools.sphinx_ext.parts import parts
+
 
 class index_placeholder(nodes.General, nodes.Element):
     """Stands for an index until every page is read; the attribute ``make`` names it."""
@@ -21,7 +23,7 @@ class _Placeholder(SphinxDirective):
 
 
 class ResultsList(_Placeholder):
-    """``results-list``: links to every boxed result of the book, chapter by chapter."""
+    """``results-list``: links to every boxed result of the book, by part and chapter."""
 
     make = "results"
 
@@ -49,18 +51,31 @@ def _item(*content):
 
 
 def _results(app, docname):
-    """One list a chapter, in reading order."""
+    """One list a chapter under its linked title, the chapters in reading order and under the caption of their part."""
     env = app.env
     homes = {proof["docname"] for proof in getattr(env, "proof_list", {}).values()}
+    captions = {pages[0]: caption for caption, pages in parts(env)}
     made = []
-    for chapter in [name for name in _reading_order(env) if name in homes]:
-        items = nodes.bullet_list()
-        for result in env.get_doctree(chapter).findall(lambda node: isinstance(node, nodes.Element) and "realtype" in node):
-            uri = app.builder.get_relative_uri(docname, chapter) + "#" + result["ids"][0]
-            title = _bare_title(result[0].children) or [nodes.Text(result["realtype"].title())]
-            items += _item(nodes.reference("", "", *title, internal=True, refuri=uri))
-        made += [nodes.rubric("", env.titles[chapter].astext()), items]
+    for chapter in _reading_order(env):
+        if chapter in captions and homes & set(dict(parts(env))[captions[chapter]]):
+            made.append(nodes.rubric("", captions[chapter], classes=["part"]))
+        if chapter in homes:
+            made += [nodes.paragraph("", "", _link(app, docname, chapter, env.titles[chapter].children)), _boxes(app, docname, chapter)]
     return made
+
+
+def _boxes(app, docname, chapter):
+    """The boxed results of a chapter as a list of links."""
+    items = nodes.bullet_list()
+    for result in app.env.get_doctree(chapter).findall(lambda node: isinstance(node, nodes.Element) and "realtype" in node):
+        title = _bare_title(result[0].children) or [nodes.Text(result["realtype"].title())]
+        items += _item(_link(app, docname, chapter, title, "#" + result["ids"][0]))
+    return items
+
+
+def _link(app, docname, chapter, content, anchor=""):
+    uri = app.builder.get_relative_uri(docname, chapter) + anchor
+    return nodes.reference("", "", *(node.deepcopy() for node in content), internal=True, refuri=uri)
 
 
 def _bare_title(children):

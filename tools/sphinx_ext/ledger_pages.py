@@ -12,6 +12,7 @@ from pathlib import Path
 from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx import addnodes
+from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 
 from lib import ledger
@@ -36,15 +37,26 @@ def correction_label(claim_id):
     return ledger.anchor(claim_id).replace("ledger-", "correction-", 1)
 
 
+def read_rows(env):
+    """The gathered rows; the page that asks for them is read again when they change."""
+    path = Path(env.srcdir) / "_build" / "ledger.json"
+    if not path.exists():
+        raise ExtensionError(f"{path} is missing: build with `make book`, which gathers the ledger before the pages are written")
+    env.note_dependency(str(path))
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def chapter_title(env, chapter):
+    """A reference to a page by its title; Sphinx fills the title in when all pages are read."""
+    return addnodes.pending_xref("", nodes.inline("", chapter), refdomain="std", reftype="doc", reftarget="/" + chapter,
+                                 refexplicit=False, refwarn=True, refdoc=env.docname)
+
+
 class LedgerDirective(SphinxDirective):
     """What the directives share: the gathered rows, markdown inside generated nodes, links to chapters."""
 
     def rows(self):
-        path = Path(self.env.srcdir) / "_build" / "ledger.json"
-        if not path.exists():
-            raise self.severe(f"{path} is missing: build with `make book`, which gathers the ledger before the pages are written")
-        self.env.note_dependency(str(path))
-        return json.loads(path.read_text(encoding="utf-8"))
+        return read_rows(self.env)
 
     def markdown(self, text):
         """The nodes of a piece of markdown (TeX, links and emphasis included)."""
@@ -69,12 +81,6 @@ class LedgerDirective(SphinxDirective):
         box += self.markdown(f"**{where}:** {row['printed']}")
         box += self.markdown(f"**Right:** {row['right']}")
         return box
-
-    def chapter_title(self, chapter):
-        """A reference to a page by its title; Sphinx fills the title in when all pages are read."""
-        target = addnodes.pending_xref("", nodes.inline("", chapter), refdomain="std", reftype="doc", reftarget="/" + chapter,
-                                       refexplicit=False, refwarn=True, refdoc=self.env.docname)
-        return target
 
 
 class Correction(LedgerDirective):
@@ -112,7 +118,7 @@ class CorrectionList(LedgerDirective):
                     found = f" measured {_measured(row)}, expected {_number(row['expected'])}, in "
                 proof = nodes.paragraph("", "", nodes.strong("", "Proof:"), nodes.Text(found))
                 proof += [self.link(row["id"], row["chapter"], correction_label(row["id"])), nodes.Text(", chapter "),
-                          self.chapter_title(row["chapter"]), nodes.Text(".")]
+                          chapter_title(self.env, row["chapter"]), nodes.Text(".")]
                 cell = nodes.admonition(classes=["dropdown", "proving-cell"])
                 cell += nodes.title("", "The cell that proves it")
                 cell += nodes.literal_block(row["cell"], row["cell"], language="python")
