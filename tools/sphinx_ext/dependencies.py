@@ -11,11 +11,15 @@ CAPTION = ("An arrow leads from a chapter to one that names it as a prerequisite
            " is a link.")
 
 
-class _Map(SphinxDirective):
+class Chapters(SphinxDirective):
     """What the directives share: the chapters, and links to them."""
 
+    @property
+    def root(self):
+        return Path(self.env.srcdir)
+
     def chapters(self):
-        root = Path(self.env.srcdir)
+        root = self.root
         try:
             found = dependencies.chapters(root)
         except ValueError as problem:
@@ -36,7 +40,7 @@ class _Map(SphinxDirective):
         return made or [nodes.Text("no other chapter")]
 
 
-class DependencyMap(_Map):
+class DependencyMap(Chapters):
     """``dependency-map``: the chapters and their prerequisites as a drawing, and folded below it the same in words."""
 
     def run(self):
@@ -56,7 +60,7 @@ class DependencyMap(_Map):
         return [nodes.raw("", drawing, format="html"), words]
 
 
-class PrerequisitesTable(_Map):
+class PrerequisitesTable(Chapters):
     """``prerequisites-table``: for each chapter its time, what it needs, and what that comes to with all that is needed before."""
 
     columns = ((26, "Chapter"), (12, "Time"), (40, "Needs"), (22, "With all before it"))
