@@ -47,10 +47,19 @@ def test_the_text_of_the_site_is_read(published):
     assert any(where.endswith(".zip") for where in published.values())
 
 
+@pytest.fixture(scope="module")
+def written_elsewhere():
+    """Every line of the chapters and of the library."""
+    sources = [*project.book_sources(project.ROOT), *(project.ROOT / "lib").rglob("*.py")]
+    return set().union(*(course.lines(path.read_text(encoding="utf-8")) for path in sources))
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_no_solution_and_no_hidden_test_is_published(published, name):
-    leaks = {line: published[line] for line in course.secrets(project.ROOT, name) if line in published}
-    assert not leaks
+def test_no_solution_and_no_hidden_test_is_published(published, written_elsewhere, name):
+    secrets = course.secrets(project.ROOT, name)
+    common = secrets & written_elsewhere  # such as a loop over steps; a solution that a chapter tells would be longer
+    assert len(common) <= 3, common
+    assert not {line: published[line] for line in secrets - common if line in published}
 
 
 def test_the_page_offers_every_student_edition(site):
