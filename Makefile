@@ -2,19 +2,22 @@
 #   PYTHON=python3.12          the Python to start from (3.11 or newer)
 #   PHYSICS_OF_LEARNING_PRESET=paper    the sources' own sizes (hours; what is finished is kept), instead of quick
 #   TORCH_INDEX=<index URL>    take torch from this package index, for example one with CPU-only wheels
+#   CHROMIUM=<path>            the browser for the tests of the built site, if it is not on PATH
 export PYTHON TORCH_INDEX
 unexport PYTHONPATH PYTHONHOME
 bin := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help environment book test lab bench clean
+.PHONY: help environment book test browser lab bench clean
 
 help:
 	@echo "make book    build the book into _build/html (the first run installs everything into .venv)"
 	@echo "make test    run the tests of lib, every notebook, and the checks of the built site"
+	@echo "make browser test the built site in Chromium, as make test does at its end"
 	@echo "make lab     open the pages as notebooks in JupyterLab"
 	@echo "make bench   print the timed comparisons"
 	@echo "make clean   remove everything that was built, the environment included"
 	@echo "Variables: PYTHON (which Python, 3.11 or newer), TORCH_INDEX (an index with CPU-only torch wheels),"
+	@echo "           CHROMIUM (the browser to test the site in, if it is not on PATH),"
 	@echo "           PHYSICS_OF_LEARNING_PRESET=paper (the sources' own sizes: hours; finished runs are kept)"
 
 environment:
@@ -25,6 +28,9 @@ book: environment
 
 test: environment
 	@$(bin)/python -m tools.check
+
+browser: environment
+	@$(bin)/python -m tools.browser
 
 lab: environment
 	@$(bin)/jupyter lab --LabApp.default_url=/lab/tree/book/index.md
