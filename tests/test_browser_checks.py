@@ -1,7 +1,5 @@
 """Each check in the browser finds the fault it is there for (and accepts the sound page)."""
 
-import json
-
 import nbformat
 import pytest
 from playwright.sync_api import sync_playwright
@@ -13,12 +11,14 @@ pytestmark = pytest.mark.skipif(browser.find() is None, reason=browser.missing()
 # Stands in for MathJax: sets every equation after a moment.
 SETTER = """
 window.MathJax = {startup: {promise: new Promise(done => addEventListener("load", () => setTimeout(() => {
-  for (const node of document.querySelectorAll(".math")) node.innerHTML = "<mjx-container tabindex=0><i>" + node.innerHTML + "</i></mjx-container>";
+  for (const node of document.querySelectorAll(".math"))
+    node.innerHTML = "<mjx-container tabindex=0><i>" + node.innerHTML + "</i></mjx-container>";
   done();
 }, 50)))}};
 """
 FOLDER = """
-document.querySelector(".toggle button").addEventListener("click", event => event.target.closest(".toggle").classList.toggle("toggle-hidden"));
+const box = document.querySelector(".toggle");
+box.querySelector("button").addEventListener("click", () => box.classList.toggle("toggle-hidden"));
 """
 SOUND = """<!DOCTYPE html>
 <html lang="en"><head><title>A page</title><link rel="icon" href="data:,">
@@ -28,7 +28,12 @@ SOUND = """<!DOCTYPE html>
   .toggle-hidden div { visibility: hidden }
   .wide { overflow-x: auto }
   .wide div { width: 900px; text-align: right; background: #eee }
-  @media (prefers-color-scheme: dark) { body { background: #121212; color: #ddd } a { color: #8bf } img { filter: invert(1) } .wide div { background: #222 } }
+  @media (prefers-color-scheme: dark) {
+    body { background: #121212; color: #ddd }
+    a { color: #8bf }
+    img { filter: invert(1) }
+    .wide div { background: #222 }
+  }
 </style>
 <script src="setter.js"></script></head><body><main><article>
 <h1>Title</h1><p>Text with <span class="math">x + y</span> and <a href="a.ipynb">a notebook</a>.</p>
@@ -80,10 +85,12 @@ def test_sound_page_passes(problems):
         (".wide { overflow-x: auto }", "", "the page is 9"),
         (".wide { overflow-x: auto }", ".wide { overflow-x: hidden }", "sticks out of the window: Wide"),
         ('<div class="wide" tabindex="0">', '<div class="wide">', "on a phone: scrollable-region-focusable"),
-        ("<details>", "<details open>", "part 1 is open from the start"),
-        ("<summary>", '<summary onclick="event.preventDefault()">', "part 1 does not open by keyboard"),
-        ("<summary>", '<summary onclick="if (event.detail) event.preventDefault()">', "part 1 does not open by a click"),
-        ("<button class", "<button onkeydown='event.preventDefault()' class", "part 2 does not open by keyboard"),
+        ("<details>", "<details open>", "article summary is open from the start"),
+        ("<summary>", '<summary onclick="event.preventDefault()">', "article summary does not open by keyboard"),
+        ("<summary>", '<summary onclick="if (event.detail) event.preventDefault()">', "article summary does not open by a click"),
+        ("<button class", "<button onkeydown='event.preventDefault()' class", "toggle-button does not open by keyboard"),
+        ("</article>", "<details open><summary>More</summary><p>Text</p></details></article>", "part 3 is open from the start"),
+        ("</article>", "<details><summary onclick='return false'>More</summary><p>Text</p></details></article>", "part 3 does not open"),
         ("a { color: #0b5cc9 }", "a { color: #9bf }", "in light mode: color-contrast"),
         ("a { color: #8bf }", "a { color: #0b5cc9 }", "in dark mode: color-contrast"),
         ("Text with <span", "Text with <span style='color: #999'", "in light mode: color-contrast"),
@@ -105,13 +112,13 @@ def test_fault_is_found(problems, old, new, message):
     ("name", "content", "message"),
     [
         ("setter.js", "window.MathJax = {startup: {promise: Promise.resolve()}};", "equation is not set: x + y"),
-        ("folder.js", "", "part 2 does not open by keyboard"),
-        ("folder.js", FOLDER.replace("toggle(", "remove("), "part 2 does not close by keyboard"),
+        ("folder.js", "", "toggle-button does not open by keyboard"),
+        ("folder.js", FOLDER.replace("toggle(", "remove("), "toggle-button does not close by keyboard"),
         ("a.svg", PICTURE.replace("black", "#eee"), "a.svg cannot be seen in light mode"),
         ("a.svg", "no picture", "a.svg cannot be seen in light mode"),
         ("a.ipynb", "{}", "delivers no notebook (status 200)"),
         ("a.ipynb", "<html></html>", "delivers no notebook (status 200)"),
-        ("a.ipynb", json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"cell_type": "code"}]}), "delivers no notebook"),
+        ("a.ipynb", nbformat.writes(nbformat.v4.new_notebook()).replace('"cells": []', '"cells": [{}]'), "delivers no notebook"),
     ],
 )
 def test_fault_beside_the_page_is_found(problems, name, content, message):

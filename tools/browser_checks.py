@@ -49,7 +49,7 @@ def lighten(page):
     page.add_style_tag(content="*, ::before, ::after { transition: none !important; animation: none !important }")
 
 
-CONTROLS = "article summary, article button.toggle-button"
+CONTROLS = ("article summary", "article button.toggle-button")
 SHOWN = """control => {
     const box = control.closest("details, .toggle");
     const shown = node => node.checkVisibility({opacityProperty: true, visibilityProperty: true});
@@ -57,25 +57,36 @@ SHOWN = """control => {
 }"""
 
 
+# The others of a kind differ in nothing but their content: a click from a script is a hundred times quicker.
+OPEN_REST = """controls => {
+    const shown = %s;
+    const found = [];
+    for (const [index, control] of controls.entries()) {
+        if (control.hasAttribute("data-tried")) continue;
+        if (shown(control)) found.push(`folded part ${index + 1} is open from the start`);
+        else control.click();
+        if (!shown(control) || control.tabIndex < 0) found.push(`folded part ${index + 1} does not open`);
+    }
+    return found;
+}""" % SHOWN
+
+
 def folded(page):
-    """What is folded (solutions, cells) opens by keyboard; the first of each kind also closes, and opens by a click; all stay open."""
-    found, kinds = [], set()
-    for number, control in enumerate(page.locator(CONTROLS).all(), 1):
-        name, kind = f"folded part {number}", control.evaluate("node => node.localName")
-        if control.evaluate(SHOWN):
-            found.append(f"{name} is open from the start")
-        control.press("Enter")
-        if not control.evaluate(SHOWN):
-            found.append(f"{name} does not open by keyboard")
-        if kind not in kinds:
-            control.press("Enter")
-            if control.evaluate(SHOWN):
-                found.append(f"{name} does not close by keyboard")
-            control.click()
-            if not control.evaluate(SHOWN):
-                found.append(f"{name} does not open by a click")
-        kinds.add(kind)
-    return found
+    """What is folded (solutions, cells) opens, the first of each kind by keyboard and, closed again, by the mouse; all of it stays open."""
+    found = []
+    for kind in CONTROLS:
+        control = page.locator(kind).first
+        if not page.locator(kind).count():
+            continue
+        states = [control.evaluate(SHOWN)]
+        for act in (lambda: control.press("Enter"), lambda: control.press("Enter"), control.click):
+            act()
+            states.append(control.evaluate(SHOWN))
+        what = ("is open from the start", "does not open by keyboard", "does not close by keyboard", "does not open by a click")
+        wanted = (False, True, False, True)
+        found += [f"the first {kind} {text}" for text, state, want in zip(what, states, wanted) if state != want]
+        control.evaluate("node => node.setAttribute('data-tried', '')")
+    return found + page.eval_on_selector_all(", ".join(CONTROLS), OPEN_REST)
 
 
 OVERFLOW = """() => {
@@ -198,12 +209,16 @@ def equations_to_words(page):
     page.evaluate(AXE.read_text(encoding="utf-8"))
 
 
+# docutils writes the bibliography as a list whose entries have a role (doc-biblioentry) that axe does not count as a list's.
+NOT_OURS = {"aria-required-children": '<div role="list" class="citation-list">'}
+
+
 def _axe(page, context, options):
     options = {"resultTypes": ["violations"], "preload": False} | options
     return [
         f"{rule['id']} ({rule['impact']}): {node['html'][:160]}: {' '.join(node['failureSummary'].split())[:240]}"
         for rule in page.evaluate(f"options => axe.run({context}, options)", options)["violations"] if rule["impact"] in GRAVE
-        for node in rule["nodes"][:3]
+        for node in rule["nodes"][:3] if node["html"] != NOT_OURS.get(rule["id"])
     ]
 
 

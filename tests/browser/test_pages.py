@@ -16,8 +16,8 @@ def size(page):
 @pytest.mark.parametrize("page", sorted(PAGES, key=lambda page: (-size(page), page)))
 def test_page(opened, page):
     with opened(f"{page}.html") as (tab, faults):
-        found = browser_checks.problems(tab)
-        assert faults + found == []
+        found = browser_checks.problems(tab) + faults
+        assert not found, "\n".join(found)
 
 
 def test_front_page_leads_to_the_first_page(opened):
