@@ -3,22 +3,24 @@
 #   PHYSICS_OF_LEARNING_PRESET=paper    the sources' own sizes (hours; what is finished is kept), instead of quick
 #   NAME=scaling COURSE=folder  which problem set (all), and the course folder (course), of `make assignments`
 #   TORCH_INDEX=<index URL>    take torch from this package index, for example one with CPU-only wheels
+#   CHROMIUM=<path>            the browser for the tests of the built site, if it is not on PATH
 export PYTHON TORCH_INDEX
 unexport PYTHONPATH PYTHONHOME
 bin := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help environment book test lab assignments rehearsal bench clean
+.PHONY: help environment book test browser lab assignments rehearsal bench clean
 
 help:
-	@echo "make book    build the book into _build/html (the first run installs everything into .venv)"
-	@echo "make test    run the tests of lib, every notebook, and the checks of the built site"
-	@echo "make lab     open the pages as notebooks in JupyterLab"
-	@echo "make assignments  make the nbgrader course and the student editions of the problem sets (NAME=scaling for one, COURSE=folder)"
-	@echo "make rehearsal  do what a launch on Binder does, in an empty environment, and print a table of times and memory"
-	@echo "make bench   print the timed comparisons"
-	@echo "make clean   remove everything that was built, the environment included"
+	@echo "make book         build the book into _build/html (the first run installs everything into .venv)"
+	@echo "make test         run the tests of lib, every notebook, and the checks of the built site"
+	@echo "make browser      test the built site in Chromium, as make test does at its end"
+	@echo "make lab          open the pages as notebooks in JupyterLab"
+	@echo "make assignments  make the nbgrader course from the problem sets (NAME=scaling for one of them, COURSE=folder)"
+	@echo "make rehearsal    do what a launch on Binder does, in an empty environment; print times and memory"
+	@echo "make bench        print the timed comparisons"
+	@echo "make clean        remove everything that was built, the environment included (a course stays)"
 	@echo "Variables: PYTHON (which Python, 3.11 or newer), TORCH_INDEX (an index with CPU-only torch wheels),"
-	@echo "           PHYSICS_OF_LEARNING_PRESET=paper (the sources' own sizes: hours; finished runs are kept)"
+	@echo "           PHYSICS_OF_LEARNING_PRESET=paper (the sources' own sizes: hours; finished runs are kept), CHROMIUM (the browser)"
 
 environment:
 	@sh tools/environment.sh
@@ -28,6 +30,9 @@ book: environment
 
 test: environment
 	@$(bin)/python -m tools.check
+
+browser: environment
+	@$(bin)/python -m tools.browser
 
 lab: environment
 	@$(bin)/jupyter lab --LabApp.default_url=/lab/tree/book/index.md

@@ -2,7 +2,8 @@
 
 1. the unit and property tests of ``lib`` and of the tools, with the examples in docstrings;
 2. every notebook under nbval;
-3. a strict build, and the checks of the built site.
+3. a strict build, and the checks of the built site;
+4. the site in a browser, where one is installed.
 
 All of them run even if one fails; the exit status is 0 only if none did.
 """
@@ -16,10 +17,12 @@ from tools import project
 
 def steps():
     python = [sys.executable, "-m"]
-    yield "unit tests", [*python, "pytest", f"--numprocesses={project.cores()}", "--ignore=tests/site", "tests", "lib"]
+    ignored = ["--ignore=tests/site", "--ignore=tests/browser"]  # they look at the built site
+    yield "unit tests", [*python, "pytest", f"--numprocesses={project.cores()}", *ignored, "tests", "lib"]
     yield "notebooks", [*python, "tools.notebooks"]
     yield "build", [*python, "tools.build"]
     yield "site", [*python, "pytest", "tests/site"]
+    yield "browser", [*python, "tools.browser"]
 
 
 def main():

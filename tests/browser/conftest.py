@@ -1,0 +1,29 @@
+"""A browser for each worker, and the built site, served on this machine: `python -m tools.browser` (or `make browser`) runs these tests."""
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from tools import browser, project, site_checks
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    if browser.find() is None:
+        pytest.skip(browser.missing())
+    with sync_playwright() as playwright, browser.start(playwright) as program:
+        yield program
+
+
+@pytest.fixture(scope="session")
+def server():
+    folder = site_checks.site_folder(project.ROOT)
+    if not (folder / "index.html").is_file():
+        pytest.fail(f"{folder} holds no built site: run `make book` first")
+    with browser.serve(folder) as address:
+        yield address
+
+
+@pytest.fixture
+def opened(chromium, server):
+    """Opens a page: see `tools.browser.opened`."""
+    return lambda path, **options: browser.opened(chromium, server, path, **options)

@@ -1,0 +1,26 @@
+"""Every page in a browser; what each check means is in tools/browser_checks.py, and tests/test_browser_checks.py breaks each one."""
+
+import pytest
+
+from tools import browser_checks, project, site_checks
+
+PAGES = {*project.toc_pages(project.ROOT), *site_checks.GENERATED} - {"index"}  # the front page only leads to the first of them
+
+
+def size(page):
+    path = site_checks.html_path(site_checks.site_folder(project.ROOT), page)
+    return path.stat().st_size if path.is_file() else 0
+
+
+# The longest pages first, so that no worker ends alone.
+@pytest.mark.parametrize("page", sorted(PAGES, key=lambda page: (-size(page), page)))
+def test_page(opened, page):
+    with opened(f"{page}.html") as (tab, faults):
+        found = browser_checks.problems(tab) + faults
+        assert not found, "\n".join(found)
+
+
+def test_front_page_leads_to_the_first_page(opened):
+    with opened("index.html") as (tab, faults):
+        tab.wait_for_url("**/book/index.html")
+        assert faults == []

@@ -1,0 +1,100 @@
+"""What a reader does with the site as a whole: search, switch between light and dark, and move about on a phone."""
+
+import re
+
+import pytest
+
+from tools import browser_checks, project, site_checks
+
+CHAPTERS = [page for page in project.toc_pages(project.ROOT) if page.count("/") > 1]  # the pages of a part
+CHAPTER = CHAPTERS[0]
+
+
+def search_word(page):
+    """The longest word of a page's title."""
+    title = next(line for line in (project.ROOT / f"{page}.md").read_text(encoding="utf-8").splitlines() if line.startswith("# "))
+    return max(re.findall(r"[a-z]+", title.lower()), key=len)
+
+
+def results(tab):
+    """Pages among the results, once the search has ended."""
+    tab.get_by_text(re.compile("Search finished|did not match")).wait_for()
+    links = tab.eval_on_selector_all("#search-results ul.search li > a", "links => links.map(link => new URL(link.href).pathname)")
+    return {link.removeprefix("/").removesuffix(".html") for link in links}
+
+
+@pytest.mark.parametrize("page", CHAPTERS)
+def test_search_finds_chapter(opened, page):
+    with opened(f"search.html?q={search_word(page)}") as (tab, faults):
+        assert page in results(tab)
+        assert faults == []
+
+
+def test_search_from_a_page(opened):
+    word = search_word(CHAPTERS[-1])
+    with opened(f"{CHAPTER}.html") as (tab, faults):
+        tab.keyboard.press("Control+k")
+        tab.keyboard.type(word)
+        tab.keyboard.press("Enter")
+        tab.wait_for_url(f"**/search.html?q={word}")
+        found = tab.locator("#search-results li", has=tab.locator(f"a[href*='{CHAPTERS[-1]}']")).first
+        found.locator("p.context").wait_for()  # the lines of the page in which the word stands
+        assert word in found.inner_text().lower()
+        found.locator("a").first.click()
+        tab.wait_for_url(f"**/{CHAPTERS[-1]}.html*")
+        assert faults == []
+
+
+def test_word_that_no_page_has_is_not_found(opened):
+    with opened("search.html?q=xylophone") as (tab, _):
+        assert results(tab) == set()
+
+
+def paper(tab):
+    return tab.evaluate("getComputedStyle(document.body).backgroundColor")
+
+
+def test_color_mode_is_switched_and_kept(opened):
+    with opened(f"{CHAPTER}.html", color_scheme="light") as (tab, faults):
+        seen = {tab.evaluate("document.documentElement.dataset.mode"): paper(tab)}
+        for _ in range(2):
+            tab.locator(".theme-switch-button:visible").click()
+            seen[tab.evaluate("document.documentElement.dataset.mode")] = paper(tab)
+        assert set(seen) == {"auto", "light", "dark"} and seen["auto"] == seen["light"] != seen["dark"]
+        while tab.evaluate("document.documentElement.dataset.mode") != "dark":
+            tab.locator(".theme-switch-button:visible").click()
+        tab.goto(tab.url.replace(CHAPTER, CHAPTERS[1]))
+        assert paper(tab) == seen["dark"]
+        assert faults == []
+
+
+def test_download_menu_leads_to_the_notebook(opened):
+    with opened(f"{CHAPTER}.html") as (tab, _):
+        link = tab.locator(f"a[href$='{CHAPTER}.ipynb']")
+        assert not link.is_visible()
+        tab.locator(".dropdown-download-buttons > button").click()
+        link.wait_for()
+
+
+def test_contents_open_on_a_phone(opened):
+    with opened(f"{CHAPTER}.html", viewport=browser_checks.PHONE) as (tab, faults):
+        link = tab.locator(f"nav a[href$='{CHAPTERS[1].split('/')[-1]}.html']:visible")
+        assert link.count() == 0
+        tab.locator("button.primary-toggle:visible").click()
+        link.first.wait_for()
+        tab.keyboard.press("Escape")
+        link.first.wait_for(state="hidden")
+        tab.locator("button.primary-toggle:visible").click()
+        link.first.click()
+        tab.wait_for_url(f"**/{CHAPTERS[1]}.html")
+        assert faults == []
+
+
+def test_sections_open_on_a_phone(opened):
+    with opened(f"{CHAPTER}.html", viewport=browser_checks.PHONE) as (tab, faults):
+        link = tab.locator("nav.page-toc a[href='#exercises']:visible")
+        assert link.count() == 0
+        tab.locator("button.secondary-toggle:visible").click()
+        link.click()
+        assert tab.url.endswith("#exercises")
+        assert faults == []

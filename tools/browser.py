@@ -1,0 +1,110 @@
+"""Run the browser tests of the built site: ``python -m tools.browser``, which is ``make browser``.
+
+They drive a Chromium that is installed on this machine; nothing is downloaded.  Without one, a single line says so and the run
+counts as passed, so that the other tests still mean something.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+from tools import browser_checks, project, site_checks
+
+VARIABLE = "CHROMIUM"
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+# Nothing of the browser's own may use the network; a page that does is caught below.
+SWITCHES = ["--disable-background-networking", "--disable-component-update", "--disable-gpu", "--disable-sync", "--no-first-run"]
+
+
+def find():
+    """Path of an installed Chromium: the one that the variable CHROMIUM names, else the first known name on PATH; None if there is none."""
+    named = os.environ.get(VARIABLE)
+    return next(filter(None, map(shutil.which, [named] if named else NAMES)), None)
+
+
+def missing():
+    """The line that says why there is no browser, and what to do."""
+    named = os.environ.get(VARIABLE)
+    why = f"{VARIABLE}={named} is not a program" if named else f"none of {', '.join(NAMES)} is on PATH"
+    return f"!! THE BROWSER TESTS WERE NOT RUN: {why}; install Chromium (on Debian: apt-get install chromium) or set {VARIABLE} to one."
+
+
+class _Handler(SimpleHTTPRequestHandler):
+    def log_message(self, *arguments):
+        """A line for each request would bury the tests' own output."""
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request, client_address):
+        """A page that is left while it loads closes its connections; anything else is shown."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
+@contextmanager
+def serve(folder):
+    """Serve a folder on a free port that only this machine can reach; yields the address."""
+    with _Server(("127.0.0.1", 0), partial(_Handler, directory=folder)) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def start(playwright):
+    """Start the installed Chromium; Playwright's browser, to be closed by the caller."""
+    return playwright.chromium.launch(executable_path=find(), args=SWITCHES)
+
+
+@contextmanager
+def opened(browser, server, path, **options):
+    """A page of the served site in a fresh window, loaded.
+
+    Yields Playwright's page and a list that grows with every error on its console, every script error, and every request that is
+    not for the server; such a request is refused.
+    """
+    faults = []
+
+    def refuse(route):
+        faults.append(f"the page asked for {route.request.url}, outside the site")
+        route.abort()
+
+    with browser.new_context(**{"viewport": browser_checks.DESK, "color_scheme": "light", "reduced_motion": "reduce"} | options) as context:
+        context.route(re.compile(f"^(?!{re.escape(server)}/)"), refuse)
+        page = context.new_page()
+        page.on("console", lambda line: faults.append(f"console: {line.text} ({line.location['url']})") if line.type == "error" else None)
+        page.on("pageerror", lambda error: faults.append(f"script error: {error}"))
+        page.on("websocket", lambda socket: faults.append(f"the page opened a socket to {socket.url}"))
+        page.goto(f"{server}/{path}")
+        yield page, faults
+
+
+def run(root):
+    """Run the tests in two processes, one browser each; returns pytest's exit status, 0 where there is no browser."""
+    if find() is None:
+        print(missing(), flush=True)
+        return 0
+    if not (site_checks.site_folder(root) / "index.html").is_file():
+        sys.exit(f"The browser tests were not run: {site_checks.site_folder(root)} holds no built site; run `make book` first.")
+    command = [sys.executable, "-m", "pytest", "--numprocesses=2", "--durations=5", "tests/browser"]
+    return subprocess.run(command, cwd=root, check=False).returncode
+
+
+def main():
+    try:
+        sys.exit(run(project.ROOT))
+    except KeyboardInterrupt:
+        sys.exit("The browser tests were interrupted")
+
+
+if __name__ == "__main__":
+    main()
