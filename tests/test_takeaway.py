@@ -68,7 +68,8 @@ def test_the_same_notebook_runs_unchanged_where_the_library_is_installed(checkou
     # A pip that cannot be missed: if the cell called it, there would be an error.
     notebook.cells[0].source = notebook.cells[0].source.replace("%pip install", "%pip no-such-command")
     monkeypatch.setenv("PYTHONPATH", str(project.ROOT))
-    client = NotebookClient(notebook, resources={"metadata": {"path": str(tmp_path)}}, config=Config(KernelManager={"transport_encryption": "auto"}))
+    config = Config(KernelManager={"transport_encryption": "auto"})
+    client = NotebookClient(notebook, resources={"metadata": {"path": str(tmp_path)}}, config=config)
     client.execute()
     assert notebook.cells[0].outputs == [] and notebook.cells[-1].outputs[0].text == "lib\n"
 
