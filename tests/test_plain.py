@@ -49,23 +49,28 @@ CASES = {
     "code": ("```python\n$$ {eq}`eq-here`\n:::\n```", "```python\n$$ {eq}`eq-here`\n:::\n```"),
     "inline code and TeX": ("`{eq}` and ``a`b`` and $a\nb$ and \\$5", "`{eq}` and ``a`b`` and $a b$ and \\$5"),
     "admonition": (
-        ":::{admonition} Objectives\n:class: objectives\nYou can\n\n- see {eq}`eq-here`.\n:::", "> **Objectives**\n>\n> You can\n>\n> - see (1.1)."),
+        ":::{admonition} Objectives\n:class: objectives\nYou can\n\n- see {eq}`eq-here`.\n:::",
+        "> **Objectives**\n>\n> You can\n>\n> - see (1.1)."),
     "equation in a box": (":::{note}\n$$\na\\\\\nb\n$$ (eq-here)\n:::", "> **Note**\n>\n> $$ a\\\\ b \\tag{1.1} $$"),
     "folded box": (":::{admonition} More\n:class: dropdown\nText.\n:::", "<details>\n<summary>More</summary>\n\nText.\n\n</details>"),
     "theorem": (":::{prf:theorem} All is $x$\n:label: thm-here\nSo.\n:::", "> **Theorem 1.1 (All is $x$)**\n>\n> So."),
     "exercise": (":::{exercise} By hand\n:label: ex-here\nFind $x$.\n:::", "**Exercise 1.3 (By hand)**\n\nFind $x$."),
     "solution": ("::::{solution} ex-here\n:class: dropdown\n:::{note}\nA\n:::\n```python\nx\n```\n::::",
-                 "<details>\n<summary>Solution to Exercise 1.3 (By hand)</summary>\n\n> **Note**\n>\n> A\n\n```python\nx\n```\n\n</details>"),
+                 "<details>\n<summary>Solution to Exercise 1.3 (By hand)</summary>\n\n"
+                 "> **Note**\n>\n> A\n\n```python\nx\n```\n\n</details>"),
     "correction": (
-        ":::{correction} toy/one\nBecause.\n:::", "> **Correction 2: Uno, eq. (1)**\n>\n> **Printed:** $a+b$\n>\n> **Right:** $a-b$\n>\n> Because."),
+        ":::{correction} toy/one\nBecause.\n:::",
+        "> **Correction 2: Uno, eq. (1)**\n>\n> **Printed:** $a+b$\n>\n> **Right:** $a-b$\n>\n> Because."),
     "damaged text": (
-        ":::{correction} toy/two\n:::", "> **Correction 1: Uno, eq. (1)**\n>\n> **In the text we worked from:** $a+b$\n>\n> **Right:** $a-b$"),
+        ":::{correction} toy/two\n:::",
+        "> **Correction 1: Uno, eq. (1)**\n>\n> **In the text we worked from:** $a+b$\n>\n> **Right:** $a-b$"),
     "generated": ("```{nb-exec-table}\n```", "*The book's site shows the nb exec table here.*"),
     "text after a box": ("Before.\n:::{note}\nA\n:::\nAfter.", "Before.\n\n> **Note**\n>\n> A\n\nAfter."),
     "empty lines in code": (":::{exercise}\n```python\na\n\n\nb\n```\n:::\n\n\n\nEnd.", "**Exercise**\n\n```python\na\n\n\nb\n```\n\nEnd."),
     "unknown with text": (":::{aside} Title\nText.\n:::", "> **Title**\n>\n> Text."),
     "page": (
-        "{doc}`../b/there`, {doc}`/book/b/there`, {doc}`that <../b/there>`", "[There](../b/there.ipynb), [There](../b/there.ipynb), [that](../b/there.ipynb)"),
+        "{doc}`../b/there`, {doc}`/book/b/there`, {doc}`that <../b/there>`",
+        "[There](../b/there.ipynb), [There](../b/there.ipynb), [that](../b/there.ipynb)"),
     "page that is no notebook": ("{doc}`/book/glossary`", "Glossary"),
     "section": ("{ref}`ch-there`", "[There, with Glossary](../b/there.ipynb)"),
     "own exercise": ("{ref}`ex-here` and {ref}`the\nlast <ex-here>`", "Exercise 1.3 and the last"),

@@ -89,4 +89,4 @@ def test_one_file_holds_all_that_it_takes_and_is_the_same_each_time(checkout, mo
         readme = archive.read(names[0]).decode()
         assert "pip install torch==1.2.3 --index-url" in readme
         assert archive.read(names[1]) == (root / "_build" / "notebooks" / "book" / "page.ipynb").read_bytes()
-        assert all(entry.external_attr >> 16 == 0o644 for entry in archive.infolist())
+        assert {(entry.external_attr >> 16, entry.date_time) for entry in archive.infolist()} == {(0o644, takeaway.EPOCH)}
