@@ -2,7 +2,7 @@
 
 1. copy the checkout's files, make an environment of the Python in ``binder/runtime.txt``, install ``binder/requirements.txt``;
 2. run ``binder/postBuild``, and look for what must not be launched;
-3. start the server, open one chapter of each part through it as a notebook, run all its cells, and watch the memory.
+3. start the server through ``binder/start``, open one chapter of each part through it as a notebook, run all its cells, and watch the memory.
 
 It stops at the first thing that is not right, and prints a table of times and memory.  Everything is written into a temporary
 folder, which is removed at the end.
@@ -160,7 +160,7 @@ def launch(root, port, every):
             raise lab_server.LaunchFailed(f"binder/postBuild leaves solutions of problem sets: {', '.join(found)}")
         if not opens_as_notebook(folder / "home"):
             raise lab_server.LaunchFailed("JupyterLab would open the pages as text; binder/postBuild must set the viewer for them")
-        with lab_server.running(folder, book, environment, port) as server:
+        with lab_server.running(folder, book, environment, port, start=["bash", "binder/start"]) as server:
             say(f"the server runs on port {server.port} and takes {lab_server.memory(server.process) / 1e6:.0f} MB")
             rows = []
             for number, (part, page) in enumerate(pages, 1):
