@@ -43,28 +43,39 @@ CASES = {
     "equation on one line": ("See\n$$x=1$$ (eq-here)\nthere.", "See\n$$\nx=1 \\tag{1.1}\n$$\nthere."),
     "equation in a list": ("- a\n\n  $$\n  x\n  $$\n", "- a\n\n  $$\n  x\n  $$"),
     "math directive": ("```{math}\n:label: eq-here\nx\n```", "$$\nx \\tag{1.1}\n$$"),
-    "bare environment": ("\\begin{align*}\na&=b\\nonumber\\\\\nc&=d\n\\end{align*}", "$$\n\\begin{aligned}\na&=b\\\\\nc&=d\n\\end{aligned}\n$$"),
+    "bare environment": (
+        "\\begin{align*}\na&=b\\nonumber\\\\\nc&=d\n\\end{align*}", "$$\n\\begin{aligned}\na&=b\\\\\nc&=d\n\\end{aligned}\n$$"),
     "bare gather": ("\\begin{gather}\na\n\\end{gather}", "$$\n\\begin{gathered}\na\n\\end{gathered}\n$$"),
     "code": ("```python\n$$ {eq}`eq-here`\n:::\n```", "```python\n$$ {eq}`eq-here`\n:::\n```"),
     "inline code and TeX": ("`{eq}` and ``a`b`` and $a\nb$ and \\$5", "`{eq}` and ``a`b`` and $a b$ and \\$5"),
-    "admonition": (":::{admonition} Objectives\n:class: objectives\nYou can\n\n- see {eq}`eq-here`.\n:::", "> **Objectives**\n>\n> You can\n>\n> - see (1.1)."),
+    "admonition": (
+        ":::{admonition} Objectives\n:class: objectives\nYou can\n\n- see {eq}`eq-here`.\n:::",
+        "> **Objectives**\n>\n> You can\n>\n> - see (1.1)."),
     "equation in a box": (":::{note}\n$$\na\\\\\nb\n$$ (eq-here)\n:::", "> **Note**\n>\n> $$ a\\\\ b \\tag{1.1} $$"),
     "folded box": (":::{admonition} More\n:class: dropdown\nText.\n:::", "<details>\n<summary>More</summary>\n\nText.\n\n</details>"),
     "theorem": (":::{prf:theorem} All is $x$\n:label: thm-here\nSo.\n:::", "> **Theorem 1.1 (All is $x$)**\n>\n> So."),
     "exercise": (":::{exercise} By hand\n:label: ex-here\nFind $x$.\n:::", "**Exercise 1.3 (By hand)**\n\nFind $x$."),
     "solution": ("::::{solution} ex-here\n:class: dropdown\n:::{note}\nA\n:::\n```python\nx\n```\n::::",
-                 "<details>\n<summary>Solution to Exercise 1.3 (By hand)</summary>\n\n> **Note**\n>\n> A\n\n```python\nx\n```\n\n</details>"),
-    "correction": (":::{correction} toy/one\nBecause.\n:::", "> **Correction 2: Uno, eq. (1)**\n>\n> **Printed:** $a+b$\n>\n> **Right:** $a-b$\n>\n> Because."),
-    "damaged text": (":::{correction} toy/two\n:::", "> **Correction 1: Uno, eq. (1)**\n>\n> **In the text we worked from:** $a+b$\n>\n> **Right:** $a-b$"),
+                 "<details>\n<summary>Solution to Exercise 1.3 (By hand)</summary>\n\n"
+                 "> **Note**\n>\n> A\n\n```python\nx\n```\n\n</details>"),
+    "correction": (
+        ":::{correction} toy/one\nBecause.\n:::",
+        "> **Correction 2: Uno, eq. (1)**\n>\n> **Printed:** $a+b$\n>\n> **Right:** $a-b$\n>\n> Because."),
+    "damaged text": (
+        ":::{correction} toy/two\n:::",
+        "> **Correction 1: Uno, eq. (1)**\n>\n> **In the text we worked from:** $a+b$\n>\n> **Right:** $a-b$"),
     "generated": ("```{nb-exec-table}\n```", "*The book's site shows the nb exec table here.*"),
     "text after a box": ("Before.\n:::{note}\nA\n:::\nAfter.", "Before.\n\n> **Note**\n>\n> A\n\nAfter."),
     "empty lines in code": (":::{exercise}\n```python\na\n\n\nb\n```\n:::\n\n\n\nEnd.", "**Exercise**\n\n```python\na\n\n\nb\n```\n\nEnd."),
     "unknown with text": (":::{aside} Title\nText.\n:::", "> **Title**\n>\n> Text."),
-    "page": ("{doc}`../b/there`, {doc}`/book/b/there`, {doc}`that <../b/there>`", "[There](../b/there.ipynb), [There](../b/there.ipynb), [that](../b/there.ipynb)"),
+    "page": (
+        "{doc}`../b/there`, {doc}`/book/b/there`, {doc}`that <../b/there>`",
+        "[There](../b/there.ipynb), [There](../b/there.ipynb), [that](../b/there.ipynb)"),
     "page that is no notebook": ("{doc}`/book/glossary`", "Glossary"),
     "section": ("{ref}`ch-there`", "[There, with Glossary](../b/there.ipynb)"),
     "own exercise": ("{ref}`ex-here` and {ref}`the\nlast <ex-here>`", "Exercise 1.3 and the last"),
-    "figure, result, equation": ("{numref}`fig-here`, {prf:ref}`thm-here`, {eq}`eq-there`", "Fig. 1.2, Theorem 1.1, [(2.7)](../b/there.ipynb)"),
+    "figure, result, equation": (
+        "{numref}`fig-here`, {prf:ref}`thm-here`, {eq}`eq-there`", "Fig. 1.2, Theorem 1.1, [(2.7)](../b/there.ipynb)"),
     "figure with text": ("{numref}`figure %s <fig-here>`", "figure 1.2"),
     "term": ("{term}`a\nterm`, {term}`terms <term>`", "a term, terms"),
     "citation": ("{cite}`one2001,two2002`", "(Uno, 2001; van Due and Müller, 2002)"),
@@ -99,8 +110,11 @@ def test_dangling_references_are_named(page, source, message):
 def test_a_notebook_is_folded_captioned_and_given_its_references(page):
     v4 = nbformat.v4
     figure = {"name": "fig-here", "caption": "One line,\nsee {cite}`one2001`.\n"}
+    drawing = v4.new_output("display_data", {"image/svg+xml": '<svg a="#1">&amp;\n</svg>', "text/plain": "<Figure>"})
+    image = {"alt": 'A "line" that falls.'}
     code = [
-        v4.new_code_cell("x = 1  # {eq}`eq-here`", metadata={"tags": ["hide-input"], "mystnb": {"figure": figure}}, execution_count=1),
+        v4.new_code_cell("x = 1  # {eq}`eq-here`", metadata={"tags": ["hide-input"], "mystnb": {"figure": figure, "image": image}},
+                         execution_count=1, outputs=[drawing]),
         v4.new_code_cell("y", execution_count=2, outputs=[v4.new_output("stream", text="1\n")]),
     ]
     source = v4.new_notebook(cells=[v4.new_markdown_cell("(x)=\n# T"), *code, v4.new_markdown_cell("(y)=")], metadata={"source_map": [1]})
@@ -115,6 +129,11 @@ def test_a_notebook_is_folded_captioned_and_given_its_references(page):
         ("code", "y"),
         ("markdown", "## References\n\n- A. Uno. First. J, 2001."),
     ]
+    assert made.cells[1].outputs[0].data == {
+        "text/html": '<img alt="A &quot;line&quot; that falls." style="background-color: white; max-width: 100%" '
+                     'src="data:image/svg+xml,%3Csvg a=%22%231%22%3E%26amp;%0A%3C/svg%3E">',
+        "text/plain": "<Figure>",
+    }
     assert made.cells[1].metadata["jupyter"] == {"source_hidden": True} and made.cells[1].metadata["cellView"] == "form"
     assert "jupyter" not in made.cells[3].metadata and made.cells[3].outputs == code[1].outputs
     assert nbformat.writes(plain.notebook(source, "book/a/here", page.known)) == nbformat.writes(made), "the same input, the same file"
@@ -136,7 +155,8 @@ def test_no_myst_is_left_on_any_page(known, name):
     assert [c.source for c in made.cells if c.cell_type == "code"] == [c.source for c in notebook.cells if c.cell_type == "code"]
     for cell in made.cells:
         if cell.cell_type == "markdown":
-            left = re.search(r":::|`{3,}\{|\{[\w:+-]+\}`|^\([^()\s]+\)=|^ *\\begin\{", re.sub(r"\$\$.*?\$\$", "", cell.source, flags=re.DOTALL), re.MULTILINE)
+            prose = re.sub(r"\$\$.*?\$\$", "", cell.source, flags=re.DOTALL)
+            left = re.search(r":::|`{3,}\{|\{[\w:+-]+\}`|^\([^()\s]+\)=|^ *\\begin\{", prose, re.MULTILINE)
             assert left is None, f"{left.group()!r} in {cell.source}"
             assert cell.source.count("$$") % 2 == 0 and cell.source.count("<details>") == cell.source.count("</details>")
             assert not any(line.strip() == "> $$" for line in cell.source.split("\n")), "JupyterLab would take the quotation marks for TeX"
@@ -153,13 +173,16 @@ def test_pieces_of_a_page():
 
 def test_numbers_run_through_a_numbered_chapter_and_through_all_other_pages(tmp_path):
     (tmp_path / "book").mkdir()
-    toc = "format: jb-book\nroot: book/a\nparts:\n- numbered: true\n  chapters:\n  - file: book/b\n  - file: book/c\n- chapters:\n  - file: book/d\n"
+    toc = "format: jb-book\nroot: book/a\nparts:\n- numbered: true\n  chapters:\n  - file: book/b\n  - file: book/c\n"
+    toc += "- chapters:\n  - file: book/d\n"
     (tmp_path / "_toc.yml").write_text(toc)
-    body = "\n\n$$\nx\n$$ (eq-{0})\n\n$$\nnot counted\n$$\n\n:::{{prf:lemma}} L\n:label: lem-{0}\n\\begin{{align}}\nx\n\\end{{align}}\n\n$$x$$ (eq-{0}2)\n:::\n"
+    body = "\n\n$$\nx\n$$ (eq-{0})\n\n$$\nnot counted\n$$\n\n"
+    body += ":::{{prf:lemma}} L\n:label: lem-{0}\n\\begin{{align}}\nx\n\\end{{align}}\n\n$$x$$ (eq-{0}2)\n:::\n"
     for page in "abcd":
         (tmp_path / "book" / f"{page}.md").write_text(f"(sec-{page})=\n# Page {page}" + body.format(page))
     book = numbering.read(tmp_path)
     assert book.titles["book/c"] == "Page c" and book.places["sec-c"].name == "Page c"
-    names = {label: place.full_name for label, place in book.places.items() if place.page in ("book/c", "book/d") and place.kind != "section"}
+    places = {label: place for label, place in book.places.items() if place.page in ("book/c", "book/d")}
+    names = {label: place.full_name for label, place in places.items() if place.kind != "section"}
     assert names == {"eq-c": "(2.1)", "lem-c": "Lemma 2.1 (L)", "eq-c2": "(2.3)", "eq-d": "(4)", "lem-d": "Lemma 2 (L)", "eq-d2": "(6)"}
     assert book.notebooks == frozenset()

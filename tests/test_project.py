@@ -113,7 +113,8 @@ def test_a_slash_in_a_branch_is_no_part_of_binders_address():
 def clone(tmp_path):
     """A repository of one commit on the branch ``main``, and a function that runs git in it."""
     def git(*arguments):
-        subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x@example.org", *arguments], cwd=tmp_path, check=True, capture_output=True)
+        identity = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
+        subprocess.run(["git", *identity, *arguments], cwd=tmp_path, check=True, capture_output=True)
 
     git("init", "-q", "-b", "main")
     git("commit", "-q", "--allow-empty", "-m", "one")

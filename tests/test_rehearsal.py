@@ -23,7 +23,7 @@ kernelspec: {{name: python3, display_name: Python 3, language: python}}
 # A page
 
 ```{{code-cell}} ipython3
-block = bytearray(80_000_000)
+block = b"x" * 80_000_000
 ```
 
 ```{{code-cell}} ipython3
@@ -52,7 +52,8 @@ def test_the_copy_is_what_git_knows_as_it_is_now(tmp_path):
     (root / "deleted").unlink()
     (root / "kept").write_text("changed")
     rehearsal.copy_checkout(root, copy)
-    assert sorted(path.relative_to(copy).as_posix() for path in copy.rglob("*") if path.is_file()) == [".gitignore", "kept", "new", "sub/kept"]
+    names = sorted(path.relative_to(copy).as_posix() for path in copy.rglob("*") if path.is_file())
+    assert names == [".gitignore", "kept", "new", "sub/kept"]
     assert (copy / "kept").read_text() == "changed"
 
 
@@ -116,6 +117,16 @@ def test_post_build_sets_the_viewer_and_removes_the_problem_sets(tmp_path):
     assert [path.name for path in (tmp_path / "book").iterdir()] == ["chapter.md"]
 
 
+def test_a_launched_kernel_has_as_many_threads_as_the_books():
+    """``binder/start`` runs the server's command under the settings of the build's kernels."""
+    path = project.ROOT / "binder" / "start"
+    assert path.stat().st_mode & 0o111
+    done = subprocess.run([path, "env"], env={"PATH": os.environ["PATH"]}, capture_output=True, text=True, check=True)
+    found = dict(line.split("=", 1) for line in done.stdout.splitlines())
+    wanted = {name: value for name, value in project.kernel_environment(project.ROOT).items() if name.endswith("_NUM_THREADS")}
+    assert len(wanted) == 4 and wanted.items() <= found.items()
+
+
 def test_a_port_in_use_ends_in_one_sentence_before_anything_is_installed():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -132,7 +143,7 @@ def launched(tmp_path_factory):
     """A server of this environment in a folder with a few pages."""
     folder = tmp_path_factory.mktemp("launch")
     (folder / "book").mkdir()
-    for name, code in {"good": "assert len(block) == 80_000_000", "bad": "1 / 0", "deadly": "import os; os._exit(1)"}.items():
+    for name, code in {"good": "import time; time.sleep(1)", "bad": "1 / 0", "deadly": "import os; os._exit(1)"}.items():
         (folder / "book" / f"{name}.md").write_text(NOTEBOOK.format(code=code))
     environment = {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "HOME": str(folder), "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
     with lab_server.running(folder, folder / "book", environment, 0) as server:
@@ -145,7 +156,7 @@ def test_a_page_is_played_and_its_memory_is_seen(launched):
     before = lab_server.memory(launched.process)
     part, page, cells, seconds, peak = rehearsal.play(launched, "Part I", "good")
     assert (part, page, cells) == ("Part I", "good", 2) and seconds > 0
-    assert peak > before + 80e6, "the kernel holds 80 MB"
+    assert peak > before + 80e6, "the page holds 80 MB for a second"
     header, line = rehearsal.table([(part, page, cells, seconds, peak)])
     assert header.split() == ["part", "chapter", "cells", "seconds", "peak", "MB"] and line.split()[-1] == f"{peak / 1e6:.0f}"
     deadline = time.monotonic() + 10

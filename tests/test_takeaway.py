@@ -68,7 +68,8 @@ def test_the_same_notebook_runs_unchanged_where_the_library_is_installed(checkou
     # A pip that cannot be missed: if the cell called it, there would be an error.
     notebook.cells[0].source = notebook.cells[0].source.replace("%pip install", "%pip no-such-command")
     monkeypatch.setenv("PYTHONPATH", str(project.ROOT))
-    client = NotebookClient(notebook, resources={"metadata": {"path": str(tmp_path)}}, config=Config(KernelManager={"transport_encryption": "auto"}))
+    config = Config(KernelManager={"transport_encryption": "auto"})
+    client = NotebookClient(notebook, resources={"metadata": {"path": str(tmp_path)}}, config=config)
     client.execute()
     assert notebook.cells[0].outputs == [] and notebook.cells[-1].outputs[0].text == "lib\n"
 
@@ -88,4 +89,4 @@ def test_one_file_holds_all_that_it_takes_and_is_the_same_each_time(checkout, mo
         readme = archive.read(names[0]).decode()
         assert "pip install torch==1.2.3 --index-url" in readme
         assert archive.read(names[1]) == (root / "_build" / "notebooks" / "book" / "page.ipynb").read_bytes()
-        assert all(entry.external_attr >> 16 == 0o644 for entry in archive.infolist())
+        assert {(entry.external_attr >> 16, entry.date_time) for entry in archive.infolist()} == {(0o644, takeaway.EPOCH)}

@@ -83,10 +83,13 @@ class Server:
 
 
 @contextmanager
-def running(folder, book, environment, port):
-    """Start JupyterLab in a folder as Binder does, and end it with its kernels; the log is kept in ``folder``."""
+def running(folder, book, environment, port, start=()):
+    """Start JupyterLab in a folder, through the command ``start`` if one is given, and end it with its kernels.
+
+    The log is kept in ``folder``.
+    """
     port, token, log = free_port(port), secrets.token_hex(16), folder / "server.log"
-    command = [shutil.which("jupyter", path=environment["PATH"]), "lab", "--allow-root", "--no-browser", "--ip=127.0.0.1",
+    command = [*start, shutil.which("jupyter", path=environment["PATH"]), "lab", "--allow-root", "--no-browser", "--ip=127.0.0.1",
                f"--port={port}", "--ServerApp.port_retries=0", f"--IdentityProvider.token={token}"]
     with log.open("w") as file:
         process = psutil.Popen(command, cwd=book, env=environment, stdout=file, stderr=subprocess.STDOUT)

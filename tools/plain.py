@@ -1,12 +1,14 @@
 """Notebooks that read well where MyST is unknown, as in JupyterLab and Colab: markdown cells become plain Markdown.
 
 Directives become bold headings, quotations and folded solutions; roles become the titles, numbers and names that the site shows;
-a figure's caption becomes a cell of its own.  Code cells keep their source.
+a figure becomes an image that needs no trust, with its alt text, and its caption a cell of its own.  Code cells keep their source.
 """
 
+import html
 import posixpath
 import re
 from dataclasses import dataclass
+from urllib.parse import quote
 
 import nbformat
 from pybtex.database import parse_file
@@ -17,7 +19,9 @@ from tools import markup, numbering
 from tools.sphinx_ext.ledger_pages import MEANING, VERDICTS, corrections
 
 # A role, or what must stay as it is: code, or inline TeX (which some renderers lose at a line break within a quotation).
-INLINE = re.compile(r"\{(?P<role>[\w:+-]+)\}`(?P<content>[^`]+)`|(?P<code>(?P<ticks>`+).+?(?P=ticks)(?!`))|(?<![\\$])(?P<tex>\$[^$]+\$)", re.DOTALL)
+INLINE = re.compile(
+    r"\{(?P<role>[\w:+-]+)\}`(?P<content>[^`]+)`|(?P<code>(?P<ticks>`+).+?(?P=ticks)(?!`))|(?<![\\$])(?P<tex>\$[^$]+\$)", re.DOTALL
+)
 EXPLICIT = re.compile(r"(.+?)\s*<([^<>]+)>", re.DOTALL)
 
 
@@ -46,6 +50,8 @@ def notebook(executed, page, known):
             continue
         cell = nbformat.from_dict(cell)
         made.cells.append(cell)
+        for output in cell.outputs:
+            _show_untrusted(output, cell.metadata.get("mystnb", {}).get("image", {}).get("alt", ""))
         if "hide-input" in cell.metadata.get("tags", []):
             cell.metadata["jupyter"] = {"source_hidden": True}
             cell.metadata["cellView"] = "form"
@@ -146,7 +152,8 @@ class Page:
         if row is None:
             raise ValueError(f"{self.page}: correction {block.argument!r} is not a claim in lib/claims with 'printed' and 'right'")
         where = "In the text we worked from" if row["extraction"] else "Printed"
-        parts = [f"**Correction {number}: {row['source']}, {row['locator']}**", f"**{where}:** {row['printed']}", f"**Right:** {row['right']}", block.text]
+        title = f"**Correction {number}: {row['source']}, {row['locator']}**"
+        parts = [title, f"**{where}:** {row['printed']}", f"**Right:** {row['right']}", block.text]
         return _quoted(self.text("\n\n".join(part.strip() for part in parts)))
 
     def _inline(self, match):
@@ -160,7 +167,8 @@ class Page:
             return f"${content}$"
         text, target = (explicit[1], explicit[2]) if explicit else (None, content)
         name, cite = self._name, self._cite
-        roles = {"doc": self._doc, "ref": self._ref, "numref": name, "eq": name, "prf:ref": name, "cite": cite, "cite:p": cite, "cite:t": self._cite_text}
+        roles = {"doc": self._doc, "ref": self._ref, "numref": name, "eq": name, "prf:ref": name, "cite": cite, "cite:p": cite,
+                 "cite:t": self._cite_text}
         return roles[match["role"]](target, text) if match["role"] in roles else text or content
 
     def _place(self, label):
@@ -175,7 +183,7 @@ class Page:
         return f"[{text}]({posixpath.relpath(page, posixpath.dirname(self.page))}.ipynb)"
 
     def _doc(self, target, text):
-        page = target.removeprefix("/") if target.startswith("/") else posixpath.normpath(posixpath.join(posixpath.dirname(self.page), target))
+        page = posixpath.normpath(posixpath.join("/", posixpath.dirname(self.page), target)).removeprefix("/")
         if page not in self.known.book.titles:
             raise ValueError(f"{self.page} refers to the page {target!r}, which is not in _toc.yml")
         return self._link(text or self.text(self.known.book.titles[page]), page)
@@ -200,6 +208,14 @@ class Page:
 
     def _cite_text(self, keys, text):
         return ", ".join("{} ({})".format(*self._authors(key.strip())) for key in keys.split(","))
+
+
+def _show_untrusted(output, alt):
+    """Put a drawing into an image: JupyterLab shows no bare SVG in a notebook that came from elsewhere.  Dark themes get a white ground."""
+    drawing = output.get("data", {}).pop("image/svg+xml", None)
+    if drawing is not None:
+        address = "data:image/svg+xml," + quote(drawing, safe=" !$'()*+,-./:;=?@[]^_{|}~")
+        output.data["text/html"] = f'<img alt="{html.escape(alt)}" style="background-color: white; max-width: 100%" src="{address}">'
 
 
 def _folded(title, text):

@@ -2,7 +2,7 @@
 
 1. copy the checkout's files, make an environment of the Python in ``binder/runtime.txt``, install ``binder/requirements.txt``;
 2. run ``binder/postBuild``, and look for what must not be launched;
-3. start the server, open one chapter of each part through it as a notebook, run all its cells, and watch the memory.
+3. start the server through ``binder/start``, open one chapter of each part through it as a notebook, run all its cells, and watch the memory.
 
 It stops at the first thing that is not right, and prints a table of times and memory.  Everything is written into a temporary
 folder, which is removed at the end.
@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -26,7 +27,7 @@ from tools import lab_server, project
 
 LIMIT = 1.8e9  # bytes that a chapter may take with the server; mybinder.org gives about 2 GB
 NOT_LAUNCHED = "### BEGIN SOLUTION"
-KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "SSL_CERT_FILE", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
+KEPT = ("LANG", "LC_ALL", "TMPDIR")  # of this environment; all else would be different on Binder
 
 
 def say(text):
@@ -53,7 +54,8 @@ def chapters(root, every=False):
 
 def copy_checkout(root, target):
     """Copy the files that git tracks, as they are now, and those that it does not know and does not ignore."""
-    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=root, capture_output=True, check=False)
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=root, capture_output=True, check=False)
     if listed.returncode != 0:
         raise lab_server.LaunchFailed(f"git does not know the files of {root}; rehearse in a clone")
     for name in filter(None, listed.stdout.decode().split("\0")):
@@ -97,7 +99,8 @@ def install(root, folder):
     for index in unreachable(book / "binder" / "requirements.txt"):
         say(f"NOTE: {index} cannot be reached from here, so pip takes all packages from its other indexes; Binder would ask this one too")
         pip["PIP_RETRIES"] = "0"  # or pip waits for it once more for every package
-    run([env / "bin" / "python", "-m", "pip", "install", "--no-cache-dir", "-r", "binder/requirements.txt"], book, pip, "installing binder/requirements.txt")
+    command = [env / "bin" / "python", "-m", "pip", "install", "--no-cache-dir", "-r", "binder/requirements.txt"]
+    run(command, book, pip, "installing binder/requirements.txt")
     launched = {name: os.environ[name] for name in KEPT if name in os.environ}
     launched |= {"PATH": f"{env / 'bin'}{os.pathsep}{os.environ['PATH']}", "HOME": str(home), "VIRTUAL_ENV": str(env)}
     run(["bash", "binder/postBuild"], book, launched, "binder/postBuild")
@@ -156,13 +159,13 @@ def launch(root, port, every):
         if found:
             raise lab_server.LaunchFailed(f"binder/postBuild leaves solutions of problem sets: {', '.join(found)}")
         if not opens_as_notebook(folder / "home"):
-            raise lab_server.LaunchFailed("JupyterLab would open the pages as text; binder/postBuild must set the viewer of markdown and myst")
-        with lab_server.running(folder, book, environment, port) as server:
+            raise lab_server.LaunchFailed("JupyterLab would open the pages as text; binder/postBuild must set the viewer for them")
+        with lab_server.running(folder, book, environment, port, start=["bash", "binder/start"]) as server:
             say(f"the server runs on port {server.port} and takes {lab_server.memory(server.process) / 1e6:.0f} MB")
             rows = []
             for number, (part, page) in enumerate(pages, 1):
                 rows.append(play(server, part, page))
-                say(f"[{number}/{len(pages)}] {page} in {rows[-1][3]:.1f} s")
+                say(f"[{number}/{len(pages)}] {page}: {rows[-1][3]:.1f} s, {rows[-1][4] / 1e6:.0f} MB")
     return rows
 
 
@@ -171,6 +174,7 @@ def main():
     parser.add_argument("--port", type=int, default=0, help="the server's port (default: any that is free)")
     parser.add_argument("--every", action="store_true", help="play every chapter, not only the first of each part")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # or a server would be left running
     try:
         rows = launch(project.ROOT, options.port, options.every)
     except (lab_server.LaunchFailed, OSError, ValueError, yaml.YAMLError) as problem:

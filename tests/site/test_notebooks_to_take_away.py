@@ -1,5 +1,6 @@
 """The published notebooks as they are read without the site: plain Markdown with the site's numbers, and all of them in one file."""
 
+import html
 import zipfile
 
 import nbformat
@@ -38,8 +39,11 @@ def test_published_notebook_is_plain_and_leads_to_its_neighbours(site, page):
     assert ":::" not in text and "```{" not in text and site_checks.ROLE.search(text) is None
     links = [link.split(")")[0] for link in text.split("](")[1:]]
     assert all((path.parent / link).is_file() for link in links if link.endswith(".ipynb"))
-    figures = sum("figure" in cell.metadata.get("mystnb", {}) for cell in notebook.cells)
-    assert text.count("**Fig. ") == figures
+    figures = [cell for cell in notebook.cells if "figure" in cell.metadata.get("mystnb", {})]
+    assert text.count("**Fig. ") == len(figures)
+    for cell in figures:
+        (image,) = [output.data["text/html"] for output in cell.outputs if "<img" in output.get("data", {}).get("text/html", "")]
+        assert image.startswith(f'<img alt="{html.escape(cell.metadata.mystnb.image.alt)}"')
 
 
 def test_all_notebooks_are_offered_in_one_file_that_can_be_run(site):
