@@ -207,3 +207,14 @@ def test_pin_lines_are_read():
     assert lock.pins(text) == {"a-b": "1.0", "c": "2"}
     with pytest.raises(ValueError, match="must pin every version"):
         lock.pins("a>=1")
+
+
+def test_the_library_declares_what_it_imports():
+    declared = set(tomllib.loads((project.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"])
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in (project.ROOT / "lib").glob("*.py")]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
+    outside = {name.partition(".")[0] for name in names} - set(sys.stdlib_module_names) - {"lib"}
+    brought_along = {"cycler", "matplotlib_inline"}  # by matplotlib and IPython
+    assert {canonicalize_name({"sklearn": "scikit-learn"}.get(name, name)) for name in outside - brought_along} == declared
