@@ -1,8 +1,10 @@
 """Facts about the checkout: pages against the table of contents, fingerprints, launch links, the lock of versions."""
 
+import ast
 import shutil
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import packages_distributions, version
 
 import pytest
