@@ -103,5 +103,5 @@ def test_make_stops_there_too(checkout):
 
 def test_help_names_every_target(checkout):
     text = set_up(checkout, command=("make",)).stdout
-    for target in ("book", "test", "lab", "bench", "clean"):
+    for target in ("book", "test", "browser", "lab", "assignments", "rehearsal", "bench", "clean"):
         assert f"make {target}" in text

@@ -2,14 +2,17 @@
 
 import pytest
 
-from tools import browser_checks, project, site_checks
-
-PAGES = {*project.toc_pages(project.ROOT), *site_checks.GENERATED} - {"index"}  # the front page only leads to the first of them
+from tools import browser_checks, library, project, site_checks
 
 
 def size(page):
     path = site_checks.html_path(site_checks.site_folder(project.ROOT), page)
     return path.stat().st_size if path.is_file() else 0
+
+
+# The modules' pages are all of one make: the longest stands for them.  The front page only leads to another.
+MODULE = max((module.page for module in library.modules(project.ROOT).values()), key=size)
+PAGES = {*project.toc_pages(project.ROOT), *site_checks.GENERATED, MODULE} - {"index"}
 
 
 # The longest pages first, so that no worker ends alone.
