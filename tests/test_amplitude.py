@@ -28,7 +28,7 @@ def test_derivatives_are_those_of_the_amplitude(m):
         ahead, behind = amplitude.derivatives(x + step, m)[lower], amplitude.derivatives(x - step, m)[lower]
         far_ahead, far_behind = amplitude.derivatives(x + 2 * step, m)[lower], amplitude.derivatives(x - 2 * step, m)[lower]
         difference = (8 * (ahead - behind) - (far_ahead - far_behind)) / (12 * step)
-        size = np.abs(upper) + np.abs(s) + np.abs(s1)  # of the terms, where they cancel
+        size = np.abs(upper) + np.abs(s) + np.abs(s1) + step * np.abs(s2)  # of the terms, where they cancel; all but s'' may be zero
         assert np.all(np.abs(difference - upper) <= 1e-6 * size)
 
 
@@ -177,3 +177,29 @@ BAD = {
     **{"x": [np.nan, [np.inf], "x", None, 1j], "step_map": ["step", None, compositions.named("sigmoid + squared")]},
 }
 test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)
+
+
+@pytest.mark.parametrize("observable", amplitude.OBSERVABLES)
+@pytest.mark.parametrize("label", [0, 1])
+@pytest.mark.parametrize("name", NAMES)
+def test_derivatives_at_the_equilibria_to_six_digits_of_their_own(name, label, observable):
+    m, x, step = figure(name, label, observable=observable), np.array([0.28, 0.31, 0.36, 0.43, 0.58, 0.61, 0.69]), 1e-5
+    at = {i: amplitude.derivatives(x + i * step, m) for i in (-2, -1, 0, 1, 2)}
+    for lower in (0, 1):
+        found = (8 * (at[1][lower] - at[-1][lower]) - (at[2][lower] - at[-2][lower])) / (12 * step)
+        np.testing.assert_allclose(at[0][lower + 1], found, rtol=1e-6, atol=1e-9)  # the bias step of ReLU + squared has s'' = 0
+
+
+@pytest.mark.parametrize("weight", [16.0, -3.0, 1.5])
+@pytest.mark.parametrize("name", ["sigmoid + squared", "sigmoid + cross-entropy", "clip + cross-entropy"])
+def test_mirror_identity_to_twelve_digits(name, weight):
+    composition, x = FIGURES[name][0], np.arange(-64, 129) / 64  # 1 - x and the logits are exact
+    bias = (0.5 if name.startswith("clip") else 0.0) - weight / 2
+    zeros, ones = ([amplitude.step_map(composition, weight, bias, t, observable=part) for part in ("bias", "step")] for t in (0, 1))
+    here, there = amplitude.amplitude(x, zeros[0]), amplitude.amplitude(1 - x, ones[0])
+    np.testing.assert_allclose(there, -here, rtol=1e-12)
+    here, there = amplitude.amplitude(x, zeros[1]), amplitude.amplitude(1 - x, ones[1])
+    live = here != 0
+    assert np.count_nonzero(live) >= 3 and np.array_equal(live, there != 0)
+    x, here, there = x[live], here[live], there[live]
+    np.testing.assert_allclose(there / here, -np.sqrt(1 + (1 - x) ** 2) / np.sqrt(1 + x**2), rtol=1e-12)

@@ -55,14 +55,16 @@ def test_the_learning_rate_is_only_a_unit(m, rate, seed):
     assert np.array_equal(step_density.magnitude_density(r, unit), step_density.density(r, unit) + step_density.density(-r, unit))
 
 
+@pytest.mark.parametrize("rate", [0.125, 0.3])
+@pytest.mark.parametrize("label", [0, 1])
 @pytest.mark.parametrize("name", NAMES)
-def test_the_learning_rate_to_twelve_digits(name):
-    s = amplitude.amplitude([-0.3, 0.3, 0.42, 0.57, 0.64], figure(name, 1))
+def test_the_learning_rate_to_twelve_digits(name, label, rate):
+    unit, scaled = figure(name, label), figure(name, label, learning_rate=rate)
+    s = amplitude.amplitude([-0.3, 0.3, 0.42, 0.57, 0.64], unit)
     s = s[s != 0]
-    # a power of two changes no digit
-    found, expected = step_density.density(s / 8, figure(name, 1, learning_rate=0.125)), 8 * step_density.density(s, figure(name, 1))
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
-    np.testing.assert_allclose(step_density.density(0.3 * s, figure(name, 1, learning_rate=0.3)), expected / 2.4, rtol=1e-12)
+    np.testing.assert_allclose(step_density.density(rate * s, scaled), step_density.density(s, unit) / rate, rtol=1e-12)
+    both = step_density.density(np.abs(s), scaled) + step_density.density(-np.abs(s), scaled)
+    assert np.array_equal(step_density.magnitude_density(np.abs(s), scaled), both)
 
 
 @pytest.mark.parametrize("label", [0, 1])
