@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from urllib.error import HTTPError
 from urllib.request import ProxyHandler, build_opener
 
 import pytest
@@ -98,3 +99,13 @@ def test_a_served_folder_is_this_machines_own(tmp_path):
         assert address.startswith("http://127.0.0.1:")
         with build_opener(ProxyHandler({})).open(f"{address}/page.html") as answer:
             assert answer.read() == b"here"
+
+
+def test_site_is_served_below_the_path_of_its_repository(tmp_path):
+    (tmp_path / "page.html").write_text("here")
+    fetch = build_opener(ProxyHandler({})).open
+    with browser.serve(tmp_path, "/fork/") as address:
+        assert address.endswith("/fork")
+        assert fetch(f"{address}/page.html").read() == b"here"
+        with pytest.raises(HTTPError, match="404"):
+            fetch(f"{address.removesuffix('/fork')}/page.html")

@@ -36,6 +36,17 @@ def missing():
 
 
 class _Handler(SimpleHTTPRequestHandler):
+    """Serves a folder below a path, as a host does that gives every repository a path of its own; there is nothing outside it."""
+
+    def __init__(self, *arguments, prefix, **options):
+        self.prefix = prefix
+        super().__init__(*arguments, **options)
+
+    def translate_path(self, path):
+        if not path.startswith(self.prefix):
+            return f"{self.directory}/outside-the-site"
+        return super().translate_path(path.removeprefix(self.prefix.rstrip("/")))
+
     def log_message(self, *arguments):
         """A line for each request would bury the tests' own output."""
 
@@ -48,13 +59,13 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def serve(folder):
-    """Serve a folder on a free port that only this machine can reach; yields the address."""
-    with _Server(("127.0.0.1", 0), partial(_Handler, directory=folder)) as server:
+def serve(folder, prefix="/"):
+    """Serve a folder on a free port that only this machine can reach, below a path with a slash at both ends; yields the address."""
+    with _Server(("127.0.0.1", 0), partial(_Handler, directory=folder, prefix=prefix)) as server:
         thread = Thread(target=server.serve_forever)
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}"
+            yield f"http://127.0.0.1:{server.server_port}{prefix.rstrip('/')}"
         finally:
             server.shutdown()
             thread.join()

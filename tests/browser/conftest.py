@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import sync_playwright
 
-from tools import browser, project, site_checks
+from tools import address, browser, project, site_checks
 
 
 @pytest.fixture(scope="session")
@@ -19,8 +19,8 @@ def server():
     folder = site_checks.site_folder(project.ROOT)
     if not (folder / "index.html").is_file():
         pytest.fail(f"{folder} holds no built site: run `make book` first")
-    with browser.serve(folder) as address:
-        yield address
+    with browser.serve(folder, address.prefix(project.remote(project.ROOT))) as place:
+        yield place
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tools import browser_checks, dependencies, project, site_checks
+from tools import address, browser_checks, dependencies, project, site_checks
 
 CHAPTERS = list(dependencies.chapters(project.ROOT))
 CHAPTER = CHAPTERS[0]
@@ -20,7 +20,8 @@ def results(tab):
     """Pages among the results, once the search has ended."""
     tab.get_by_text(re.compile("Search finished|did not match")).wait_for()
     links = tab.eval_on_selector_all("#search-results ul.search li > a", "links => links.map(link => new URL(link.href).pathname)")
-    return {link.removeprefix("/").removesuffix(".html") for link in links}
+    root = address.prefix(project.remote(project.ROOT))
+    return {link.removeprefix(root).removesuffix(".html") for link in links}
 
 
 @pytest.mark.parametrize("page", CHAPTERS)
