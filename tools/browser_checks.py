@@ -240,7 +240,8 @@ def contrast(page):
 def notebooks(page):
     """The links to notebooks deliver valid ones; an answer that is none is a problem."""
     found = []
-    for address in sorted(set(page.eval_on_selector_all("a[href$='.ipynb']", "links => links.map(link => link.href)"))):
+    own = "links => links.map(link => link.href).filter(link => link.startsWith(location.origin))"  # launch links lead outside
+    for address in sorted(set(page.eval_on_selector_all("a[href$='.ipynb']", own))):
         answer = page.request.get(address)
         try:
             nbformat.validate(nbformat.reads(answer.text(), as_version=4))

@@ -71,7 +71,7 @@ def test_color_mode_is_switched_and_kept(opened):
 
 def test_download_menu_leads_to_the_notebook(opened):
     with opened(f"{CHAPTER}.html") as (tab, _):
-        link = tab.locator(f"a[href$='{CHAPTER}.ipynb']")
+        link = tab.locator(f".dropdown-download-buttons a[href$='{CHAPTER}.ipynb']")
         assert not link.is_visible()
         tab.locator(".dropdown-download-buttons > button").click()
         link.wait_for()
