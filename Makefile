@@ -47,5 +47,5 @@ bench: environment
 	@for script in benchmarks/[a-z]*.py; do $(bin)/python $$script || exit 1; done
 
 clean:
-	rm -rf .venv _build .pytest_cache .hypothesis *.egg-info
+	rm -rf .venv .venv-old _build .pytest_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

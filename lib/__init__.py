@@ -101,4 +101,4 @@ Dependencies run one way, from closed forms to theories to simulators; the servi
 Import what you need by name: ``from lib import gaussian``.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -4,7 +4,7 @@ With more parameters than inputs, K > d, the steps q̇(x) fill a d-dimensional s
 of  p_x(x)/√det JᵀJ  over the x with that step,  J = ∂q̇/∂x,  and  √det JᵀJ = Π_i σ_i.  Which density is meant decides the exponent: a neuron
 has q̇ = -γh(y)(x, 1), so its surface widens like a cone.  On an exponential tail the density per unit of area falls as |q̇|^-d; the solid
 angle gives |q̇|^{d-1} back, and the amplitude |q̇| itself has exponent 1.
-Source: 000_1c8f0aee3adfc017.txt, eqs. (3.13) to (3.16) and (4.4) to (4.6); the area formula replaces its linear change of variables.
+Source: 000_1c8f0aee3adfc017.txt, eqs. (3.13) to (3.16) and (4.4) to (4.6), all local; the area formula, for the whole surface, is ours.
 """
 
 from dataclasses import dataclass
@@ -73,7 +73,7 @@ def singular_pairs(jacobians, *, pairs=1):
 def overlaps(vectors):
     r"""|cos| of the angle between every two vectors: 1 where all samples share a direction.
 
-    Not in the source, 000_1c8f0aee3adfc017.txt, whose eq. (4.6) assumes that they do.
+    Not in the source, 000_1c8f0aee3adfc017.txt, whose eq. (4.6) is local; it holds for all samples at once if they do.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def neuron_log_area(inputs, weights, slope, slope1, *, learning_rate=1.0):
 
 
 def one_dimensional_map(inputs, outputs, *, bins=200):
-    r"""The best function q̇'_i = g(x'_i) of one coordinate: how much it explains, and whether (4.6) predicts the right law from it.
+    r"""The least-squares function q̇'_i ≈ g(x'_i) of one coordinate: how much it explains, and whether (4.6) predicts the right law from it.
 
     g is the mean of the outputs in bins of equal count, joined by straight lines: no function of x'_i has a smaller mean square error.
     The right side of (4.6) is the law of g(x'_i), the left side that of the outputs.  Exact for a linear map along its singular directions,

@@ -1,7 +1,8 @@
 r"""The monotone branches of the map x → s of one neuron from inputs to steps, and the inputs that cause a given step.
 
 The map folds where  s' = 0;  the density p_s is a sum over branches, and on a branch s(x) = s has one root.
-Source: not in 000_1c8f0aee3adfc017.txt, where eq. (3.16) takes the map as one-to-one; it is not, for sigmoid + squared (eq. (8.4)).
+Source: 000_1c8f0aee3adfc017.txt, eq. (3.16) and the text after it, which asks for the sum where the map is not one-to-one; how to find the
+branches is not in it.
 """
 
 from dataclasses import dataclass

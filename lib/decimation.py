@@ -211,8 +211,8 @@ def bookkeeping(eigenvalues, kappa, samples, ridge, cuts, *, multiplicities=None
 def tail_variance(features, eigenvalues):
     r"""Prior variance of the weak modes at each input,  s(x) = Σ_{k>Λ'} λ_k φ_k(x)²,  by which the ridge of that sample grows.
 
-    Where s depends on the input, T(x) = T + s(x): heteroscedastic regression.  Not in the source, 003_1819c9d28a2cb285.txt, where s is
-    one number, as it is for inputs in many dimensions.
+    Where s depends on the input, T(x) = T + s(x): heteroscedastic regression.  The source, 003_1819c9d28a2cb285.txt, has
+    one number, for inputs in many dimensions, and names the position-dependent ridge of Howard and others among its open questions.
 
     Parameters
     ----------

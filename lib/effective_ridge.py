@@ -225,7 +225,8 @@ def closure_learnability(closure, eigenvalues, target_power, samples, ridge, *, 
     "quenched", (α, β) = (1, 0), is the average over data sets with replicas; its ridge does not know the target.  "annealed", (1, 1), averages the
     partition function instead, and takes the whole discrepancy for noise; "half", (½, ½), is its variant with a factor too many.  Regression is
     linear in the target, so a ridge that depends on it cannot be right.  Of several roots the largest is taken: it belongs to the fewest samples.
-    Source: 003_1819c9d28a2cb285.txt (the deck), slides on averaging over data sets, which print the second and third; corrected by the first.
+    Source: 003_1819c9d28a2cb285.txt (the deck), slides on three treatments of the average, which leave out replicas: read so, they print
+    the second and third; with replicas it is the first.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@ r"""Gaussian-process regression on a data set: posterior mean, covariance and no
 
 The field f has the prior covariance K and is seen at P points with noise of variance T, the ridge:  f̄(x) = K_xX α,  α = (K_XX + T)⁻¹ y.
 `ridge` is one T for all examples, or one T_μ each.  The same posterior as a membrane at finite temperature is in :mod:`lib.membrane`.
-Source: 003_1819c9d28a2cb285.txt, the deck, slides on Gaussian-process regression; a ridge per sample comes from its slides on renormalization.
+Source: 003_1819c9d28a2cb285.txt, the deck, slides on Gaussian-process regression; a ridge per sample is among its open questions.
 """
 
 from dataclasses import dataclass

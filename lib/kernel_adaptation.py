@@ -15,7 +15,7 @@ are not in it.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq
 
 from lib import _adaptation, _checks, gp_regression, network_posterior, nngp
 
@@ -80,9 +80,10 @@ def adapt(
 ):  # fmt: skip
     r"""Weights' covariance adapted to the data:  Σ⁻¹ = Σ_0⁻¹ - (s_a²/N) ∂_Σ[tᵀQ(Σ)t],  t = (s_a² Q(Σ) + T)⁻¹ y.
 
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on kernel adaptation.  With `fluctuations` the free energy also holds  ½ log det(s_a² Q + T),
-    as the density of the weights in :mod:`lib.network_posterior` does, and ttᵀ becomes  ttᵀ - (s_a² Q + T)⁻¹:  what the posterior variance of f
-    takes back, about P/Nd of the prior in each direction or less; not in the source.
+    Source: 003_1819c9d28a2cb285.txt, the deck, slides on kernel adaptation, which do not print the equation for Σ.
+    With `fluctuations` the free energy also holds  ½ log det(s_a² Q + T),  as the density of the weights in :mod:`lib.network_posterior` does,
+    and ttᵀ becomes  ttᵀ - (s_a² Q + T)⁻¹:  what the posterior variance of f takes back, about P/Nd of the prior in each direction or less;
+    not in the source.
 
     Parameters
     ----------
@@ -181,9 +182,13 @@ def rescale(activation, inputs, targets, ridge, width, *, weight_variance=1.0, w
     grid = np.linspace(max(-1 - paid, -30.0), 1 + np.log(4 + 2 * paid), GRID)  # (GRID,)
     best = int(np.argmin([free_energy(value) for value in grid]))
     around = grid[max(best - 1, 0)], grid[min(best + 1, GRID - 1)]
-    log_scale = minimize_scalar(free_energy, bounds=around, method="bounded", options={"xatol": 1e-10}).x
+
+    def excess(log_scale):  # of the equation for s: it changes sign at the minimum, and keeps digits that F has lost there
+        return np.exp(log_scale) * np.trace(problem.started(np.exp(-log_scale) * np.eye(rank))[2]) / rank - 1
+
+    log_scale = brentq(excess, *around, xtol=1e-13)
     state = problem.started(np.exp(-log_scale) * np.eye(rank))
-    return _result(problem, state, len(seen), abs(np.exp(log_scale) * np.trace(state[2]) / rank - 1))
+    return _result(problem, state, len(seen), abs(excess(log_scale)))
 
 
 def predict(covariance, activation, inputs, targets, ridge, points, *, readout_variance=1.0):

@@ -84,7 +84,7 @@ def stationary_covariance(friction, diffusion):
 def covariance(times, friction, diffusion, start=None):
     r"""Covariance at finite time:  Σ(t) = e^{-Γt} Σ(0) e^{-Γᵀt} + 2∫_0^t e^{-Γu} D e^{-Γᵀu} du.
 
-    Source: 001_0afcf066f581191b.txt, eqs. (1.2) and (1.4); there Σ(0) = 0.  Accurate from t -> 0, where Σ = 2Dt, to t -> ∞.
+    Source: 001_0afcf066f581191b.txt, eqs. (1.2), for t -> ∞, and (1.4), with Σ(0) = 0.  Accurate from t -> 0, where Σ = 2Dt, to t -> ∞.
 
     Parameters
     ----------

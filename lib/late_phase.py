@@ -202,7 +202,7 @@ def quadratic_error(student_overlap, cross_overlap, teacher_overlap):
     r"""Generalization error to second order in Δ = J - B, for orthonormal teachers, T = 1.
 
     ε_g ≈ (1/πM) [Σ_i (E_ii - ⅔ r_ii²)/√3 + ½ Σ_{i≠j} (E_ij - ½ r_ii r_ji - ½ r_ij r_jj)],  r_ij = Δ_i·ΣB_j/N,  E = Q - R - Rᵀ + T.
-    Source: 002_ae911d9b73aa1c7d.txt, eq. (121), has the terms linear in E; those in r² do not fall behind them for few eigenvalues.
+    Source: 002_ae911d9b73aa1c7d.txt, eq. (121), is the expansion to first order; at few eigenvalues the terms in r² do not fall behind.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ def rates(eigenvalues, units, learning_rate, *, multiplicities=None):
     r"""Decay rates of y and z near perfect learning with the noise of single examples, all 2L of them.
 
     The symmetric matrix  S = -ηa diag(λ) ⊗ 𝒢 + (η²/M²) v vᵀ ⊗ 𝒞,  v_k = λ_k √n_k, with the drift 𝒢 and noise 𝒞 of two coordinates.
-    Source: 002_ae911d9b73aa1c7d.txt, eqs. (118) to (120), with the η² block written out.
+    Source: 002_ae911d9b73aa1c7d.txt, eqs. (118) to (120), with the η² block for deviations outside the teachers' span written out.
 
     Parameters
     ----------

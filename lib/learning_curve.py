@@ -153,7 +153,7 @@ def loss_exponent(spectral_exponent, target_exponent, *, ridgeless):
     r"""Exponent of the learning curve,  loss ∝ P^{-x},  for  λ_k = k^{-a},  w_k = k^{-β}:  x = min(β - 1, 2a), over a where a ridge dominates.
 
     Of the minimum's two sides the first is the target's tail beyond the learnability edge, the second what the learned modes still lack.  At
-    β = 1 + 2a, where they meet, the law has a logarithm.  Source: 003_1819c9d28a2cb285.txt (the deck), slides on learning curves.
+    β = 1 + 2a, where they meet, the law has a logarithm.  Not in the source, 003_1819c9d28a2cb285.txt (the deck).
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def loss_exponent(spectral_exponent, target_exponent, *, ridgeless):
 def edge_exponent(spectral_exponent, *, ridgeless):
     r"""Exponent of the learnability edge,  k* ∝ P^x,  for  λ_k = k^{-a}:  x = 1 without a ridge, 1/a where a ridge dominates.
 
-    Source: 003_1819c9d28a2cb285.txt (the deck), slides on learning curves, corrected: they print the second for every ridge.
+    Source: 003_1819c9d28a2cb285.txt (the deck), slides "Decimation-only RG", for the second, at a given ridge; the first is not in it.
 
     Parameters
     ----------

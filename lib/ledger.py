@@ -7,11 +7,14 @@ record lives and dies with the output it belongs to.
 """
 
 import difflib
+import functools
 import html
 import math
 import tomllib
-from dataclasses import asdict, dataclass
+from collections import Counter
+from dataclasses import asdict, dataclass, replace
 from importlib import resources
+from types import MappingProxyType
 
 import numpy as np
 from IPython.core.interactiveshell import InteractiveShell
@@ -20,7 +23,8 @@ from IPython.display import display
 from lib import _checks
 
 METADATA = "physics-of-learning/ledger"  # the key of a record in the metadata of a cell's output
-VERDICTS = ("reproduced", "corrected", "refuted")
+VERDICTS = ("reproduced", "corrected", "refuted")  # of a claim of a source
+OWN = "holds"  # of a result of the book itself: there is nobody to reproduce or to correct
 TESTS = ("value", "below", "above", "between", "true")
 
 
@@ -30,7 +34,10 @@ class ClaimFailed(AssertionError):
 
 @dataclass(frozen=True)
 class Source:
-    """Where a family of claims comes from: citation key, the text's file name, and a short name for tables."""
+    """Where a family of claims comes from: citation key, the text's file name, and a short name for tables.
+
+    A family without a citation holds results of the book itself.
+    """
 
     name: str
     citation: str | None = None
@@ -43,7 +50,8 @@ class Claim:
 
     Exactly one test is set: ``value`` with ``atol``, ``rtol`` or ``sigmas`` (the last with ``max_error``), ``below``, ``above``,
     ``between`` or ``true``; or none, and then ``open`` says why the claim is not checked.  ``printed`` and ``right`` are set where the
-    verdict is "corrected"; ``extraction`` marks a fault that may be the text extraction's.
+    verdict is "corrected"; ``extraction`` marks a fault that may be the text extraction's.  A result of the book itself has the
+    verdict "holds": only a claim of a source can be reproduced, corrected or refuted.
     """
 
     id: str
@@ -119,6 +127,12 @@ def _claim(entry, source, path):
         raise ValueError(f"{identity} must declare exactly one of {', '.join(TESTS)} or open, got {tests or 'none'}")
     if claim.verdict not in VERDICTS:
         raise ValueError(f"{identity}: verdict must be one of {', '.join(VERDICTS)}, got {claim.verdict!r}")
+    if source.citation is None:
+        if "verdict" in entry or claim.extraction:
+            raise ValueError(f"{identity}: a result of the book itself has no verdict and no extraction to declare; it holds, or it is open")
+        claim = replace(claim, verdict=OWN)
+    if claim.extraction and claim.verdict != "corrected":
+        raise ValueError(f"{identity}: extraction tells of a fault in a source's text, so it goes with the verdict 'corrected'")
     numbers = [getattr(claim, name) for name in ("value", "atol", "rtol", "sigmas", "max_error", "below", "above")]
     for bound in [number for number in numbers if number is not None] + list(claim.between or ()):
         if isinstance(bound, bool) or not isinstance(bound, (int, float)) or not math.isfinite(bound):
@@ -172,6 +186,12 @@ def load(folder=None):
                 raise ValueError(f"{path.name}: claim id {claim.id!r} is declared twice")
             claims[claim.id] = claim
     return claims
+
+
+@functools.cache
+def declared():
+    """The claims of ``lib/claims``, read once a process: a read-only mapping from id to :class:`Claim`."""
+    return MappingProxyType(load())
 
 
 def _passes(claim, measured, error):
@@ -256,7 +276,7 @@ def check(claim_id, measured, *, error=None, claims=None):
     >>> record = check("demo/pi", 3.1416, claims={"demo/pi": claim})
     ✓ demo/pi — reproduced: measured 3.1416, expected 3.14 (within 0.01)
     """
-    claims = load() if claims is None else claims
+    claims = declared() if claims is None else claims
     if not isinstance(claim_id, str):
         _checks.fail("claim_id", "be a string", claim_id)
     if claim_id not in claims:
@@ -273,6 +293,13 @@ def check(claim_id, measured, *, error=None, claims=None):
     record = Record(claim_id, claim.expected, measured, error, claim.tolerance, claim.verdict)
     _show(record)
     return record
+
+
+def tallies(rows):
+    """Two counts by verdict: of the claims of the sources, and of the results of the book itself."""
+    sources = Counter(row["verdict"] for row in rows if row["citation"] is not None)
+    own = Counter(row["verdict"] for row in rows if row["citation"] is None)
+    return {verdict: sources[verdict] for verdict in (*VERDICTS, "open")}, {verdict: own[verdict] for verdict in (OWN, "open")}
 
 
 def rows(records, claims=None):
@@ -292,7 +319,7 @@ def rows(records, claims=None):
     ------
     ValueError                    if a record has no claim, or if one claim was recorded twice
     """
-    claims = load() if claims is None else claims
+    claims = declared() if claims is None else claims
     found = {}
     places = {}
     for place, record in enumerate(records):

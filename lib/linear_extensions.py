@@ -92,7 +92,7 @@ def preconditioned_covariance(problem, preconditioner, learning_rate, batch, *, 
     root = vectors * np.sqrt(values) @ vectors.T  # (n, n)
     inner = fit(problem.inputs @ root, problem.targets)
     if len(inner.eigenvalues) < size:
-        _checks.fail("preconditioner", "leave no direction of the inputs a billion times weaker than another", preconditioner)
+        _checks.fail("preconditioner", "leave no direction of the inputs weaker than another by the factor 1e20 in the mean square", preconditioner)
     inside = stationary_covariance(inner, learning_rate, batch, replacement=replacement)  # (n, n)
     outward = root @ inner.basis  # (n, n)
     return outward @ inside @ outward.T

@@ -2,7 +2,7 @@ r"""What the stationary law of stochastic linear learning implies, and how well 
 
 Fluctuation relations and their errors, circulation and entropy production, the relations of Yaida (2018), and the noise that a
 finite number of steps leaves in each.  Every function takes a covariance G in the PCA basis: the exact one of
-:mod:`lib.linear`, or one measured with :mod:`lib.descent`.  Source: 001_0afcf066f581191b.txt, sections II, III and V.
+:mod:`lib.linear`, or one measured with :mod:`lib.descent`.  Source: 001_0afcf066f581191b.txt, sections II to IV.
 """
 
 from dataclasses import dataclass

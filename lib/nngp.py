@@ -71,8 +71,8 @@ def kernel(activation, inputs, other=None, *, weight_variance=1.0, weight_covari
     erf:   k = (2/π) arcsin[ 2s_12 / √((1 + 2s_11)(1 + 2s_22)) ],
     ReLU:  k = √(s_11 s_22) [sin θ + (π - θ) cos θ] / 2π,   cos θ = s_12 / √(s_11 s_22).
 
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on kernels of wide networks; for uniform weights of the same variance, as on its slide of
-    random functions, these kernels hold only in many input dimensions.
+    Not in the source, 003_1819c9d28a2cb285.txt, the deck, which defines K by its average; for uniform weights of the same variance, as on its
+    first slides, these kernels hold only in many input dimensions.
 
     Parameters
     ----------

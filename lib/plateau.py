@@ -2,7 +2,8 @@ r"""The plateau of a soft committee machine for any teacher and any input covari
 
 K = M units as in :mod:`lib.committee`, small learning rate.  On the plateau all students are one vector  J = Σ_n ρ_n B_n.  Only the
 teachers' overlaps of first and second order matter,  T = BΣBᵀ/N  and  T⁽²⁾ = BΣ²Bᵀ/N, whatever the number of eigenvalues of Σ.
-Source: 002_ae911d9b73aa1c7d.txt, eqs. (13) to (15) and (95) to (116), which hold on average over teachers; here each has its own.
+Source: 002_ae911d9b73aa1c7d.txt, eqs. (13) to (15) and (97) to (116), for teachers that are alike, and the approximation (95), (96) for any;
+here every teacher has its own, exactly.
 :mod:`lib.stability` has the special case T = 1 with the learning rate at any size.
 """
 
@@ -36,7 +37,7 @@ def fixed_point(teacher_overlap):
     r"""The plateau for a given teacher, exact to first order in the learning rate.
 
     Stationary equal students have  ρ_n = (1/M) √{(1+2Q) / ((1+Q)(1+T_nn) - R_n²)},  R = Tρ,  Q = ρᵀTρ, which is iterated from ρ = 1/M.
-    Source: 002_ae911d9b73aa1c7d.txt, eqs. (13) and (95) to (99), which are the average over teachers.
+    Source: 002_ae911d9b73aa1c7d.txt, eqs. (13) and (97) to (99), for alike teachers, and (95), (96), an approximation for any.
 
     Parameters
     ----------
@@ -80,7 +81,7 @@ def escape_rates(teacher_overlap, second_overlap, learning_rate):
     A student's deviation r_n of its overlap with teacher n, at fixed mean, grows as  dr/dα = (η/M) T⁽²⁾ w(r): with
     Λ_m = (1+Q)(1+T_mm) - R_m²,  κ = (2/π)(1+2Q)^{-3/2},  p = ρ·r,
     δa_m = (2/π) Λ_m^{-3/2} [R_m r_m - (1+T_mm) p],  δd = (δa·R + κMpQ)/(1+Q),  w_m = δa_m + ρ_m (κMp - δd).
-    Source: 002_ae911d9b73aa1c7d.txt, eqs. (14), (15) and (112) to (116), for teachers that are alike on average.
+    Source: 002_ae911d9b73aa1c7d.txt, eqs. (14), (15) and (112) to (116), for teachers that are alike.
 
     Parameters
     ----------
@@ -116,7 +117,7 @@ def escape_rates(teacher_overlap, second_overlap, learning_rate):
 
 
 def symmetric_escape_rate(units, diagonal, off_diagonal, second_diagonal, second_off_diagonal, learning_rate):
-    r"""The escape rate 1/τ_r where all teachers are alike:  T_nn = T,  Σ_{m≠n} T_nm = D, and T₂, D₂ for T⁽²⁾.
+    r"""The escape rate 1/τ_r where all teachers are alike:  T_nn = T,  T_nm = D/(M-1) for m ≠ n, and T₂, D₂ for T⁽²⁾.
 
     1/τ_r = η g_r (T₂ - D₂/(M-1)),  g_r = 2S / {π [(M-1)T - D + M]^{1/2} [D + (M+1)T + M]^{3/2}},  S = T + D.  Of the overlaps: the excess
     ε* - ε_g is quadratic in them and grows at twice this rate.  Source: 002_ae911d9b73aa1c7d.txt, eqs. (15) and (114) to (116), where

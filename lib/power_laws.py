@@ -57,7 +57,7 @@ class CurvatureTest:
 def windows(amplitudes, exponents, claim, tolerance, *, log_density=None):
     r"""All ranges of |s| on which  |k - claim| < δ,  the widest first; k and, for the probability, ln p are straight in ln s between grid points.
 
-    Not in the source, 000_1c8f0aee3adfc017.txt, which reads slopes off figures.
+    Not in the source, 000_1c8f0aee3adfc017.txt, which compares slopes in figures.
 
     Parameters
     ----------

@@ -27,6 +27,7 @@ class OneLoop:
     kappa: float  # per-sample ridge, T(Λ')/P
     ridge: float  # T(Λ')
     variance: float  # V, posterior variance of the function at one input
+    discrepancy: float  # ⟨δ²⟩, V and what the mean does not reach of the target
     learnability: np.ndarray  # (cut,)  L_k of the retained levels
 
 
@@ -45,11 +46,12 @@ def _loss(ridge, quartic):
     return _checks.number("ridge", ridge, above=0), _checks.number("quartic", quartic, at_least=0)
 
 
-def one_loop(eigenvalues, samples, ridge, quartic, cut, *, multiplicities=None):
-    r"""Decimation to first order in u:  T(Λ') = T/(1 + 6uV) + Σ_{k>Λ'} g_k λ_k,  V = Σ_k g_k λ_k κ/(λ_k + κ),  κ = T(Λ')/P.
+def one_loop(eigenvalues, samples, ridge, quartic, cut, *, multiplicities=None, target_power=None):
+    r"""Decimation to first order in u:  T(Λ') = T/(1 + 6u⟨δ²⟩) + Σ_{k>Λ'} g_k λ_k,  ⟨δ²⟩ = V + Σ_k (1 - L_k)² v_k²,  κ = T(Λ')/P.
 
-    V is the variance of all modes under the posterior, so κ is found self-consistently; at u = 0 it is that of
-    :func:`lib.decimation.equivalent_kernel`.  For ridges large against V.  Not in the source, 003_1819c9d28a2cb285.txt.
+    L_k = λ_k/(λ_k + κ), and V = Σ_k g_k λ_k (1 - L_k) is the variance of all modes under the posterior, so κ is found self-consistently; at
+    u = 0 it is that of :func:`lib.decimation.equivalent_kernel`.  For ridges large against ⟨δ²⟩ and many modes: the
+    variance of one mode counts three times in the shift of that mode itself.  Not in the source, 003_1819c9d28a2cb285.txt.
 
     Parameters
     ----------
@@ -59,6 +61,7 @@ def one_loop(eigenvalues, samples, ridge, quartic, cut, *, multiplicities=None):
     quartic : float                          u; >= 0
     cut : int                                Λ', number of retained levels; 0 <= Λ' <= n
     multiplicities : array (n,), optional    g_k; > 0; default: all 1
+    target_power : array (n,), optional      v_k², power of the target in the level; >= 0; default: none
 
     Returns
     -------
@@ -72,24 +75,30 @@ def one_loop(eigenvalues, samples, ridge, quartic, cut, *, multiplicities=None):
     --------
     >>> [round(float(one_loop([0.5, 0.0025], 100, 20, u, 1, multiplicities=[1, 400]).learnability[0]), 3) for u in (0, 0.5)]
     [0.704, 0.894]
+    >>> round(float(one_loop([0.5, 0.0025], 100, 20, 0.5, 1, multiplicities=[1, 400], target_power=[1, 0]).learnability[0]), 3)
+    0.894
     """
     lam, counts = _modes.descending(eigenvalues, multiplicities)  # (n,), (n,)
     samples = _checks.number("samples", samples, above=0)
     ridge, u = _loss(ridge, quartic)
     cut = _checks.integer("cut", cut, at_least=0)
+    power = np.zeros(lam.size) if target_power is None else _checks.entries("target_power", target_power, at_least=0, shape=lam.shape)  # (n,)
     tail = _modes.tails(counts * lam)[_modes.places(cut, lam.size, "cut")]
 
     def variance(kappa):
         return float(counts @ (lam / (1 + lam / kappa)))
 
+    def discrepancy(kappa):
+        return variance(kappa) + float(power @ (1 + lam / kappa) ** -2.0)
+
     def excess(log_kappa):  # falls with κ: one root
         kappa = np.exp(log_kappa)
-        return np.log((ridge / (1 + 6 * u * variance(kappa)) + tail) / samples) - log_kappa
+        return np.log((ridge / (1 + 6 * u * discrepancy(kappa)) + tail) / samples) - log_kappa
 
-    lowest = ridge / (1 + 6 * u * (counts @ lam)) / samples
+    lowest = ridge / (1 + 6 * u * (counts @ lam + power.sum())) / samples
     bounds = np.log(_checks.finite("quartic", np.array([lowest, (ridge + tail) / samples]))) + [-1e-9, 1e-9]  # (2,)
     kappa = float(np.exp(brentq(excess, *bounds, xtol=1e-14)))
-    return OneLoop(kappa, samples * kappa, variance(kappa), lam[:cut] / (lam[:cut] + kappa))
+    return OneLoop(kappa, samples * kappa, variance(kappa), discrepancy(kappa), lam[:cut] / (lam[:cut] + kappa))
 
 
 def site_action(discrepancies, ridge, quartic, variance):

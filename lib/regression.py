@@ -15,7 +15,7 @@ import numpy as np
 
 from lib import _checks
 
-RANGE = 1e-9  # eigenvalues of A below this part of the largest count as zero: pixels that are constant, up to rounding
+RANGE = 1e-20  # eigenvalues of A below this part of the largest count as zero.  Rounding leaves 1e-28; images have genuine ones of 1e-10
 LARGEST = 1e30  # eighth powers must stay below overflow, and those of the inverse above underflow
 CHUNK = 2**22  # numbers in one piece of a sum over samples, which bounds the memory
 

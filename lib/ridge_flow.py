@@ -2,9 +2,9 @@ r"""How the ridge runs when the modes of a power-law kernel are integrated out o
 
 For λ(Λ) = Λ^{-1-α} and l = -ln Λ the ridge grows by dT/dl = Λλ(Λ).  The coupling  τ = Λλ(Λ)/T(Λ)  obeys  dτ/dl = τ(α - τ):  it leaves τ = 0,
 where the bare ridge rules, for τ* = α, where the modes make their own ridge.  τ/4 is the ratio of the quartic to the quadratic part of the
-vertex  e^{-δ²/2T},  so the theory becomes Gaussian only if α ≪ 1.  All is closed form; :func:`dressed_ridge` and :func:`functional_ridge`
+vertex  e^{-δ²/2T}  for δ² = the variance of one shell, which stays weak only if α ≪ 1.  All is closed form; :func:`dressed_ridge` and :func:`functional_ridge`
 say what the running ridge neglects.  Here α is the a - 1 of λ_k ∝ k^{-a}.
-Source: 003_1819c9d28a2cb285.txt, the slides on the flow of the ridge (a talk without equation numbers), with the proviso α ≪ 1 added.
+Source: 003_1819c9d28a2cb285.txt, the slides "Decimation-only RG", for the sum T(Λ) of a power law; the coupling and its flow are not in it.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ def averaged_vertex(discrepancies, ridge, variance):
 
     Equal to  (T/(T+s))^{r/2} e^{-Σ_a δ_a²/2(T+s)}:  the ridge grows by s.  The prefactor multiplies the number of samples; it tends to
     one only for r → 0 replicas, so the flow has one parameter only with replicas.
-    Source: 003_1819c9d28a2cb285.txt, the slides on decimation, which do not mention the prefactor.
+    Source: 003_1819c9d28a2cb285.txt, the slides on decimation, which leave out replicas, and with them the prefactor, "for clarity".
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def beta(coupling, exponent):
     r"""Flow of the coupling towards weaker cutoffs:  dτ/dl = τ(α - τ),  l = -ln Λ.
 
     Fixed points: τ = 0, unstable, and τ = α, stable with slope β'(α) = -α.
-    Source: 003_1819c9d28a2cb285.txt, the slides on the flow of the ridge, whose λ_k^{-1} = k^α has the α of here plus one.
+    Not in the source, 003_1819c9d28a2cb285.txt, whose λ_k^{-1} = k^α has the α of here plus one.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def flow(cutoffs, exponent, ridge, samples, *, start=np.inf):
     r"""The theory with all modes between a cutoff and the first one integrated out:  T(Λ) = T + (Λ^{-α} - Λ₀^{-α})/α.
 
     The coupling then solves  dτ/dl = τ(α - τ)  and the learnability of the mode at the cutoff  dp/dl = p(1 + α - τ);  stop at p = 1.
-    Source: 003_1819c9d28a2cb285.txt, the slides on the flow of the ridge.
+    Source: 003_1819c9d28a2cb285.txt, the slide "Decimation-only RG - Analytical Results", for T(Λ); the couplings are not in it.
 
     Parameters
     ----------

@@ -2,8 +2,8 @@ r"""One sigmoid unit with squared loss under minibatch descent: its minimum, and
 
 The unit is  z = σ(w·x),  σ(u) = 1/(1 + e^{-u}),  with the loss  ℓ = (y - z)²/2  averaged over N samples (not the cross entropy).
 Around a minimum w* the loss is not quadratic, so the second moment of V = w - w* obeys no closed equation, as it does in
-:mod:`lib.linear`.  001_0afcf066f581191b.txt leaves the nonlinear unit open; everything here is the book's.  The recursion is that
-text's eq. (3.2) for this loss:  V' = V - ε g_B(V),  with g_B the average gradient of a minibatch of m samples.
+:mod:`lib.linear`.  001_0afcf066f581191b.txt finds this unit beyond further analytical treatment; what is here, to leading order in ε,
+is the book's.  The recursion is that text's eq. (3.2) for this loss:  V' = V - ε g_B(V),  with g_B the average gradient of a minibatch of m samples.
 :mod:`lib.sigmoid_descent` simulates it.
 """
 

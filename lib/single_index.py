@@ -92,7 +92,7 @@ def projections(activation, overlap, weight_variance=1.0, *, degrees=None):
     erf:   ĥ_{2k+1} = √(2n!/π) (-½)^k/(k! n) [2m²/(1 + 2q)]^{n/2} sign(m),  n = 2k + 1; even ones vanish.
     ReLU:  ĥ_0 = √(q/2π),  ĥ_1 = m/2,  ĥ_n = √q He_{n-2}(0)/√(2πn!) (m/√q)^n  for even n >= 2; higher odd ones vanish.
     Times √n!, those of erf are the projections h_n on the polynomials He_n themselves:  h_1 = 2m/√(π(1 + 2q)), ...
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on the staircase target and on ReLU networks; the general degree is not in the source.
+    Source: 003_1819c9d28a2cb285.txt, the deck, slides on the staircase target; ReLU and the general degree are not in it.
 
     Parameters
     ----------

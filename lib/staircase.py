@@ -117,7 +117,7 @@ def landau(residual, coupling, *, weight_variance=1.0):
 
     r_2 = 1/(2s) - Ab²/(1 + 2s),  r_4 = 2Ab(b + 2c)/(1 + 2s)²,  r_6 = -4A(b² + 4bc + c²)/(1 + 2s)³  with s = σ_w².
     The first-order route is r_4 < 0 < r_2.  Cut off at m⁶ the action is often unbounded; the full one never is.
-    Source: 003_1819c9d28a2cb285.txt (the deck), slides on the first-order transition.
+    Source: 003_1819c9d28a2cb285.txt (the deck), extra slides, which print S whole; the expansion is not in it.
 
     Parameters
     ----------

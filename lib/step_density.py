@@ -2,7 +2,8 @@ r"""The law of the steps of one neuron for inputs of one class: the data density
 
 p_s(s) = Σ_i p_x(x_i)/|s'(x_i)|  over all inputs with s(x_i) = s, and an atom at s = 0 where the activation is dead.  Densities are per unit
 of s and worked with as logarithms.  For a picture, :func:`curve` needs no inversion: it runs through x and gives s and ln p.
-Source: 000_1c8f0aee3adfc017.txt, eqs. (3.8), (3.16), (5.4), (8.2), (8.3).  It adds no branches, names no atom, and takes |s|.
+Source: 000_1c8f0aee3adfc017.txt, eqs. (3.8), (3.16), (5.4), (8.2), (8.3).  It asks for a sum where the map is not
+one-to-one, and takes |s|; branches, atom and sign are ours.
 """
 
 from dataclasses import dataclass
@@ -53,7 +54,7 @@ def _terms(s, m):
 def log_density(s, step_map):
     r"""ln p_s of the signed amplitude, all branches added;  -∞ where no input within 14 deviations reaches.
 
-    Source: 000_1c8f0aee3adfc017.txt, eqs. (3.8), (3.16) with the sum over branches that the latter leaves out.
+    Source: 000_1c8f0aee3adfc017.txt, eqs. (3.8), (3.16), with the sum that the text after the latter asks for.
 
     Parameters
     ----------
@@ -86,7 +87,7 @@ def log_density(s, step_map):
 def density(s, step_map):
     r"""p_s(s) = Σ_i p_x(x_i)/|s'(x_i)|  of the signed amplitude.
 
-    Source: 000_1c8f0aee3adfc017.txt, eq. (3.16), corrected as in :func:`log_density`.
+    Source: 000_1c8f0aee3adfc017.txt, eq. (3.16), as in :func:`log_density`.
 
     Parameters
     ----------
@@ -143,7 +144,7 @@ def magnitude_density(r, step_map):
 def exponent(s, step_map):
     r"""The local exponent  k = -d ln p_s/d ln|s|  of the whole density:  Σ p_i k_i/Σ p_i  over the branches,  k_i = k_J + k_D at x_i.
 
-    Source: not in the source, 000_1c8f0aee3adfc017.txt, which reads k off straight pieces of its curves; k as in its eq. (8.1).
+    Source: not in the source, 000_1c8f0aee3adfc017.txt, which compares curves with straight lines; k as in its eq. (8.1).
 
     Parameters
     ----------

@@ -112,7 +112,7 @@ def checked_resolved(student_resolved, cross_resolved, teacher_resolved, eigenva
 def derivative(student_resolved, cross_resolved, teacher_resolved, eigenvalues, learning_rate, *, multiplicities=None, second_order=True):
     r"""Rates of change of Q^k and R^k with α.
 
-    Source: 002_ae911d9b73aa1c7d.txt, eqs. (4) and (18), corrected, resolved by eigenspace.  Exact for N -> ∞ at fixed L, K, M.
+    Source: 002_ae911d9b73aa1c7d.txt, eq. (4), and (18) corrected, resolved by eigenspace.  Exact for N -> ∞ at fixed L, K, M.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def solve(
     Exponential midpoint rule: the equations of :func:`derivative` are solved exactly for a, G and E frozen at the middle of a step.
     It is of second order; the step is chosen such that freezing them changes Q and R by less than `tolerance`, ε_g by less than that
     part of itself, and the differences among the units, however small, by less than ten times that part.
-    Source: 002_ae911d9b73aa1c7d.txt, eqs. (4) and (18), corrected.
+    Source: 002_ae911d9b73aa1c7d.txt, eq. (4), and (18) corrected.
 
     Parameters
     ----------

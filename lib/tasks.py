@@ -1,6 +1,7 @@
 r"""Data sets of the experiments on representation learning: two points, exclusive or, and blobs read in one of two contexts.
 
-Source: 004_96d6416d103afb25.txt, section B of its appendix.  Distances are squared throughout, as in the authors' public code.
+Source: 004_96d6416d103afb25.txt, section B of its appendix.  Distances are squared throughout; the source's grid of tasks (Fig. 5) is one
+of plain distances, as in the authors' public code.
 """
 
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ class Blobs:
 def two_points(input_distance=1.0, target_distance=0.5, *, first_input=-1.0, first_target=0.6):
     r"""Two points on a line:  x = (x_1, x_1 + √X),  y = (y_1, y_1 + √Y).
 
-    Source: 004_96d6416d103afb25.txt, section B.1 of its appendix, with the separations read as X = 1 and Y = 0.5.
+    Source: 004_96d6416d103afb25.txt, section B.1 of its appendix, with the separations X = 1 and Y = 0.5 of the authors' public code.
 
     Parameters
     ----------
@@ -76,7 +77,7 @@ def blobs(side, *, pixels=5, width=1.0, normalised=False):
     r"""Blobs in front of a camera, each shown twice, once in either context.
 
     Pixel u of a picture is  exp(-|u - c|² / 2σ²),  with pixels and centres c on regular grids over [-1, 1]².
-    Source: 004_96d6416d103afb25.txt, section B.2 of its appendix; ranges and width are not given there.
+    Source: 004_96d6416d103afb25.txt, section B.3 of its appendix; ranges and width are not given there.
 
     Parameters
     ----------

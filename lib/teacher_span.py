@@ -62,7 +62,7 @@ def generalization_error(alpha, diagonal, off_diagonal, eigenvalues, units, lear
     r"""Generalization error of students inside the span, to second order in  R - T  and first order in η.
 
     ε_g = (1/π) [(y - ⅔r²)/√3 + ½(M-1)(z - rs)],  y = Σ_k λ_k [r_k² + (M-1)s_k²]/n_k,  z = Σ_k λ_k [2r_ks_k + (M-2)s_k²]/n_k,  r = Σ_k λ_k r_k.
-    Source: 002_ae911d9b73aa1c7d.txt, eq. (121), which has y and z alone; see :func:`lib.late_phase.quadratic_error`.
+    Source: 002_ae911d9b73aa1c7d.txt, eq. (121), the first order, which has y and z alone; see :func:`lib.late_phase.quadratic_error`.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ The network is  f(x) = Σ_i a_i φ(h_i(x)),  h_i(x) = Σ_j v_ij φ(w_j·x)  with
 w_j ~ N(0, σ_0²/d), v_ij ~ N(0, σ_1²/N_0), a_i ~ N(0, σ_2²/N_1).  Given the first layer the h_i are independent Gaussian fields; at N_0 → ∞ their
 covariance is K⁰ = σ_1²⟨φφ⟩, the kernel of two layers.  What the h_i are at the examples plays the part that w_c plays in two layers, with unit
 vectors for inputs: :func:`adapt` is :func:`lib.kernel_adaptation.adapt` of these.  The posterior by sampling is in :mod:`lib.three_layer_posterior`.
-Source: 003_1819c9d28a2cb285.txt, the deck, slides on networks of three layers, whose action lacks a factor 1/2 in places.
+Source: 003_1819c9d28a2cb285.txt, the deck, slides on networks of three layers.
 """
 
 import numpy as np

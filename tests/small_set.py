@@ -97,6 +97,6 @@ def write(root, text=SOURCE, name="small"):
     (root / "book" / "assignments").mkdir(parents=True, exist_ok=True)
     (root / "book" / "assignments" / f"{name}.md").write_text(text, encoding="utf-8")
     (root / "tools" / "course").mkdir(parents=True, exist_ok=True)
-    settings = "tools/course/nbgrader_config.py"
-    (root / settings).write_text((project.ROOT / settings).read_text(encoding="utf-8"), encoding="utf-8")
+    for settings in (project.ROOT / "tools" / "course").glob("*.py"):
+        (root / "tools" / "course" / settings.name).write_text(settings.read_text(encoding="utf-8"), encoding="utf-8")
     return root

@@ -33,7 +33,7 @@ blobs high           | tanh       | 2.0    | 0.0015  | 750   | 100 | 4
 MNIST                | leaky ReLU | 0.5    | 0.002   | 500   | 100 | 4
 """
 ROWS = [[cell.strip() for cell in line.split("|")] for line in TABLES.strip().splitlines()]
-SIZES = {"XOR": (2, 1, "whole", None), "blobs": (27, 1, "whole", 64), "MNIST": (784, 10, "whole", 64)}
+SIZES = {"XOR": (2, 1, "whole", None), "blobs": (27, 1, "half", 64), "MNIST": (784, 10, "half", 64)}
 
 
 def test_the_rows_are_those_of_the_tables():

@@ -1,10 +1,14 @@
 """The build of a small book, start to end: it is strict, it is never stale, and it does no work twice."""
 
 import fcntl
+import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 from jupyter_cache import get_cache
@@ -70,7 +74,7 @@ def test_a_small_book_lives(book):
     """One story, because each build takes seconds: build, rebuild, change the library, change prose, break things."""
     first = build(book)
     assert first.returncode == 0, first.stdout + first.stderr
-    assert "executed book/page.md" in first.stdout and "1 reproduced" in first.stdout
+    assert "executed book/page.md" in first.stdout and "results of the book: 1 holds" in first.stdout
     assert "the answer is 41" in page(book) and "41" in page(book, "index")
     assert get_cache(book / "_build" / ".jupyter_cache").list_project_records() == [], "Sphinx executed a page itself"
 
@@ -123,7 +127,12 @@ def test_an_interrupted_build_is_mended_by_the_next(book):
     (book / "lib" / "toy.py").write_text("def answer():\n    return 43\n")
     assert build(book).returncode == 0
     (kept,) = (book / "_build" / ".jupyter_cache").rglob("base.ipynb")
-    for damage in (lambda: kept.write_text("{"), kept.unlink):
+    without_outputs = json.loads(kept.read_text())
+    for cell in without_outputs["cells"]:
+        cell.pop("outputs", None)
+    stamp = book / "_build" / "code-fingerprint"
+    for damage in (lambda: kept.write_text("{"), kept.unlink, lambda: kept.write_text(json.dumps(without_outputs)), lambda: stamp.write_bytes(b"\xff")):
+        (kept,) = (book / "_build" / ".jupyter_cache").rglob("base.ipynb")
         damage()
         mended = build(book)
         assert mended.returncode == 0 and "Executed 1 notebooks" in mended.stdout, mended.stdout + mended.stderr
@@ -132,9 +141,73 @@ def test_an_interrupted_build_is_mended_by_the_next(book):
 def test_a_second_build_at_the_same_time_is_refused(book):
     (book / "_build").mkdir(exist_ok=True)
     with (book / "_build" / "lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        fcntl.lockf(file, fcntl.LOCK_EX)
         second = build(book)
     assert second.returncode != 0 and "another build of this checkout is running" in second.stderr
+
+
+def test_a_failing_page_does_not_cost_the_others(book):
+    """The first build after a change of the library, with a cell that fails: what was executed stays."""
+    toc = (book / "_toc.yml").read_text()
+    (book / "_toc.yml").write_text(toc + "- file: book/other\n")
+    (book / "book" / "page.md").write_text(PAGE)
+    (book / "lib" / "toy.py").write_text("def answer():\n    return 44\n")
+    other = FRONT + "# Another\n\n```{code-cell} ipython3\n" + "%s\n```\n"
+    for cell, message in (("1 / 0", "ZeroDivisionError"), ("import sys\nprint('grumble', file=sys.stderr)", "wrote to stderr, and a page has no place for it:\ngrumble")):
+        (book / "book" / "other.md").write_text(other % cell)
+        failing = build(book)
+        assert failing.returncode != 0 and f"book/other.md:\n" in failing.stderr and message in failing.stderr
+    assert "executed book/page.md" not in failing.stdout, "the other page was executed by the first of these builds"
+    (book / "book" / "other.md").write_text(other % "print('well')")
+    mended = build(book)
+    assert mended.returncode == 0 and "Executed 1 notebooks" in mended.stdout, mended.stdout + mended.stderr
+    (book / "book" / "other.md").unlink()
+    (book / "_toc.yml").write_text(toc)
+
+
+def alive(pid):
+    """Whether a process still runs; one that has ended and waits to be collected does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def children(pid):
+    """The processes below a process, kernels included."""
+    found = [int(stat.parent.name) for stat in Path("/proc").glob("[0-9]*/stat") if parent(stat) == pid]
+    return found + [below for child in found for below in children(child)]
+
+
+def parent(stat):
+    try:
+        return int(stat.read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return None
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at the processes of Linux")
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+def test_a_killed_build_leaves_nothing_behind(book, end):
+    (book / "book" / "page.md").write_text(PAGE.replace("print(", "import time; time.sleep(120)\nprint("))
+    command = [sys.executable, "-m", "tools.build", "--root", str(book)]
+    builder = subprocess.Popen(command, cwd=book, env=os.environ | {"PYTHONPATH": str(book)}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: len(children(builder.pid)) >= 3)  # two workers and a kernel
+    below = children(builder.pid)
+    builder.send_signal(end)
+    _, said = builder.communicate(timeout=60)
+    assert end == signal.SIGKILL or "interrupted; run the same command to go on" in said
+    wait_for(lambda: not any(map(alive, below)))
+    (book / "book" / "page.md").write_text(PAGE)
+    again = build(book)
+    assert again.returncode == 0, again.stdout + again.stderr
+
+
+def wait_for(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.1)
 
 
 def test_slips_in_the_configuration_end_in_a_sentence(book):

@@ -68,6 +68,17 @@ def test_failed_install(checkout):
     assert not (checkout / ".venv" / "made-from").exists()
 
 
+def test_failed_install_leaves_the_old_environment(checkout):
+    old = checkout / ".venv" / "bin" / "python"
+    old.parent.mkdir(parents=True)
+    old.write_text("#!/bin/sh\nexit 0\n")
+    old.chmod(0o755)
+    (checkout / ".venv" / "made-from").write_text("of other requirements\n")
+    stops_with(set_up(checkout, PYTHON=fake_python(checkout, "3.11.7")), "a package could not be installed")
+    assert old.read_text() == "#!/bin/sh\nexit 0\n" and (checkout / ".venv" / "made-from").read_text() == "of other requirements\n"
+    assert (checkout / ".venv" / "install.log").exists() and not (checkout / ".venv-old").exists()
+
+
 def test_missing_git(checkout):
     tools = checkout / "bin"
     tools.mkdir()

@@ -212,7 +212,7 @@ def test_the_competitor_is_the_lowest_on_a_fine_grid_of_scales_and_above_the_ada
     scan = [free_energy(scale * lazy, activation, X, size * Y, 0.3, 2.5, 1.0, lazy, fluctuations) for scale in np.exp(np.linspace(-5, 6, 600))]
     assert min(scan) - 1e-9 * abs(min(scan)) <= min(scan) and found.free_energy <= min(scan) + 1e-9 * abs(min(scan))
     assert found.free_energy == pytest.approx(free_energy(found.covariance, activation, X, size * Y, 0.3, 2.5, 1.0, lazy, fluctuations), rel=1e-9)
-    assert found.residual < 1e-5 and adapted.free_energy < found.free_energy
+    assert found.residual < 1e-10 and adapted.free_energy < found.free_energy
 
 
 def test_prediction_at_the_examples_and_by_the_dual_vector():

@@ -89,6 +89,7 @@ def test_unknown_id_names_the_nearest():
 GOOD = """
 [source]
 name = "A source"
+citation = "key2020"
 [[claim]]
 id = "x/1"
 locator = "eq. (1)"
@@ -100,7 +101,7 @@ atol = 0.1
 
 def test_declarations_load(tmp_path):
     (tmp_path / "x.toml").write_text(GOOD)
-    assert ledger.load(tmp_path)["x/1"] == Claim("x/1", Source("A source"), "eq. (1)", "A statement.", value=1.0, atol=0.1)
+    assert ledger.load(tmp_path)["x/1"] == Claim("x/1", Source("A source", "key2020"), "eq. (1)", "A statement.", value=1.0, atol=0.1)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +141,7 @@ def test_faulty_declaration_is_refused(tmp_path, old, new, message):
 
 
 def test_repeated_id_is_refused(tmp_path):
-    (tmp_path / "x.toml").write_text(GOOD + GOOD.split("[source]")[1].split('"A source"')[1])
+    (tmp_path / "x.toml").write_text(GOOD + "[[claim]]" + GOOD.split("[[claim]]")[1])
     with pytest.raises(ValueError, match="declared twice"):
         ledger.load(tmp_path)
 
@@ -152,6 +153,31 @@ def test_a_family_in_parts_has_one_source(tmp_path):
     (tmp_path / "x.2-second.toml").write_text(GOOD.replace("x/1", "x/2").replace("A source", "Another"))
     with pytest.raises(ValueError, match=r"x.2-second.toml must name the same \[source\]"):
         ledger.load(tmp_path)
+
+
+@pytest.mark.parametrize("line", ['verdict = "corrected"\nprinted = "two"\nright = "one"', 'verdict = "reproduced"', "extraction = true"])
+def test_a_result_of_the_book_has_no_verdict_to_declare(tmp_path, line):
+    own = GOOD.replace('citation = "key2020"\n', "")
+    (tmp_path / "x.toml").write_text(own)
+    assert ledger.load(tmp_path)["x/1"].verdict == "holds"
+    (tmp_path / "x.toml").write_text(f"{own}\n{line}\n")
+    with pytest.raises(ValueError, match="a result of the book itself has no verdict"):
+        ledger.load(tmp_path)
+
+
+def test_extraction_goes_with_a_correction(tmp_path):
+    (tmp_path / "x.toml").write_text(GOOD)
+    assert ledger.load(tmp_path)["x/1"].verdict == "reproduced"
+    (tmp_path / "x.toml").write_text(f"{GOOD}\nextraction = true\n")
+    with pytest.raises(ValueError, match="goes with the verdict 'corrected'"):
+        ledger.load(tmp_path)
+
+
+def test_two_tallies():
+    table = [{"citation": cited, "verdict": verdict} for cited, verdict in
+             [("key", "reproduced"), ("key", "corrected"), ("key", "open"), ("key", "reproduced"), (None, "holds"), (None, "open")]]
+    sources, own = ledger.tallies(table)
+    assert sources == {"reproduced": 2, "corrected": 1, "refuted": 0, "open": 1} and own == {"holds": 1, "open": 1}
 
 
 def record(**changes):
@@ -180,3 +206,14 @@ def test_rows_refuse_strays_and_repeats():
 
 def test_the_books_own_declarations_load():
     assert ledger.load()
+
+
+def test_the_declarations_are_read_once(monkeypatch):
+    ledger.declared.cache_clear()
+    reads = []
+    monkeypatch.setattr(ledger, "load", lambda load=ledger.load: reads.append(1) or load())
+    for _ in range(3):
+        with pytest.raises(ValueError, match="nearest declared id"):
+            ledger.check("no/such", 1.0)
+    assert len(reads) == 1
+    ledger.declared.cache_clear()

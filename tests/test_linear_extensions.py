@@ -87,9 +87,18 @@ def test_the_inverse_moment_as_preconditioner_leaves_no_circulation_at_leading_o
     assert error(1e-5) / error(2e-5) == pytest.approx(0.5, abs=0.02)
 
 
+def test_a_weak_direction_of_the_preconditioner_keeps_its_digits():
+    """Its variance falls in proportion; the others do not feel it."""
+    weak, weaker = (linear_extensions.preconditioned_covariance(PROBLEM, np.diag([1.0, 1.0, part]), 0.01, 2) for part in (1e-9, 1e-12))
+    assert weaker[2, 2] == pytest.approx(1e-3 * weak[2, 2], rel=1e-9)
+    close(weaker[:2, :2], weak[:2, :2], 1e-9)
+
+
 def test_a_preconditioner_that_hides_a_direction_is_refused():
+    narrow = regression.fit(X * [1.0, 1.0, 1e-5], Y)
+    assert len(narrow.eigenvalues) == 3
     with pytest.raises(ValueError, match="^preconditioner must leave no direction"):
-        linear_extensions.preconditioned_covariance(PROBLEM, np.diag([1.0, 1.0, 1e-12]), 0.01, 2)
+        linear_extensions.preconditioned_covariance(narrow, np.diag([1.0, 1.0, 1e-12]), 0.01, 2)
 
 
 # --- bad input: every public function, every argument ----------------------------------------------------------------------

@@ -7,10 +7,10 @@ from tools.sphinx_ext.part_pages import part_of, shown
 
 EXTENSION = "tools.sphinx_ext.part_pages"
 ROWS = [
-    {},
-    {"id": "fdt/b", "measured": True, "error": None, "verdict": "corrected", "printed": "two", "right": "one", "place": 1},
-    {"id": "fdt/c", "measured": None, "chapter": None, "anchor": None, "verdict": "open", "reason": "no data", "place": None},
-    {"id": "linear/d", "measured": 3.2e-7, "error": None, "chapter": "book/other/d"},
+    {"citation": "key"},
+    {"id": "fdt/b", "citation": "key", "measured": True, "error": None, "verdict": "corrected", "printed": "two", "right": "one", "place": 1},
+    {"id": "fdt/c", "citation": "key", "measured": None, "chapter": None, "anchor": None, "verdict": "open", "reason": "no data", "place": None},
+    {"id": "linear/d", "citation": None, "verdict": "holds", "measured": 3.2e-7, "error": None, "chapter": "book/other/d"},
 ]
 CHAPTER = "# Chapter\n\n(ledger-fdt-a)=\nText.\n"
 
@@ -44,7 +44,7 @@ def test_open_rows_belong_to_the_part_of_their_family():
 
 
 def test_roles_and_counts(tmp_path):
-    text = "Measured {ledger-value}`fdt/a` and {ledger-value}`linear/d`, see {correction-ref}`fdt/b`.\n\n```{part-ledger} fluctuations\n```"
+    text = "Measured {ledger-value}`fdt/a` and {ledger-value}`linear/d`, see {correction-ref}`fdt/b`.\n\n```{part-ledger} fluctuations\n```\n\n```{part-ledger} other\n```"
     write(tmp_path, site(text), ROWS)
     assert build(tmp_path, EXTENSION, first="index") == (0, "")
     soup = read(tmp_path, "index")
@@ -53,7 +53,10 @@ def test_roles_and_counts(tmp_path):
     assert "3.20·10−7" in links and soup.select_one("article p a sup").get_text() == "−7"
     assert links["Correction 1"] == links["1"] == "book/fluctuations/a.html#correction-fdt-b"
     counts = soup.select_one(".part-ledger").get_text()
-    assert "3 rows for this part: 1 reproduced, 1 corrected, 0 refuted, 1 open." in counts and "0 are claims of the sources" in counts
+    assert "3 claims of the sources for this part: 1 reproduced, 1 corrected, 0 refuted, 1 open." in counts
+    assert "Beside them stand 0 results of the book itself" in counts
+    counts = soup.select(".part-ledger")[1].get_text()
+    assert counts == "The ledger has 1 rows for this part, all of them results of the book itself."
 
 
 def test_ids_that_do_not_serve_stop_the_build(tmp_path):

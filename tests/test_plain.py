@@ -22,7 +22,7 @@ PLACES = {
     "ex-here": ("book/a/here", "exercise", "1.3", "By hand"),
     "ch-there": ("book/b/there", "section", "0", "There, with {doc}`/book/glossary`"),
 }
-ROW = {"id": "toy/one", "source": "Uno", "locator": "eq. (1)", "printed": "$a+b$", "right": "$a-b$", "extraction": False, "place": 1}
+ROW = {"id": "toy/one", "source": "Uno", "locator": "eq. (1)", "printed": "$a+b$", "right": "$a-b$", "extraction": False, "place": 1, "citation": "one2001"}
 ROWS = [ROW, ROW | {"id": "toy/none", "printed": None}, ROW | {"id": "toy/two", "extraction": True, "place": 0}]
 
 
@@ -91,8 +91,9 @@ def test_markup(page, source, wanted):
 
 
 def test_ledgers_counts_are_written_out(page):
-    assert page.text("```{ledger-summary}\n```").startswith("- **1 reproduced**: derived here")
-    assert "- **2 corrected**: " in page.text("```{ledger-summary}\n```")
+    made = page.text("```{ledger-summary}\n```")
+    assert made.startswith("Of the 3 claims of the sources that the book takes up:\n\n- **1 reproduced**: derived here")
+    assert "- **2 corrected**: " in made and made.endswith("Beside them stand 0 results of the book itself; all hold within the stated tolerance.")
 
 
 @pytest.mark.parametrize(("source", "message"), [

@@ -5,10 +5,11 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from importlib.metadata import packages_distributions, version
+from importlib.metadata import metadata, packages_distributions, version
 
 import pytest
 import yaml
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 import lib
@@ -167,6 +168,17 @@ def test_lock_is_complete():
     assert needed <= held
     if sys.version_info[:2] == (3, 11) and sys.platform == "linux":  # where the lock is made; others may need less
         assert needed == held
+
+
+def test_lock_holds_for_the_stated_minimum():
+    """The first Python that README and pyproject.toml promise (3.11.0 reads ``>=3.11``) is one that every locked package accepts."""
+    stated = tomllib.loads((project.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["requires-python"]
+    minimum = stated.removeprefix(">=")
+    assert f"Python {minimum} or newer" in (project.ROOT / "README.md").read_text(encoding="utf-8")
+    direct, indirect = lock.split(REQUIREMENTS)
+    asked = {name: metadata(name).get("Requires-Python") or ">=3" for name in direct | indirect}
+    refused = {name: text for name, text in asked.items() if not SpecifierSet(text).contains(f"{minimum}.0")}
+    assert not refused, f"these locked packages ask for a later Python than {minimum}.0"
 
 
 def test_core_packages_are_direct_and_the_major_version_of_jupyter_book_is_1():

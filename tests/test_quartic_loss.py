@@ -15,13 +15,16 @@ POINTS = [(0.0, 20.0), (0.25, 20.0), (0.5, 20.0), (1.0, 40.0)]  # u, T
 
 
 @settings(deadline=None, max_examples=40)
-@given(cut=st.integers(0, 2), samples=st.floats(1, 1e4), ridge=st.floats(0.1, 100), quartic=st.floats(0, 5))
-def test_one_loop_solves_its_equations(cut, samples, ridge, quartic):
-    found = quartic_loss.one_loop(LEVELS, samples, ridge, quartic, cut, multiplicities=COUNTS)
+@given(cut=st.integers(0, 2), samples=st.floats(1, 1e4), ridge=st.floats(0.1, 100), quartic=st.floats(0, 5), power=st.floats(0, 9))
+def test_one_loop_solves_its_equations(cut, samples, ridge, quartic, power):
+    target = [power, power / 2]
+    found = quartic_loss.one_loop(LEVELS, samples, ridge, quartic, cut, multiplicities=COUNTS, target_power=target)
     lam, counts = np.array(LEVELS), np.array(COUNTS)
     variance = (counts * lam * found.kappa / (lam + found.kappa)).sum()
     assert found.variance == pytest.approx(variance, rel=1e-10)
-    raised = ridge / (1 + 6 * quartic * variance) + (counts * lam)[cut:].sum()
+    discrepancy = variance + ((found.kappa / (lam + found.kappa)) ** 2 * target).sum()
+    assert found.discrepancy == pytest.approx(discrepancy, rel=1e-10)
+    raised = ridge / (1 + 6 * quartic * discrepancy) + (counts * lam)[cut:].sum()
     assert (found.ridge, samples * found.kappa) == pytest.approx((raised, raised), rel=1e-9)
     np.testing.assert_allclose(found.learnability, lam[:cut] / (lam[:cut] + found.kappa), rtol=1e-12)
 
@@ -32,11 +35,32 @@ def test_one_loop_without_a_quartic_part_is_plain_decimation(cut, samples, ridge
     found = quartic_loss.one_loop(LEVELS, samples, ridge, 0.0, cut, multiplicities=COUNTS)
     expected = decimation.equivalent_kernel(LEVELS, samples, ridge, cut, multiplicities=COUNTS)
     assert found.kappa == pytest.approx(float(expected), rel=1e-12)
+    with_target = quartic_loss.one_loop(LEVELS, samples, ridge, 0.0, cut, multiplicities=COUNTS, target_power=[1.0, 0.0])
+    assert with_target.kappa == found.kappa  # the target acts through the quartic part alone
 
 
 def test_one_loop_gives_the_learnabilities_of_the_reference_setting():
     found = [float(quartic_loss.one_loop(LEVELS, 100, ridge, u, 1, multiplicities=COUNTS).learnability[0]) for u, ridge in POINTS]
     np.testing.assert_allclose(found, [0.704, 0.850, 0.893, 0.883], atol=1.1e-3)
+
+
+def test_the_first_order_in_u_is_that_of_quadrature():
+    """One mode and its averaged action, by quadrature: the variance of the mode itself counts three times, once of which a sum over modes has."""
+    lam, samples, ridge, v = 0.02, 1000.0, 40.0, 1.5  # P λ/T = 1/2; ⟨φ⁴⟩ = 3
+    kappa = ridge / samples
+    f = np.linspace(-3, 3, 60_001)
+    values = []
+    for u in (0.0, 1e-5):
+        action = f**2 / (2 * lam) + samples * ((f - v) ** 2 + 3 * u * (f - v) ** 4) / (2 * ridge)
+        density = np.exp(action.min() - action)
+        values.append((density @ f) / density.sum() / v)
+    slope = (values[1] - values[0]) / 1e-5
+    learned, fluctuation = lam / (lam + kappa), lam * kappa / (lam + kappa)
+    response = learned * (1 - learned)  # -dL/d ln κ
+    with_target = 6 * (fluctuation + (1 - learned) ** 2 * v**2) * response
+    assert slope == pytest.approx(with_target + 6 * 2 * fluctuation * response, rel=1e-3)
+    loops = [quartic_loss.one_loop([lam], samples, ridge, u, 1, target_power=[v**2]).learnability[0] for u in (0.0, 1e-5)]
+    assert (loops[1] - loops[0]) / 1e-5 == pytest.approx(with_target, rel=1e-3)
 
 
 @settings(deadline=None, max_examples=25)
@@ -172,7 +196,8 @@ def test_the_same_seed_gives_the_same_numbers():
 # --- bad input: every public function, every argument ----------------------------------------------------------------------
 
 CALLS = {
-    quartic_loss.one_loop: {"eigenvalues": LEVELS, "samples": 9, "ridge": 1.0, "quartic": 0.1, "cut": 1, "multiplicities": COUNTS},
+    quartic_loss.one_loop: {"eigenvalues": LEVELS, "samples": 9, "ridge": 1.0, "quartic": 0.1, "cut": 1, "multiplicities": COUNTS}
+    | {"target_power": [1.0, 0.0]},
     quartic_loss.site_action: {"discrepancies": [0.0, 1.0], "ridge": 1.0, "quartic": 0.1, "variance": 0.5},
     quartic_loss.site_learnability: {"eigenvalue": 0.5, "samples": 9, "ridge": 1.0, "quartic": 0.1, "variance": 0.5, "amplitude": 1.0},
     quartic_loss.measure: {"eigenvalue": 0.5, "tail": [0.2, 0.1], "samples": 2, "ridge": 1.0, "quartic": 0.1, "seed": 1, "counts": [1, 2]}
@@ -182,6 +207,7 @@ POSITIVE = [0, -1.0, np.nan, np.inf, "1", None, [0.1]]
 BAD = {
     "eigenvalues": [[], [1.0, 2.0], [0.0, 0.0], [-1.0, -2.0], [1.0, np.nan], [[2.0, 1.0]], 1.0, "a", None],
     "multiplicities": [[], [0, 1], [1, np.nan], 1.0, "a", [1, 1, 1]],
+    "target_power": [[], [-1, 1], [1, np.nan], 1.0, "a", [1, 1, 1]],
     "cut": [-1, 3, 1.0, "1", None],
     "eigenvalue": POSITIVE,
     "samples": [0, -1, 2.5e400, np.nan, "1", None, [1]],

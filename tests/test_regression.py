@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from linear_data import digits, every_batch, listed_moments, small
 
-from lib import regression
+from lib import data, regression
 
 SAMPLING = [(batch, replacement) for batch in (1, 2, 3) for replacement in (False, True)]
 
@@ -20,10 +20,40 @@ def test_basis_optimum_and_residuals(x, y):
     np.testing.assert_allclose(problem.inputs, x @ u, atol=1e-11 * np.abs(x).max())
     np.testing.assert_allclose(problem.moment, x.T @ x / len(x), atol=1e-12 * lam[0])
     np.testing.assert_allclose(problem.cross_moment, y.T @ x / len(x), atol=1e-12 * np.abs(problem.cross_moment).max())
-    np.testing.assert_allclose(problem.optimum @ u.T, np.linalg.lstsq(x, y, rcond=1e-7)[0].T, atol=1e-9)
+    np.testing.assert_allclose(problem.optimum @ u.T, np.linalg.lstsq(x, y, rcond=1e-10)[0].T, atol=1e-9)
     normal = problem.residuals.T @ x / len(x)
     assert np.linalg.norm(normal) < 1e-10 * np.linalg.norm(problem.cross_moment)
-    assert np.all(np.diff(lam) <= 0) and lam[-1] > 1e-9 * lam[0]
+    assert np.all(np.diff(lam) <= 0) and lam[-1] > 1e-20 * lam[0]
+
+
+def test_a_direction_that_few_images_have_is_kept_and_a_copied_pixel_is_not():
+    """Two 16-bit pixels that differ by one in one of fifty images: an eigenvalue 1e-12 of the largest, and not rounding."""
+    rng = np.random.default_rng(2)
+    pixel = rng.integers(50_000, 65_536, 50).astype(float)
+    nearly, copied = np.column_stack([pixel, pixel]), np.column_stack([pixel, pixel])
+    nearly[7, 1] -= 1
+    problem = regression.fit(nearly, nearly @ [[1.0], [2.0]])
+    assert len(problem.eigenvalues) == 2 and problem.eigenvalues[1] < 1e-11 * problem.eigenvalues[0]
+    np.testing.assert_allclose(problem.optimum @ problem.basis.T, [[1.0, 2.0]], atol=1e-4)
+    turn = np.linalg.qr(rng.standard_normal((2, 2)))[0]
+    for inputs in (copied, copied @ turn, copied / 3, copied - copied.mean()):
+        assert len(regression.fit(inputs, pixel[:, None]).eigenvalues) == 1
+
+
+def test_number_of_modes_of_the_uncropped_images_is_their_rank_over_the_integers():
+    pixels = data.design(data.load("mnist-5k", size=28).images)  # (5000, 784)
+    gram = pixels.T.astype(np.int64) @ pixels.astype(np.int64)  # exact
+    prime, rank = 2**31 - 1, 0
+    gram %= prime
+    for column in range(784):  # elimination modulo a prime: a lower bound of the rank
+        rows = np.flatnonzero(gram[rank:, column])
+        if rows.size:
+            pivot = rank + rows[0]
+            gram[[rank, pivot]] = gram[[pivot, rank]]
+            gram[rank] = gram[rank] * pow(int(gram[rank, column]), -1, prime) % prime
+            gram[rank + 1 :] = (gram[rank + 1 :] - gram[rank + 1 :, column, None] * gram[rank]) % prime
+            rank += 1
+    assert regression.fit(pixels, np.ones((5000, 1))).basis.shape == (784, rank) == (784, 653)
 
 
 def test_no_input_leaves_the_range_so_weights_beyond_it_never_move():

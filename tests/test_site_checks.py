@@ -195,19 +195,21 @@ def test_ledger_page_is_compared_with_the_rows(tmp_path):
     table = '<table class="ledger"><tbody><tr></tr><tr></tr></tbody></table>'
     page = tmp_path / "book" / "ledger.html"
     (tmp_path / "book" / "a.html").write_text('<p id="ledger-x-1"></p>')
-    rows = [{"id": "x/1", "chapter": "book/a", "anchor": "ledger-x-1", "verdict": "reproduced"},
-            {"id": "x/2", "chapter": None, "anchor": None, "verdict": "open"}]
+    rows = [{"id": "x/1", "chapter": "book/a", "anchor": "ledger-x-1", "verdict": "reproduced", "citation": "key"},
+            {"id": "x/2", "chapter": None, "anchor": None, "verdict": "open", "citation": "key"}]
 
     def found(text, rows=rows):
         page.write_text(text)
         return site_checks.ledger_rows(tmp_path, rows)
 
-    summary = f'<ul class="ledger-summary">{counts}</ul>'
+    summary = f'<ul class="ledger-summary">{counts}</ul><p class="ledger-own">Beside them stand 0 results</p>'
     assert found(summary + table) == []
     assert "shows 1 rows" in found(summary + table.replace("<tr></tr>", "", 1))[0]
     assert "counts 1 reproduced" in found(summary + table, [rows[0] | {"verdict": "open"}, rows[1]])[0]
+    assert "does not say that 1 results" in found(summary + table, [rows[0], rows[1] | {"citation": None}])[-1]
     assert "has no anchor" in found(summary + table, [rows[0] | {"anchor": "lost"}, rows[1]])[0]
     assert "counts are missing" in found(table)[-1]
+    assert found(table)[0] == "the ledger does not say that 0 results are the book's own"
 
 
 def test_line_under_a_figure_is_compared_with_the_trace(tmp_path):

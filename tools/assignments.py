@@ -4,7 +4,7 @@ One MyST notebook a set, ``book/assignments/<name>.md``, holds text, solutions, 
 
 - ``source/<name>/<name>.ipynb`` in the course folder, nbgrader's own format, with solutions and hidden tests: the instructor's;
 - ``release/<name>/<name>.ipynb``, cut from it by nbgrader: the student edition;
-- ``nbgrader_config.py``, the settings of the course, where there is none yet.
+- ``nbgrader_config.py`` and ``guarded_kernel.py``, the settings of the course and the kernel that grades, where there are none yet.
 
 A cell of a set that is not plain text or given code says what it is in its metadata, ``problem: {kind, id, points}``.  Kinds:
 ``answer`` (code with one solution region), ``test`` (code, with a hidden region or none), ``essay`` (text, marked by a human), and
@@ -165,9 +165,9 @@ def make_course(root, course, chosen):
     from traitlets.config import Config
 
     course.mkdir(parents=True, exist_ok=True)
-    settings = course / "nbgrader_config.py"
-    if not settings.exists():
-        shutil.copyfile(root / "tools" / "course" / "nbgrader_config.py", settings)
+    for settings in sorted((root / "tools" / "course").glob("*.py")):
+        if not (course / settings.name).exists():
+            shutil.copyfile(settings, course / settings.name)
     api = NbGraderAPI(config=Config({"CourseDirectory": {"root": str(course)}}))
     made = []
     for name, notebook in editions.items():

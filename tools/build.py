@@ -12,13 +12,17 @@
 import argparse
 import fcntl
 import json
+import multiprocessing
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -34,6 +38,7 @@ from lib import ledger
 from tools import assignments, project, takeaway
 
 PAGES = [".doctrees", "html", "jupyter_execute"]
+RESULTS = [".jupyter_cache", "ledger.json", "code-fingerprint"]
 # Other users of the machine cannot read what a kernel sends; without this each kernel prints a warning.
 ENCRYPTED = Config(KernelManager={"transport_encryption": "auto"})
 
@@ -51,12 +56,15 @@ def _remove(path):
 
 def drop_stale(root, build):
     """Remove the pages, which are always written anew (Sphinx repeats no warning of an unchanged page and keeps its old links),
-    and the executed results too if what they were computed from changed; returns the fingerprint of what it is now."""
+    and the executed results too if what they were computed from changed; returns the fingerprint of what it is now.
+
+    The fingerprint is written before the first notebook runs, so that a build that ends early keeps what it has finished."""
     code = project.code_fingerprint(root)
     stamp = build / "code-fingerprint"
-    held = stamp.read_text() if stamp.exists() else None
-    for name in PAGES + ([] if held == code else [".jupyter_cache", "ledger.json", "code-fingerprint"]):
+    current = stamp.exists() and stamp.read_bytes() == code.encode()
+    for name in PAGES + ([] if current else RESULTS):
         _remove(build / name)
+    stamp.write_text(code)
     return code
 
 
@@ -65,7 +73,9 @@ def open_cache(folder):
     try:
         cache = get_cache(folder)
         for record in cache.list_cache_records():
-            cache.get_cache_bundle(record.pk)
+            for cell in cache.get_cache_bundle(record.pk).nb.cells:
+                if cell.cell_type == "code" and "outputs" not in cell:
+                    raise ValueError("a code cell without outputs")
     except (SQLAlchemyError, RuntimeError, LookupError, OSError, ValueError) as problem:
         print(f"The execution cache cannot be read ({type(problem).__name__}); executing everything again.")
         _remove(folder)
@@ -75,20 +85,43 @@ def open_cache(folder):
 
 @contextmanager
 def alone(build):
-    """Hold the build folder; a second build of the same checkout is refused, because each removes what the other makes."""
+    """Hold the build folder; a second build of the same checkout is refused, because each removes what the other makes.
+
+    A record lock belongs to this process alone: no child keeps it when a build is killed."""
     build.mkdir(exist_ok=True)
     with (build / "lock").open("w") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise BuildFailed("another build of this checkout is running; wait for it to end") from None
         yield
 
 
+def _follow(builder):
+    """Make a worker process end with the build: when the builder kills it, or dies.  Its kernel notices by itself."""
+    signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C reaches the whole group; the builder decides
+
+    def watch():
+        while os.getppid() == builder:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _stderr(notebook):
+    """What the cells of an executed notebook wrote to stderr."""
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    return "".join(output.text for output in outputs if output.output_type == "stream" and output.name == "stderr")
+
+
 def _run(notebook, folder, timeout):
     """Execute one notebook in its own folder (in a worker process): the executed notebook, seconds, error text or None."""
     result = single_nb_execution(notebook, cwd=folder, timeout=timeout, allow_errors=False, config=ENCRYPTED)
-    return result.nb, result.time, result.exc_string
+    error = result.exc_string
+    if not error and (text := _stderr(result.nb)):
+        error = f"a cell wrote to stderr, and a page has no place for it:\n{text}"
+    return result.nb, result.time, error
 
 
 def execute(root, cache, workers):
@@ -103,13 +136,16 @@ def execute(root, cache, workers):
     held = {record.hashkey for record in cache.list_cache_records()}
     missing = {path: nb for path, nb in wanted.items() if cache.create_hashed_notebook(nb)[1] not in held}
     failures = []
-    with ProcessPoolExecutor(max_workers=workers) as pool:
+    pool = ProcessPoolExecutor(max_workers=workers, initializer=_follow, initargs=(os.getpid(),))
+    try:
         jobs = {pool.submit(_run, nb, str(path.parent), timeout): path for path, nb in missing.items()}
         for done, job in enumerate(as_completed(jobs), 1):
             path = jobs[job]
             page = path.relative_to(root).as_posix()
             try:
                 notebook, seconds, error = job.result()
+            except BrokenProcessPool:
+                raise BuildFailed("a worker process died, perhaps for lack of memory; run the same command to go on") from None
             except (RuntimeError, LookupError) as problem:  # the kernel died, for example for lack of memory, or is unknown
                 failures.append(f"{page}:\n{type(problem).__name__}: {problem}")
                 continue
@@ -119,6 +155,12 @@ def execute(root, cache, workers):
                 continue
             bundle = CacheBundleIn(notebook, str(path), data={"execution_seconds": seconds})
             cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+    except BaseException:
+        for worker in multiprocessing.active_children():
+            worker.kill()  # nbclient handles the gentler signal, and goes on
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
     if failures:
         raise BuildFailed("a cell failed in\n" + "\n".join(failures))
     return [path.relative_to(root).as_posix() for path in missing]
@@ -169,19 +211,22 @@ def build(root, workers):
     with alone(output):
         code = drop_stale(root, output)
         cache = open_cache(output / ".jupyter_cache")
-        executed = execute(root, cache, workers)
-        if project.code_fingerprint(root) != code:
-            _remove(output / ".jupyter_cache")
+        try:
+            executed = execute(root, cache, workers)
+        finally:
+            changed = project.code_fingerprint(root) != code
+            if changed:
+                for name in RESULTS:
+                    _remove(output / name)
+        if changed:
             raise BuildFailed("lib/ or the requirements changed while the notebooks ran; run `make book` again")
-        (output / "code-fingerprint").write_text(code)
         notebooks = dict(executed_notebooks(root, cache))
         rows = gather_ledger(notebooks, output / "ledger.json")
         takeaway.write(root, notebooks, rows, output)
         assignments.student_editions(root, output / "assignments")
         write_site(root)
-    counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in (*ledger.VERDICTS, "open")}
-    summary = ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
-    print(f"Executed {len(executed)} notebooks; ledger: {summary}; {time.perf_counter() - started:.0f} s in all.")
+    sources, own = (", ".join(f"{number} {verdict}" for verdict, number in tally.items()) for tally in ledger.tallies(rows))
+    print(f"Executed {len(executed)} notebooks; claims of the sources: {sources}; results of the book: {own}; {time.perf_counter() - started:.0f} s in all.")
     return output / "html" / "index.html"
 
 
@@ -190,6 +235,7 @@ def main():
     parser.add_argument("--root", type=Path, default=project.ROOT, help="the checkout to build (default: this one)")
     parser.add_argument("--workers", type=int, default=project.cores(), help="notebooks executed side by side")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))  # being told to end is an interruption like any other
     try:
         page = build(options.root.resolve(), options.workers)
     except (BuildFailed, assignments.AssignmentError, ValueError, OSError, yaml.YAMLError) as error:

@@ -32,12 +32,24 @@ version=$("$python" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])') |
 "$python" -c 'import venv, ensurepip' 2>/dev/null || fail "'$python' cannot make virtual environments; install its venv module (on Debian: python3-venv)."
 
 echo "Installing the book's packages into .venv (a minute or two; the log is .venv/install.log)."
+# A complete old environment stands aside until the new one is complete, and comes back if that fails.
+if [ -f "$stamp" ]; then
+    rm -rf .venv-old && mv .venv .venv-old || fail "the old .venv cannot be set aside."
+fi
 rm -rf .venv || fail "the old .venv cannot be removed."
+restore() {
+    if [ ! -f "$stamp" ] && [ -e .venv-old ]; then
+        if [ -f .venv/install.log ]; then mv .venv/install.log .venv-old/install.log; fi
+        rm -rf .venv && mv .venv-old .venv
+    fi
+}
+trap restore EXIT
+trap 'exit 130' INT TERM HUP
 "$python" -m venv .venv || fail "'$python' could not make the virtual environment .venv."
 install() {
     .venv/bin/python -m pip install --disable-pip-version-check "$@" >>.venv/install.log 2>&1 || {
         tail -n 5 .venv/install.log >&2
-        fail "a package could not be installed (the last lines of .venv/install.log are above); check the network, then run the same command again."
+        fail "a package could not be installed; the last lines of .venv/install.log are above. If they speak of a connection, check the network and run the same command again."
     }
 }
 if [ -n "${TORCH_INDEX:-}" ]; then
@@ -49,3 +61,4 @@ install --no-deps --no-build-isolation -e .
 .venv/bin/jupytext-config --settings-file .venv/etc/jupyter/labconfig/default_setting_overrides.json set-default-viewer markdown myst ||
     fail "JupyterLab's settings could not be written to .venv/etc/jupyter."
 printf '%s\n' "$wanted" >"$stamp" || fail ".venv cannot be written."
+rm -rf .venv-old || fail ".venv-old cannot be removed."

@@ -15,8 +15,9 @@ from pybtex.database import parse_file
 from pybtex.plugin import find_plugin
 from pybtex.richtext import Text
 
+from lib import ledger
 from tools import markup, numbering
-from tools.sphinx_ext.ledger_pages import MEANING, VERDICTS, corrections
+from tools.sphinx_ext.ledger_pages import MEANING, corrections, own_results
 
 # A role, or what must stay as it is: code, or inline TeX (which some renderers lose at a line break within a quotation).
 INLINE = re.compile(
@@ -129,8 +130,9 @@ class Page:
         if kind == "code-block":
             return f"```{block.argument}\n{block.text}\n```"
         if kind == "ledger-summary":
-            found = [row["verdict"] for row in self.known.rows]
-            return "\n".join(f"- **{found.count(verdict)} {verdict}**: {MEANING[verdict]}" for verdict in VERDICTS)
+            sources, own = ledger.tallies(self.known.rows)
+            counts = "\n".join(f"- **{number} {verdict}**: {MEANING[verdict]}" for verdict, number in sources.items())
+            return f"Of the {sum(sources.values())} claims of the sources that the book takes up:\n\n{counts}\n\n{own_results(own)}"
         if kind == "correction":
             return self._correction(block)
         if kind == "solution":

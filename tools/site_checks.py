@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from bs4 import BeautifulSoup, Comment
 
+from lib import ledger
 from tools import address, figure_sources, library, project
 
 # Pages that Sphinx and its extensions write besides the ones in _toc.yml.
@@ -254,11 +255,13 @@ def ledger_rows(site, rows):
     shown = len(soup.select("table.ledger tbody tr"))
     if shown != len(rows):
         found.append(f"the ledger shows {shown} rows for {len(rows)} claims")
+    sources, own = ledger.tallies(rows)
     for item in soup.select(".ledger-summary li"):
         number, verdict = item.get_text().split(":")[0].split()
-        count = sum(row["verdict"] == verdict for row in rows)
-        if int(number) != count:
-            found.append(f"the ledger counts {number} {verdict} claims, but there are {count}")
+        if int(number) != sources[verdict]:
+            found.append(f"the ledger counts {number} {verdict} claims, but there are {sources[verdict]}")
+    if [int(number) for number in re.findall(r"\d+", "".join(item.get_text() for item in soup.select(".ledger-own")))][:1] != [sum(own.values())]:
+        found.append(f"the ledger does not say that {sum(own.values())} results are the book's own")
     if len(soup.select(".ledger-summary li")) != 4:
         found.append("the ledger's counts are missing")
     return found

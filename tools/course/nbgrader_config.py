@@ -1,16 +1,100 @@
 """Settings of the course: nbgrader reads this file where its commands run, in the course folder.
 
-Two things differ from nbgrader's own ways: a cell that never ends or kills its kernel costs its own points only, and feedback shows
-no hidden test.
+Three things differ from nbgrader's own ways: a cell that never ends or kills its kernel costs its own points only; tests run where a
+notebook cannot easily reach them (see guarded_kernel.py, beside this file); and feedback shows no hidden test.
 """
+
+import ast
+import base64
+import importlib.util
+import json
+import marshal
+import os
+import re
+import secrets
+import socket
+import sys
+import tempfile
+import warnings
+from builtins import __dict__ as PYTHON
+from multiprocessing.connection import Connection
+from pathlib import Path
 
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbformat.v4 import new_output
 from nbgrader.converters import Autograde, GenerateFeedback
 from nbgrader.preprocessors import ClearHiddenTests, Execute
-from nbgrader.utils import is_grade
+from nbgrader.utils import is_grade, is_locked, is_solution
+from traitlets import Float
 
 STOPPED = (CellTimeoutError, DeadKernelError)
+COURSE = Path(__file__).resolve().parent
+HIDDEN = re.compile(r"### BEGIN HIDDEN TESTS\n(.*?)### END HIDDEN TESTS", re.S)
+warnings.filterwarnings("ignore", module="nbgrader")  # SQLAlchemy's, about nbgrader's queries
+
+
+def is_test(cell):
+    return cell.cell_type == "code" and is_grade(cell) and not is_solution(cell)
+
+
+def is_given(cell):
+    return cell.cell_type == "code" and is_locked(cell) and not is_grade(cell)
+
+
+def parsed(source):
+    try:
+        return ast.parse(source)
+    except SyntaxError:  # a command of IPython
+        return ast.parse("")
+
+
+def imported(tree):
+    """The modules that code imports, and the names that it gives them."""
+    modules, names = set(), set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            modules |= {alias.name for alias in node.names}
+            names |= {alias.asname or alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            modules |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+            names |= {alias.asname or alias.name for alias in node.names}
+    return modules, names
+
+
+def defined(tree):
+    """The names that code binds outside functions."""
+    found = set(imported(tree)[1])
+    for statement in tree.body:
+        if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+            found.add(statement.name)
+        else:
+            found |= {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return found
+
+
+class Wary(ast.NodeTransformer):
+    """Passes what a test takes from a notebook, values and what its functions return, through a check."""
+
+    def __init__(self, trusted):
+        self.trusted = trusted
+
+    def visit_Call(self, node):
+        node.args = [self.visit(argument) for argument in node.args]
+        node.keywords = [self.visit(keyword) for keyword in node.keywords]
+        if not isinstance(node.func, ast.Name):
+            node.func = self.visit(node.func)
+            return node
+        return node if node.func.id in self.trusted else self._through("__returned__", node)
+
+    def visit_Name(self, node):
+        return self._through("__plain__", node) if isinstance(node.ctx, ast.Load) and node.id not in self.trusted else node
+
+    def _through(self, check, node):
+        return ast.copy_location(ast.Call(ast.Name(check, ast.Load()), [node], []), node)
+
+
+def compiled(tree, name):
+    return base64.b64encode(marshal.dumps(compile(ast.fix_missing_locations(tree), name, "exec"))).decode()
 
 
 class GuardedExecute(Execute):
@@ -19,23 +103,106 @@ class GuardedExecute(Execute):
     The new kernel runs again what came before, except for tests, which define nothing, and for cells that stopped a kernel.
     """
 
+    memory = Float(4.0, help="how much memory answers may use, in GiB, beyond what the libraries take").tag(config=True)
     interrupt_on_timeout = False  # a loop may catch the interrupt: a cell out of time loses its kernel
     shutdown_kernel = "immediate"
 
     def preprocess(self, nb, resources, km=None):
-        self.stopped = set()
-        return super().preprocess(nb, resources, km)
+        self.stopped, self.line, self.number = set(), None, 0
+        trees = [parsed(cell.source) for cell in nb.cells if is_given(cell) or is_test(cell)]
+        self.modules = sorted(set().union(*(imported(tree)[0] for tree in trees)))
+        self.trusted = set(PYTHON) | set().union(*(imported(tree)[1] for tree in trees))
+        with tempfile.TemporaryDirectory() as scratch:
+            self.scratch = scratch
+            try:
+                return super().preprocess(nb, resources, km)
+            finally:
+                self._hang_up()
+
+    def create_kernel_manager(self):
+        manager = super().create_kernel_manager()
+        manager.kernel_spec.argv = [sys.executable, str(COURSE / "guarded_kernel.py"), "-f", "{connection_file}", "--log-level=ERROR"]
+        return manager
+
+    def start_new_kernel(self, **options):
+        self._hang_up()
+        key, address = secrets.token_hex(), os.path.join(self.scratch, "line")
+        told = {
+            "key": key, "address": address, "memory": self.memory, "scratch": self.scratch, "modules": self.modules,
+            "hidden": [str(folder) for folder in hidden_folders()],
+        }
+        places = dict.fromkeys(("TMPDIR", "IPYTHONDIR", "MPLCONFIGDIR"), self.scratch)
+        threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+        options |= {"cwd": self.scratch, "env": os.environ | places | threads | {"GUARDED_KERNEL": json.dumps(told)}}
+        with socket.socket(socket.AF_UNIX) as door:
+            door.bind(address)
+            door.listen(1)
+            door.settimeout(self.startup_timeout)
+            super().start_new_kernel(**options)
+            end, _ = door.accept()
+            end.settimeout(None)
+            self.line = Connection(end.detach())
+        os.unlink(address)
+        if self.line.recv_bytes() != key.encode():
+            raise RuntimeError("somebody else called")
+
+    def _hang_up(self):
+        if self.line is not None:
+            self.line.close()
+            self.line = None
 
     def preprocess_cell(self, cell, resources, index):
-        try:
-            cell, resources = super().preprocess_cell(cell, resources, index)
-        except STOPPED as problem:
-            self._give_up(index, problem)
-            self._start_again(index)
-        for output in cell.get("outputs", []):
-            if output.output_type == "stream":
-                output.name = "stdout"  # nbgrader takes whatever is on stderr, a warning too, for a failure
+        if cell.cell_type == "code":
+            try:
+                self._run(cell, resources, index)
+            except STOPPED as problem:
+                self._give_up(index, problem)
+                self._start_again(index)
+            for output in cell.get("outputs", []):
+                if output.output_type == "stream":
+                    output.name = "stdout"  # nbgrader takes whatever is on stderr, a warning too, for a failure
         return cell, resources
+
+    def _run(self, cell, resources, index):
+        if is_test(cell):
+            self._test(cell)
+            return
+        tree = parsed(cell.source) if is_given(cell) else None
+        if tree is not None and tree.body:
+            names = sorted(defined(tree))
+            if self._ask("given", code=compiled(tree, "<given>"), names=names)["done"]:
+                cell.outputs, cell.execution_count = [], None
+                return
+        super().preprocess_cell(cell, resources, index)
+        if tree is not None:
+            self._ask("adopt", names=sorted(defined(tree)))
+        else:
+            self._ask("nothing")  # a kernel that dies of this cell may do so after it
+
+    def _test(self, cell):
+        cell.outputs, cell.execution_count = [], None
+        tree = ast.parse(cell.source)
+        hidden = "\n".join(HIDDEN.findall(cell.source))
+        seen = defined(parsed(HIDDEN.sub("", cell.source))) - defined(parsed(hidden))
+        caught = {node.name for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler)}
+        code = compiled(Wary(self.trusted | caught).visit(tree), "<test>")
+        answer = self._ask("test", code=code, names=sorted(seen))
+        if "ename" in answer:
+            text = ": ".join(part for part in (answer["ename"], answer["evalue"]) if part)
+            cell.outputs = [new_output("error", ename=answer["ename"], evalue=answer["evalue"], traceback=[text])]
+
+    def _ask(self, what, **more):
+        """Send a request to the kernel's own line, and wait for its answer."""
+        self.number = secrets.token_hex()
+        try:
+            self.line.send_bytes(json.dumps({"do": what, "number": self.number, **more}).encode())
+            while self.line.poll(self.timeout):
+                answer = json.loads(self.line.recv_bytes())
+                if answer["number"] == self.number:
+                    return answer
+        except (EOFError, OSError, ValueError):
+            raise DeadKernelError("the kernel died") from None
+        raise CellTimeoutError("no answer")
 
     def _give_up(self, index, problem):
         self.stopped.add(index)
@@ -51,10 +218,10 @@ class GuardedExecute(Execute):
             self.start_new_kernel()
             self.start_new_kernel_client()
             for index, cell in enumerate(self.nb.cells[:end]):
-                if index in self.stopped or is_grade(cell):
+                if index in self.stopped or cell.cell_type != "code" or is_test(cell):
                     continue
                 try:
-                    self.execute_cell(cell, index)
+                    self._run(cell, {}, index)
                 except STOPPED as problem:  # it ended the first time, but may not always
                     self._give_up(index, problem)
                     break
@@ -62,16 +229,63 @@ class GuardedExecute(Execute):
                 return
 
 
+def hidden_folders():
+    """What student code must not read: the course, and where a checkout of the book keeps solutions."""
+    found = [COURSE]
+    book = importlib.util.find_spec("lib")
+    if book is not None:
+        root = Path(book.submodule_search_locations[0]).parent
+        found += [root / "book" / "assignments", root / ".git", root / "_build"]
+    return [folder for folder in found if folder.exists()]
+
+
 class HideTests(ClearHiddenTests):
-    """Takes hidden tests out of the feedback, and the lines around a failure with them; what a test says in words stays."""
+    """Takes hidden tests out of the feedback, wherever a notebook shows them; what a test says in words stays."""
+
+    longest = 200  # characters of a message
+
+    def preprocess(self, nb, resources):
+        lines = {line.strip() for cell in nb.cells if is_test(cell) for part in HIDDEN.findall(cell.source) for line in part.split("\n")}
+        shown = {line.strip() for cell in nb.cells for line in HIDDEN.sub("", cell.source).split("\n")}
+        self.secrets = [self._squeezed(line) for line in lines - shown if len(line) >= 15]
+        return super().preprocess(nb, resources)
+
+    @staticmethod
+    def _squeezed(text):
+        """A text without what `repr` or JSON change in it."""
+        return re.sub(r"\\n|[\s\\'\"]", "", text)
+
+    def _tells(self, text):
+        text = self._squeezed(text)
+        return any(secret in text for secret in self.secrets)
 
     def preprocess_cell(self, cell, resources, index):
+        test = is_test(cell)
         cell, resources = super().preprocess_cell(cell, resources, index)
-        if is_grade(cell):
-            for output in cell.get("outputs", []):
-                if output.output_type == "error":
-                    output.traceback = [": ".join(part for part in (output.ename, output.evalue) if part)]
+        if cell.cell_type != "code":
+            return cell, resources
+        if test:
+            cell.outputs = [output for output in cell.outputs if output.output_type == "error"]
+        for number, output in enumerate(cell.outputs):
+            if test:
+                output.evalue = output.evalue[: self.longest]
+                output.traceback = [": ".join(part for part in (output.ename[: self.longest], output.evalue) if part)]
+            if self._tells(json.dumps(output, ensure_ascii=False)):
+                cell.outputs[number] = new_output("error", ename="Withheld", evalue="", traceback=["Withheld: this output shows a hidden test."])
         return cell, resources
+
+
+def tidy(assignment, student, notebooks):
+    """Before grading: a single notebook under another name gets its own name back, and one that cannot be read is named."""
+    for place, path in enumerate(map(Path, list(notebooks))):
+        wanted = path.with_name(f"{path.parent.name}.ipynb")
+        if len(notebooks) == 1 and not wanted.exists():
+            notebooks[place] = str(path.rename(wanted))
+            print(f"{path.parent}: {path.name!r} is graded as {wanted.name!r}", file=sys.stderr)
+        try:
+            json.loads(Path(notebooks[place]).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            print(f"{notebooks[place]} CANNOT BE READ as a notebook: it is not graded; ask for it again", file=sys.stderr)
 
 
 def usual(converter, name):
@@ -84,5 +298,7 @@ c.Autograde.autograde_preprocessors = [
     GuardedExecute if preprocessor is Execute else preprocessor for preprocessor in usual(Autograde, "autograde_preprocessors")
 ]
 c.GenerateFeedback.preprocessors = [HideTests, *usual(GenerateFeedback, "preprocessors")]
+c.Autograde.pre_convert_hook = tidy
 c.GuardedExecute.timeout = 30  # seconds for each cell
+c.GuardedExecute.memory = 4.0  # GiB
 c.OverwriteCells.add_missing_cells = True  # a test that was deleted is put back

@@ -17,14 +17,20 @@ from sphinx.util.docutils import SphinxDirective
 
 from lib import ledger
 
-VERDICTS = (*ledger.VERDICTS, "open")
 PUBLISHED = "ledger.json"  # at the site's root
 MEANING = {
     "reproduced": "derived here and confirmed within the stated tolerance",
-    "corrected": "wrong or imprecise in the source's text; the right form is derived and checked here",
+    "corrected": "wrong or incomplete, read with its hedges; the right form is derived and checked here",
     "refuted": "does not hold, as the chapter shows",
     "open": "not checked yet; the row says why",
 }
+
+
+def own_results(own):
+    """The second tally in a sentence."""
+    number = sum(own.values())
+    checked = f"{own[ledger.OWN]} hold within the stated tolerance, {own['open']} are open" if own["open"] else "all hold within the stated tolerance"
+    return f"Beside them stand {number} results of the book itself; {checked}."
 
 
 def corrections(rows):
@@ -128,29 +134,32 @@ class CorrectionList(LedgerDirective):
 
 
 class LedgerSummary(LedgerDirective):
-    """``ledger-summary``: how many claims have which verdict, and what the verdicts mean."""
+    """``ledger-summary``: how many claims of the sources have which verdict, what the verdicts mean, and how many results are the book's."""
 
     def run(self):
-        rows = self.rows()
-        counts = Counter(row["verdict"] for row in rows)
-        sources = sum(row["citation"] is not None for row in rows)
+        sources, own = ledger.tallies(self.rows())
         items = nodes.bullet_list(classes=["ledger-summary"])
-        for verdict in VERDICTS:
-            items += nodes.list_item("", nodes.paragraph("", "", nodes.strong("", f"{counts[verdict]} "), _badge(verdict),
+        for verdict, number in sources.items():
+            items += nodes.list_item("", nodes.paragraph("", "", nodes.strong("", f"{number} "), _badge(verdict),
                                                          nodes.Text(f": {MEANING[verdict]}")))
-        share = f"Of these {len(rows)} rows, {sources} are claims of the sources and {len(rows) - sources} are results of our own."
-        return [items, nodes.paragraph("", share)]
+        lead = nodes.paragraph("", f"Of the {sum(sources.values())} claims of the sources that the book takes up:")
+        return [lead, items, nodes.paragraph("", own_results(own), classes=["ledger-own"])]
 
 
 class LedgerTable(LedgerDirective):
-    """``ledger-table``: one row a claim, one table a source."""
+    """``ledger-table``: one row a claim, one table a source, then one a family of the book's own results."""
 
     columns = ((23, "Claim"), (37, "Statement"), (24, "Expected"), (16, "Measured"))
+
+    @staticmethod
+    def own(rows, source):
+        """Whether the rows under a heading are results of the book itself; they stand behind the claims of the sources."""
+        return next(row["citation"] is None for row in rows if row["source"] == source)
 
     def run(self):
         result = []
         rows = self.rows()
-        for source in dict.fromkeys(row["source"] for row in rows):
+        for source in sorted(dict.fromkeys(row["source"] for row in rows), key=lambda source: self.own(rows, source)):
             mine = [row for row in rows if row["source"] == source]
             first = mine[0]
             heading = nodes.rubric("", source)

@@ -11,7 +11,8 @@ from collections import Counter, defaultdict
 from docutils import nodes
 from sphinx.util.docutils import SphinxRole
 
-from tools.sphinx_ext.ledger_pages import VERDICTS, LedgerDirective, correction_label, corrections, read_rows
+from lib import ledger
+from tools.sphinx_ext.ledger_pages import LedgerDirective, correction_label, corrections, own_results, read_rows
 
 
 def part_of(rows):
@@ -94,10 +95,12 @@ class PartLedger(LedgerDirective):
         return [self.counts(mine), *self.corrections(rows, {row["id"] for row in mine})]
 
     def counts(self, mine):
-        counts = Counter(row["verdict"] for row in mine)
-        listed = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)
-        sources = sum(row["citation"] is not None for row in mine)
-        text = f"The ledger has {len(mine)} rows for this part: {listed}. Of these, {sources} are claims of the sources."
+        sources, own = ledger.tallies(mine)
+        if not any(sources.values()):
+            text = f"The ledger has {len(mine)} rows for this part, all of them results of the book itself."
+        else:
+            listed = ", ".join(f"{number} {verdict}" for verdict, number in sources.items())
+            text = f"The ledger has {sum(sources.values())} claims of the sources for this part: {listed}. {own_results(own)}"
         return nodes.paragraph("", text, classes=["part-ledger"])
 
     def corrections(self, rows, mine):
