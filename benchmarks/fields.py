@@ -6,7 +6,9 @@ Run by hand: python benchmarks/fields.py.  Medians over repeats; compilation is 
 import numpy as np
 from _timing import seconds
 
-from lib import coexistence, data, effective_ridge, escape_times, kernel_data, nngp, overlap_monte_carlo, single_index
+from lib.fields import effective_ridge, kernel_data, nngp
+from lib.fields.overlaps import coexistence, escape_times, monte_carlo, single_index
+from lib.services import data
 
 EPSILON, DIMENSION, WIDTH = -0.3, 50, 300
 TARGET = single_index.staircase(EPSILON)
@@ -31,7 +33,7 @@ def overlaps():
     """Updates a second of the Monte Carlo over overlaps, and the five settings of the staircase."""
     def run(samples, updates):
         half = updates // (8 * WIDTH)  # of the sweeps are burn-in
-        return overlap_monte_carlo.sample("erf", TARGET, DIMENSION, WIDTH, samples, 4, half, 1, readout_variance=8.0, burn_in=half)
+        return monte_carlo.sample("erf", TARGET, DIMENSION, WIDTH, samples, 4, half, 1, readout_variance=8.0, burn_in=half)
 
     taken = seconds(lambda: run(1000.0, 6_000_000), 3)
     print(f"N = {WIDTH} overlaps, 6·10⁶ updates, 4 chains      {taken:8.2f} s   {6e6 / taken:.2g} updates per second")

@@ -8,7 +8,8 @@ import os
 import numpy as np
 from _timing import seconds
 
-from lib import data, descent, linear, regression
+from lib.fluctuations import descent, linear, regression
+from lib.services import data
 
 CHAINS, STEPS = 200, 500
 

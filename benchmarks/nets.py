@@ -9,7 +9,7 @@ from time import process_time
 
 import torch
 
-from lib import architectures, nets, training
+from lib.representations import architectures, nets, training
 
 INPUTS, TARGETS = [[-1.0], [0.0]], [[0.6], [0.6 + 0.5**0.5]]
 ROUNDS = 7

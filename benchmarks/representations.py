@@ -7,7 +7,7 @@ import numpy as np
 from _timing import seconds
 from scipy.integrate import solve_ivp
 
-from lib import two_points, two_points_exact
+from lib.representations import two_points, two_points_exact
 
 CONSTANTS = 1.0, 0.5, 9e-4, 4.3e-2  # X, Y, α, β as fitted to a deep network
 START = [1e-2, 1e-6, 1e-6 - 1e-3 * np.sqrt(0.5)]
@@ -25,7 +25,7 @@ def integrated(method, tolerance):
     """(a, b, w) at the same times by an adaptive integrator."""
     x, y, alpha, beta = CONSTANTS
 
-    def slope(_, state):  # written out: the checks of lib.two_points.derivative are not the integrator's cost
+    def slope(_, state):  # written out: the checks of lib.representations.two_points.derivative are not the integrator's cost
         a, b, w = state
         turn = -0.5 * beta * (3 * w - b + y) * a - 0.5 * alpha * x * (b + w) * w / a
         return [-alpha * x * w, -w * (beta * a + alpha * x * b / a), turn]

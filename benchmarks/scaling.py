@@ -6,7 +6,8 @@ Run by hand: python benchmarks/scaling.py.  Medians over repeats; compilation is
 import numpy as np
 from _timing import seconds
 
-from lib import gram, linear_student, online, spectra, structured
+from lib.foundations import online
+from lib.scaling import gram, linear_student, spectra, structured
 
 STEPS, LEARNING_RATE = 100_000, 0.1
 

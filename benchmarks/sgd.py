@@ -8,7 +8,7 @@ import numpy as np
 from _timing import seconds
 from scipy.special import erf
 
-from lib import committee, online
+from lib.foundations import committee, online
 
 DIMENSION, LEARNING_RATE, REFERENCE = 500, 0.5, 1.25e5
 
@@ -37,7 +37,7 @@ def main():
         lambda: plain_numpy(student.copy(), teacher, LEARNING_RATE, steps["numpy"], random))
     equations = seconds(lambda: committee.solve([0, 500], *overlaps, LEARNING_RATE))
     print(f"SGD, K = M = 2, N = {DIMENSION}        steps per second")
-    print(f"  lib.online                   {ours:10.3g}")
+    print(f"  lib.foundations.online                   {ours:10.3g}")
     print(f"  plain NumPy loop             {numpy:10.3g}   ours is {ours / numpy:.1f} times as fast")
     print(f"  C++ code of 2019 (stated)    {REFERENCE:10.3g}   ours is {ours / REFERENCE:.1f} times as fast")
     print(f"equations to α = 500, rtol = 1e-9   {1e3 * equations:.1f} ms")

@@ -34,7 +34,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from traitlets.config import Config
 
 import lib
-from lib import ledger
+from lib.services import ledger
 from tools import assignments, project, takeaway
 
 PAGES = [".doctrees", "html", "jupyter_execute"]

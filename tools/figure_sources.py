@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from tools import library
 
 # They draw, check and run what the other modules compute.
-SERVICES = {"plot", "ledger", "presets", "sweep", "downloads", "_checks"}
+SERVICES = {"services.plot", "services.ledger", "services.presets", "services.sweep", "services.downloads", "common.checks"}
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -53,11 +53,9 @@ def _uses(node, aliases, hidden=frozenset()):
     if isinstance(node, ast.Attribute):
         chain = _dotted(node)
         target = aliases.get(chain[0]) if chain and chain[0] not in hidden else None
-        if target == (None, None) and len(chain) >= 3:
-            yield chain[1], chain[2]
-            return
-        if target and target[0] and target[1] is None:
-            yield target[0], chain[1]
+        if target and target[1] is None:  # a module, or a package and what is in it: the reader knows which of these are functions
+            for end in range(1, len(chain)):
+                yield ".".join([*filter(None, target[:1]), *chain[1:end]]), chain[end]
             return
     if isinstance(node, _SCOPES):
         hidden = hidden | _own_names(node)
@@ -84,8 +82,8 @@ def _base(node):
 class _Reader(ast.NodeVisitor):
     """Cuts cells into statements, with the names of ``lib`` that each one sees."""
 
-    def __init__(self, known):
-        self.known = known
+    def __init__(self, names, known):
+        self.names, self.known = names, known
         self.statements, self.aliases, self.imported = [], {}, set()
         self.elements = {}  # a loop's own name -> the names that its values come from
         self.cell = self.depth = 0
@@ -119,7 +117,7 @@ class _Reader(ast.NodeVisitor):
     def visit_Import(self, node):
         for item in node.names:
             self.imported.add((item.asname or item.name).split(".")[0])
-        self.aliases |= library.imports_of(node)
+        self.aliases |= library.imports_of(node, self.names)
 
     visit_ImportFrom = visit_Import
 
@@ -200,9 +198,9 @@ def _functions(statements, position, passed=frozenset()):
     return list(dict.fromkeys(found))
 
 
-def _read(cells, known):
+def _read(cells, names, known):
     """The statements of some code cells, in order; see :func:`trace` for the arguments."""
-    reader = _Reader(known)
+    reader = _Reader(names, known)
     for number, text in enumerate(cells):
         reader.cell = number
         try:
@@ -230,12 +228,13 @@ def _trace(statements, cell):
     return list(found)
 
 
-def trace(cells, known):
+def trace(cells, names, known):
     """The functions of ``lib`` behind the last of some cells, the nearest first.
 
     Parameters
     ----------
     cells : list of str    the code cells of a notebook up to the figure's own
+    names : container      the modules of lib
     known : callable       known(module, name) is true if that is a function or class of lib
 
     Returns
@@ -246,7 +245,7 @@ def trace(cells, known):
     ------
     ValueError             if a cell is not plain Python
     """
-    return _trace(_read(cells, known), len(cells) - 1)
+    return _trace(_read(cells, names, known), len(cells) - 1)
 
 
 def figures(notebook, modules):
@@ -262,7 +261,7 @@ def figures(notebook, modules):
     dict                   name of the figure -> list of (module, name), of :mod:`tools.library`; empty if lib made none of it
     """
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    statements = _read([cell.source for cell in cells], lambda *use: library.find(modules, *use) is not None)
+    statements = _read([cell.source for cell in cells], modules, lambda *use: library.find(modules, *use) is not None)
     found = {}
     for number, cell in enumerate(cells):
         name = cell.metadata.get("mystnb", {}).get("figure", {}).get("name")

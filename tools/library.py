@@ -1,13 +1,10 @@
-"""What the pages about ``lib`` are made of: its modules, the functions and classes of each, and the map in ``lib/__init__.py``."""
+"""What the pages about ``lib`` are made of: its packages, their modules, the functions and classes of each."""
 
 import ast
-import re
 from dataclasses import dataclass
 
 FOLDER = "library"  # of the site: one page a module
-_SERVICES, _BEHIND = "Services", "Behind the public modules"
-_LINE = re.compile(r"    (?P<indent> *)(?:-> )?(?P<names>\w+(?:, \w+)*) {2,}(?P<text>.*)")
-_GROUP = re.compile(r"\((?:book, )?(?:part (?P<number>[IVX]+): )?(?P<title>[^()]+)\)$")
+PACKAGES = ("foundations", "fluctuations", "scaling", "representations", "criticality", "fields", "services", "common")  # as the list shows them
 
 
 @dataclass(frozen=True)
@@ -24,7 +21,7 @@ class Definition:
 class Module:
     """A module of ``lib``: its text, its summary, what it defines, and the names that it takes over from others."""
 
-    name: str
+    name: str  # inside lib, as in "scaling.spectra"
     text: str
     summary: str
     definitions: dict  # name -> Definition
@@ -33,6 +30,15 @@ class Module:
     @property
     def page(self):
         return f"{FOLDER}/{self.name}"
+
+    @property
+    def file(self):
+        return f"lib/{self.name.replace('.', '/')}.py"
+
+    @property
+    def tests(self):
+        package, _, name = self.name.rpartition(".")
+        return f"tests/{package.replace('.', '/')}/test_{name}.py"
 
 
 def anchor(name):
@@ -53,35 +59,64 @@ def _definitions(body, prefix=""):
                 yield from _definitions(node.body, f"{node.name}.")
 
 
-def imports_of(node):
-    """What an import statement takes from ``lib``: name here -> (module, name there or None); ``import lib`` itself is (None, None)."""
+def imports_of(node, names):
+    """What an import statement takes from ``lib``: name here -> (module, name there or None); ``lib`` or a package of it is (path, None).
+
+    Parameters
+    ----------
+    node : ast.stmt         any statement
+    names : container       the modules of lib, as in "scaling.spectra"
+
+    Returns
+    -------
+    dict                    empty if the statement takes nothing from lib
+    """
     found = {}
-    if isinstance(node, ast.ImportFrom) and node.module == "lib" and not node.level:
-        found = {item.asname or item.name: (item.name, None) for item in node.names}
-    elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("lib."):
-        found = {item.asname or item.name: (node.module.removeprefix("lib."), item.name) for item in node.names}
+    if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] == "lib":
+        inside = node.module.removeprefix("lib").removeprefix(".")
+        for item in node.names:
+            whole = f"{inside}.{item.name}".removeprefix(".")
+            found[item.asname or item.name] = (inside, item.name) if inside in names else (whole, None)
     elif isinstance(node, ast.Import):
         for item in node.names:
-            if item.name.startswith("lib.") and item.asname:
-                found[item.asname] = (item.name.removeprefix("lib."), None)
-            elif item.name.split(".")[0] == "lib":
-                found[item.asname or "lib"] = (None, None)
+            if item.name.split(".")[0] == "lib":
+                found[item.asname or "lib"] = (item.name.removeprefix("lib").removeprefix(".") if item.asname else "", None)
     return found
 
 
-def read_module(path):
+def _files(root):
+    """Every module's file by name, in alphabetical order."""
+    paths = {path.relative_to(root / "lib").with_suffix(""): path for path in (root / "lib").rglob("*.py") if path.stem != "__init__"}
+    return {".".join(inside.parts): paths[inside] for inside in sorted(paths)}
+
+
+def read_module(name, path, names):
     """A :class:`Module` from its file."""
     text = path.read_text(encoding="utf-8")
     tree = ast.parse(text)
     imported = {}
     for node in tree.body:
-        imported |= imports_of(node)
-    return Module(path.stem, text, _summary(tree), {item.name: item for item in _definitions(tree.body)}, imported)
+        imported |= imports_of(node, names)
+    return Module(name, text, _summary(tree), {item.name: item for item in _definitions(tree.body)}, imported)
 
 
 def modules(root):
     """Every module of a checkout's ``lib`` by name, in alphabetical order."""
-    return {path.stem: read_module(path) for path in sorted((root / "lib").glob("*.py")) if path.stem != "__init__"}
+    files = _files(root)
+    return {name: read_module(name, path, files) for name, path in files.items()}
+
+
+def packages(root, names):
+    """The packages in the order of the list, each as (summary, its modules' names): public ones first, then what only the package uses."""
+    every = {name.rpartition(".")[0] for name in names}
+    if unknown := {package.split(".")[0] for package in every} - set(PACKAGES):
+        raise ValueError(f"lib holds {sorted(unknown)}, which tools/library.py does not list: add them to PACKAGES there")
+    made = []
+    for package in sorted(every, key=lambda package: (PACKAGES.index(package.split(".")[0]), package)):
+        text = (root / "lib" / package.replace(".", "/") / "__init__.py").read_text(encoding="utf-8")
+        own = [name for name in names if name.rpartition(".")[0] == package]
+        made.append((_summary(ast.parse(text)), sorted(own, key=lambda name: (name.rpartition(".")[2].startswith("_"), name))))
+    return made
 
 
 def find(library, module, name):
@@ -94,60 +129,3 @@ def find(library, module, name):
             return library[module], library[module].definitions[name]
         module, name = library[module].imported.get(name, (None, None))
     return None
-
-
-@dataclass(frozen=True)
-class Group:
-    """Part of the map: its heading and its entries, each a pair of depth and module name."""
-
-    title: str
-    entries: list
-
-
-def groups(text, parts, names):
-    """The map in the docstring of ``lib``, cut into one group a part of the book, the services, and what only the package uses.
-
-    Parameters
-    ----------
-    text : str     the docstring; a module without a line of its own stands below the line that mentions it, or at the end
-    parts : dict   heading of each part by its Roman number, in the order of the book; the map begins with part I
-    names : list   of the modules
-
-    Returns
-    -------
-    list of Group  in the order of the parts
-
-    Raises
-    ------
-    ValueError     if the map names a part that the book does not have, or a module that is not there
-    """
-    made = {number: Group(caption, []) for number, caption in parts.items()} | {title: Group(title, []) for title in (_SERVICES, _BEHIND)}
-    lines = [match for match in map(_LINE.fullmatch, text.splitlines()) if match]
-    own = [name for line in lines for name in line["names"].split(", ")]
-    if set(own) - set(names):
-        raise ValueError(f"the map in lib/__init__.py names {sorted(set(own) - set(names))}, but there are no such modules")
-    seen, titles, key = set(own), {}, "I"
-    for line in lines:
-        depth, first = len(line["indent"]) // 2, line["names"].split(", ")
-        if depth == 0:
-            key = _key(line, key, titles, made)
-        below = [name for name in re.findall(r"\w+", line["text"]) if name in names and name not in seen]
-        seen.update(below)
-        made[key].entries.extend([(depth, name) for name in first] + [(depth + 1, name) for name in dict.fromkeys(below)])
-    made[_BEHIND].entries.extend((0, name) for name in names if name not in seen)
-    return [group for group in made.values() if group.entries]
-
-
-def _key(line, key, titles, made):
-    """The group of a line that is not set in; ``titles`` collects the parts' names that the map uses."""
-    told = _GROUP.search(line["text"])
-    if line["names"].startswith("_"):
-        return _BEHIND
-    if line["text"].startswith("services:"):
-        return _SERVICES
-    if told and told["number"]:
-        if told["number"] not in made:
-            raise ValueError(f"lib/__init__.py names part {told['number']}, which is no caption of _toc.yml: mend the map")
-        titles[told["title"]] = told["number"]
-        return told["number"]
-    return titles.get(told["title"] if told else "", key)

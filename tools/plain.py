@@ -15,7 +15,7 @@ from pybtex.database import parse_file
 from pybtex.plugin import find_plugin
 from pybtex.richtext import Text
 
-from lib import ledger
+from lib.services import ledger
 from tools import markup, numbering
 from tools.sphinx_ext.ledger_pages import MEANING, corrections, own_results
 

@@ -3,7 +3,8 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-from lib import committee, plot, stability
+from lib.foundations import committee, stability
+from lib.services import plot
 from tools import project
 
 INCHES, DOTS = (12, 6.3), 100  # 1200 x 630 pixels, the size that services ask for

@@ -13,7 +13,7 @@ import yaml
 from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_notebook
 from myst_parser.config.main import MdParserConfig
 
-from lib import presets
+from lib.services import presets
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from bs4 import BeautifulSoup, Comment
 
-from lib import ledger
+from lib.services import ledger
 from tools import address, figure_sources, library, project
 
 # Pages that Sphinx and its extensions write besides the ones in _toc.yml.
@@ -162,15 +162,15 @@ class Links:
     def problems(self, page_path, soup):
         """Links of a page to a file or an anchor that does not exist."""
         found = []
-        for address in {node.get("href") or node.get("src") for node in soup.select("a[href], img[src], script[src], link[href]")}:
-            parts = urlsplit(address)
+        for href in {node.get("href") or node.get("src") for node in soup.select("a[href], img[src], script[src], link[href]")}:
+            parts = urlsplit(href)
             if parts.scheme or parts.netloc:
                 continue
             target = (page_path.parent / unquote(parts.path)).resolve() if parts.path else page_path
             if not target.is_file() or not target.is_relative_to(self.site):
-                found.append(f"link {address} names no file of the site")
+                found.append(f"link {href} names no file of the site")
             elif parts.fragment and target.suffix == ".html" and unquote(parts.fragment) not in self.ids(target):
-                found.append(f"link {address} names no place in its page")
+                found.append(f"link {href} names no place in its page")
         return sorted(found)
 
 

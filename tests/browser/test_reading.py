@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tools import address, browser_checks, dependencies, project, site_checks
+from tools import address, browser_checks, dependencies, project
 
 CHAPTERS = list(dependencies.chapters(project.ROOT))
 CHAPTER = CHAPTERS[0]

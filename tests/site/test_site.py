@@ -3,7 +3,7 @@
 import nbformat
 import pytest
 
-from lib import ledger
+from lib.services import ledger
 from tools import dependencies, library, project, site_checks
 
 PAGES = project.toc_pages(project.ROOT)

@@ -6,7 +6,6 @@ and are read again only when the ledger changed.
 
 import json
 import shutil
-from collections import Counter
 from pathlib import Path
 
 from docutils import nodes
@@ -15,7 +14,7 @@ from sphinx import addnodes
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 
-from lib import ledger
+from lib.services import ledger
 
 PUBLISHED = "ledger.json"  # at the site's root
 MEANING = {

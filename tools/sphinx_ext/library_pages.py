@@ -7,7 +7,6 @@ import html
 import re
 from pathlib import Path
 
-import yaml
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
@@ -72,10 +71,9 @@ def _page(app, module, modules):
         f'<li><a class="reference internal" href="#{library.anchor(name)}"><code>{name}</code></a>: {_code(item.summary)}</li>'
         for name, item in module.definitions.items()
     ]
-    tests = f"tests/test_{module.name}.py"
-    tested = f" It is tested by <code>{tests}</code>." if (Path(app.srcdir) / tests).exists() else ""
+    tested = f" It is tested by <code>{module.tests}</code>." if (Path(app.srcdir) / module.tests).exists() else ""
     back = app.builder.get_relative_uri(module.page, LIST)
-    return (f"<h1>lib.{module.name}</h1>\n<p>{_code(module.summary)}. This is the file <code>lib/{module.name}.py</code> of"
+    return (f"<h1>lib.{module.name}</h1>\n<p>{_code(module.summary)}. This is the file <code>{module.file}</code> of"
             f' <a class="reference internal" href="{back}">the library</a>.{tested}</p>\n'
             + (f"<ul>\n{chr(10).join(rows)}\n</ul>\n" if rows else "") + _source(app, module, modules))
 
@@ -96,37 +94,20 @@ def _link(app, docname, module, name=None):
 
 
 class LibraryList(SphinxDirective):
-    """``library-list``: every module of lib with a link to its page, in the order and the groups of the map in ``lib/__init__.py``."""
+    """``library-list``: every module of lib with a link to its page, one group a package, the parts in reading order."""
 
     def run(self):
-        root = Path(self.env.srcdir)
-        toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
-        captions = [part["caption"] for part in toc["parts"]]
-        parts = {match[1]: match[0] for match in (re.match(r"Part ([IVX]+): .*", caption) for caption in captions) if match}
         modules = _modules(self.env.app)
         self.env.note_dependency(lib.__file__)
         made = []
-        for group in library.groups(lib.__doc__, parts, list(modules)):
-            made += [nodes.rubric("", group.title), _nested([(depth, self.item(modules[name])) for depth, name in group.entries])]
+        for summary, names in library.packages(Path(self.env.srcdir), list(modules)):
+            entries = [nodes.list_item("", self.item(modules[name])) for name in names]
+            made += [nodes.rubric("", summary), nodes.bullet_list("", *entries)]
         return made
 
     def item(self, module):
         summary = [nodes.literal("", piece) if code else nodes.Text(piece) for piece, code in _pieces(f": {module.summary}.")]
         return nodes.paragraph("", "", _link(self.env.app, self.env.docname, module), *summary)
-
-
-def _nested(entries):
-    """A list of pairs of depth and node as nested lists."""
-    top = nodes.bullet_list()
-    stack = [top]  # the list that takes entries of each depth
-    for depth, node in entries:
-        del stack[depth + 1 :]
-        if depth == len(stack):
-            below = nodes.bullet_list()
-            stack[-1][-1] += below
-            stack.append(below)
-        stack[-1] += nodes.list_item("", node)
-    return top
 
 
 def name_functions(app, doctree, docname):

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from docutils import nodes
 from sphinx.util.docutils import SphinxRole
 
-from lib import ledger
+from lib.services import ledger
 from tools.sphinx_ext.ledger_pages import LedgerDirective, correction_label, corrections, own_results, read_rows
 
 

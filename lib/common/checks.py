@@ -1,0 +1,148 @@
+"""Argument checks shared by every public function of ``lib``.
+
+Each returns the argument in its working type, or raises a ``ValueError`` whose message names the argument, what it must be
+and what was given, in that order.  Nothing is clipped or repaired.
+"""
+
+import numpy as np
+
+
+def _shown(value):
+    """A one-line picture of a bad value, short enough for an error message."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def fail(name, requirement, value):
+    """Raise the ``ValueError`` that all checks share: '<name> must <requirement>, got <value>'."""
+    raise ValueError(f"{name} must {requirement}, got {_shown(value)}")
+
+
+def array(name, value, *, ndim=None, shape=None):
+    """`value` as a new float64 array with finite entries; ``shape`` may hold None for a free axis."""
+    try:
+        raw = np.asarray(value)
+        if raw.dtype.kind not in "iuf" or np.ma.is_masked(value):
+            raise TypeError("no strings, no truth values, no complex numbers cut to their real part, no dropped masks")
+        result = np.array(raw, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        fail(name, "be an array of real numbers", value)
+    if ndim is not None and result.ndim != ndim:
+        fail(name, f"have {ndim} axes", f"{result.ndim} axes, shape {result.shape}")
+    if shape is not None:
+        fits = result.ndim == len(shape) and all(want in (None, have) for want, have in zip(shape, result.shape))
+        if not fits:
+            wanted = "(" + ", ".join("any" if n is None else str(n) for n in shape) + ")"
+            fail(name, f"have shape {wanted}", f"shape {result.shape}")
+    if not np.isfinite(result).all():
+        fail(name, "be finite: remove the NaN or infinite entries", value)
+    return result
+
+
+def finite(name, result):
+    """`result`, or a complaint about the argument `name`, which drove it out of the floating-point range."""
+    if not np.isfinite(result).all():
+        fail(name, "keep the result inside the floating-point range", "a result that is not finite")
+    return result
+
+
+def _range(above, at_least, below, at_most):
+    bounds = [("> {}", above), (">= {}", at_least), ("< {}", below), ("<= {}", at_most)]
+    return " and ".join(text.format(bound) for text, bound in bounds if bound is not None)
+
+
+def _inside(values, above, at_least, below, at_most):
+    return bool(
+        (above is None or np.all(values > above))
+        and (at_least is None or np.all(values >= at_least))
+        and (below is None or np.all(values < below))
+        and (at_most is None or np.all(values <= at_most))
+    )
+
+
+def number(name, value, *, above=None, at_least=None, below=None, at_most=None):
+    """`value` as a finite float inside the given bounds."""
+    wanted = " ".join(["be one finite number", _range(above, at_least, below, at_most)]).strip()
+    try:
+        if np.ndim(value) != 0 or np.asarray(value).dtype.kind not in "iuf":
+            raise TypeError("not one real number")
+        result = float(value)
+    except (TypeError, ValueError, OverflowError):
+        fail(name, wanted, value)
+    if not np.isfinite(result) or not _inside(result, above, at_least, below, at_most):
+        fail(name, wanted, value)
+    return result
+
+
+def integer(name, value, *, at_least=1):
+    """`value` as an int of at least ``at_least``; 3.0 is refused, so that a mistyped size is noticed."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < at_least:
+        fail(name, f"be an integer >= {at_least}", value)
+    return int(value)
+
+
+def boolean(name, value):
+    """`value` as a bool; 0, 1 and "no" are refused."""
+    if not isinstance(value, (bool, np.bool_)):
+        fail(name, "be True or False", value)
+    return bool(value)
+
+
+def entries(name, value, *, above=None, at_least=None, below=None, at_most=None, ndim=None, shape=None):
+    """`value` as a finite float64 array with every entry inside the given bounds."""
+    result = array(name, value, ndim=ndim, shape=shape)
+    if not _inside(result, above, at_least, below, at_most):
+        fail(name, f"have entries {_range(above, at_least, below, at_most)}", value)
+    return result
+
+
+def times(name, value):
+    """`value` as a one-dimensional array of at least one time, >= 0 and strictly increasing."""
+    result = entries(name, value, at_least=0, ndim=1)
+    if result.size == 0 or np.any(np.diff(result) <= 0):
+        fail(name, "hold one or more strictly increasing times", value)
+    return result
+
+
+def symmetric(name, value, *, size=None, definite=None):
+    """`value` as a symmetric matrix.
+
+    ``definite``: None asks for symmetry alone, "semi" for eigenvalues >= 0 up to rounding, "strict" for eigenvalues > 0.
+    """
+    result = array(name, value, ndim=2, shape=None if size is None else (size, size))
+    if result.shape[0] != result.shape[1] or result.shape[0] == 0:
+        fail(name, "be a square matrix", f"shape {result.shape}")
+    scale = np.abs(result).max()
+    if not np.allclose(result, result.T, rtol=0, atol=1e-10 * scale):
+        fail(name, "be symmetric: pass (A + A.T) / 2 if the difference is rounding", value)
+    result = (result + result.T) / 2
+    if definite is not None:
+        lowest = np.linalg.eigvalsh(result)[0]
+        floor = -1e-10 * scale if definite == "semi" else 1e-14 * scale
+        if lowest < floor or (definite == "strict" and lowest <= 0):
+            kind = "semidefinite" if definite == "semi" else "definite"
+            fail(name, f"be positive {kind}", f"lowest eigenvalue {lowest:.3g}")
+    return result
+
+
+def instance(name, value, kind, origin):
+    """`value`, if it is a `kind`; `origin` says where such an object comes from, as in "as regression.fit returns it"."""
+    if not isinstance(value, kind):
+        fail(name, f"be a {kind.__name__}, {origin}", value)
+    return value
+
+
+def seed_sequence(name, value):
+    """`value` as a ``numpy.random.SeedSequence``; an explicit seed is required, so that every result can be repeated."""
+    if isinstance(value, np.random.SeedSequence):
+        return value
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < 0:
+        fail(name, "be an integer >= 0 or a numpy.random.SeedSequence", value)
+    return np.random.SeedSequence(int(value))
+
+
+def generator(name, value):
+    """`value` as a ``numpy.random.Generator``: one that is passed in, or a fresh one from an explicit seed."""
+    if isinstance(value, np.random.Generator):
+        return value
+    return np.random.Generator(np.random.SFC64(seed_sequence(name, value)))

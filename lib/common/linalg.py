@@ -1,0 +1,33 @@
+"""Small linear algebra that several parts share."""
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+CHUNK = 2**22  # numbers in one piece of a sum over samples, which bounds the memory
+
+def largest(apply, metric):
+    """Largest θ in  apply(G) = θ metric ∘ G  over symmetric G, for a linear map that keeps G positive semidefinite.
+
+    The upper triangle, scaled so that the Frobenius product stays, leaves one symmetric eigenproblem of half the size.
+    """
+    size = len(metric)
+    upper = np.triu_indices(size)
+    scale = np.where(upper[0] == upper[1], 1.0, np.sqrt(2)) / np.sqrt(metric[upper])  # (n(n+1)/2,)
+
+    def act(vector):
+        half = np.zeros((size, size))  # (n, n)
+        half[upper] = scale * vector.ravel() / 2
+        return scale * apply(half + half.T)[upper]  # (n(n+1)/2,)
+
+    if size < 8:  # too few directions for a Krylov space
+        return float(np.linalg.eigvalsh(np.stack([act(row) for row in np.eye(len(scale))]))[-1])
+    start = (np.sqrt(metric) * np.eye(size))[upper]  # (n(n+1)/2,): G = 1, which overlaps with the leading, positive mode
+    operator = LinearOperator((len(scale), len(scale)), matvec=act, dtype=np.float64)
+    # The leading mode stands alone, so a Krylov space of six finds it; ARPACK's default of twenty costs twice as much.
+    return float(eigsh(operator, k=1, which="LA", v0=start, return_eigenvectors=False, ncv=6, tol=1e-12, rng=0)[0])
+
+
+def slices(samples, size):
+    """Slices of the samples; `size` numbers are held for each."""
+    rows = max(1, CHUNK // size)
+    return [slice(start, start + rows) for start in range(0, samples, rows)]

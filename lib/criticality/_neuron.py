@@ -1,0 +1,123 @@
+"""The quadrature behind :mod:`lib.criticality.neuron_gradient` and :mod:`lib.criticality.equilibria`, and the checks that all modules on the toy neuron share."""
+
+import numpy as np
+from scipy.special import ndtr
+
+from lib.common import checks
+from lib.criticality.compositions import Composition
+
+NODES, SHARES = np.polynomial.legendre.leggauss(20)  # (20,), (20,)
+REACH = 36  # deviations from the mean at which the integrals end: the density is e^{-648}, but slopes may grow like e^{cy}
+POLE = 1e12  # |h| next to a kink beyond which no cut stands between the data and a pole
+
+
+def checked_classes(means, deviation, priors):
+    """The data of both classes, checked: μ (2,), σ, π (2,)."""
+    means = checks.array("means", means, shape=(2,))  # (2,)
+    deviation = checks.number("deviation", deviation, above=0)
+    priors = checks.entries("priors", priors, above=0, shape=(2,))  # (2,)
+    if means[0] == means[1]:
+        checks.fail("means", "differ between the classes", means)
+    if abs(priors.sum() - 1) > 1e-12:
+        checks.fail("priors", "add up to one", priors)
+    return means, deviation, priors
+
+
+def checked_data(composition, means, deviation, priors):
+    """The same with the composition in front."""
+    if not isinstance(composition, Composition):
+        checks.fail("composition", "be a lib.criticality.compositions.Composition, as made by compositions.named", composition)
+    return composition, *checked_classes(means, deviation, priors)
+
+
+def ladder(centres, nearest, lowest, highest):
+    """Edges of pieces from `lowest` to `highest` whose lengths double away from each centre, beginning with `nearest`."""
+    count = max(0, int(np.ceil(np.log2((highest - lowest) / nearest))))
+    away = nearest * 2.0 ** np.arange(count + 1)  # (n,)
+    edges = np.concatenate([[lowest, highest], *([c, *(c - away), *(c + away)] for c in centres)])  # (m,)
+    return np.unique(np.clip(edges, lowest, highest))
+
+
+def nodes(edges):
+    """Gauss-Legendre points and weights on all pieces."""
+    half = np.diff(edges) / 2  # (m,)
+    return (edges[:-1, None] + half[:, None] * (1 + NODES)).ravel(), (half[:, None] * SHARES).ravel()
+
+
+def singular(kinks):
+    """Where h changes fast: its kinks, and y = 0, 1, the centre of a sigmoid and the poles behind a cut; and the closest two of them."""
+    centres = np.unique([0.0, 1.0, *kinks])  # (n,)
+    return centres, np.diff(centres).min()
+
+
+def _beside(composition, kink, t):
+    """h just below and just above a kink."""
+    step = max(np.spacing(abs(kink)), 1e-300)
+    return composition.slope([kink - step, kink + step], t)
+
+
+def refuse_poles(composition):
+    """Refuse a composition whose slope has a pole: its mean gradient does not exist."""
+    for t in (0, 1):
+        for kink in composition.kinks(t):
+            if np.abs(_beside(composition, kink, t)).max() > POLE:
+                checks.fail("composition", f"have a mean gradient: h has a pole at y = {kink:g} in class {t}, cut it off", composition)
+
+
+def moments_of(composition, weight, bias, means, deviation, priors):
+    """Mean gradient (2,), expected Hessian (2, 2) and covariance (2, 2) of one gradient, from checked arguments."""
+    if abs(weight) * deviation <= 1e-9 * (abs(bias) + np.abs(weight * means).max()):
+        checks.fail("weight", "not be 0, nor so small that wx + b hardly varies", weight)
+    gradient, hessian, square, tail = np.zeros(2), np.zeros((2, 2)), np.zeros((2, 2)), 0.0  # (2,), (2, 2), (2, 2)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what is not finite is refused below
+        for t in (0, 1):
+            kinks = composition.kinks(t)
+            steps = weight * (means[t] + deviation * np.arange(-REACH, REACH + 1)) + bias  # (73,), one deviation each
+            if not np.isfinite(steps).all():
+                checks.fail("weight", "be small enough for a finite wx + b", weight)
+            edges = ladder(*singular(kinks), steps.min(), steps.max())  # (m,)
+            y, share = nodes(np.union1d(edges, steps))  # (n,), (n,); in y, where the distance to a kink keeps its digits
+            x = (y - bias) / weight  # (n,)
+            share = priors[t] * share / abs(weight) * _density(x, means[t], deviation)  # (n,)
+            features = np.stack([x, np.ones_like(x)])  # (2, n)
+            try:
+                h, h1 = composition.slope(y, t), composition.slope1(y, t)  # (n,), (n,)
+            except ValueError:
+                checks.fail("weight", "be small enough for finite slopes at every input", weight)
+            gradient += features @ (share * h)
+            square += (features * (share * h**2)) @ features.T
+            tail = max(tail, (share * h**2)[[0, -1]].max())
+            hessian += (features * (share * h1)) @ features.T
+            for kink in kinks:  # a jump of h takes part in the mean gradient as far as it lies inside the data
+                before, after = _beside(composition, kink, t)
+                at = (kink - bias) / weight
+                mass = priors[t] * _density(at, means[t], deviation) / abs(weight)
+                hessian += (after - before) * mass * np.outer([at, 1], [at, 1])
+    if not (all(np.isfinite(part).all() for part in (gradient, hessian, square)) and tail <= 1e-12 * square[1, 1]):
+        checks.fail("weight", f"be small enough for moments that come from within {REACH} deviations of the mean", weight)
+    return gradient, hessian, square - np.outer(gradient, gradient)
+
+
+def _density(x, mean, deviation):
+    return np.exp(-(((x - mean) / deviation) ** 2) / 2) / (np.sqrt(2 * np.pi) * deviation)
+
+
+def live_both(composition, weight, bias, means, deviation):
+    """P(h ≠ 0) in classes 0 and 1, (2, ...)."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = [_outside(composition.dead(t), weight * means[t] + bias, np.abs(weight) * deviation) for t in (0, 1)]
+    if not np.isfinite(found).all():
+        checks.fail("weight", "be small enough for a finite wx + b", weight)
+    return np.stack(found)  # (2, ...)
+
+
+def _outside(dead, middle, spread):
+    """P(y outside the dead intervals) for y ~ N(middle, spread²): a sum over the gaps, so that a tiny probability keeps its digits."""
+    edges = [-np.inf, *(edge for interval in sorted(dead) for edge in interval), np.inf]
+    total = np.zeros(np.shape(middle))  # (...)
+    for low, high in zip(edges[::2], edges[1::2]):
+        if low < high:
+            low, high = ((edge - middle) / np.maximum(spread, 1e-300) for edge in (low, high))  # (...), (...); w = 0: y is a point
+            low, high = np.where(low > 0, -high, low), np.where(low > 0, -low, high)  # (...), (...)
+            total += ndtr(high) - ndtr(low)
+    return total

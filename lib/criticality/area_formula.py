@@ -1,0 +1,286 @@
+r"""What the Jacobian of the sample-to-step map says: the density of steps on the surface they fill, and how far one-dimensional maps describe it.
+
+With more parameters than inputs, K > d, the steps q̇(x) fill a d-dimensional surface.  Area formula: its density per unit of area is the sum
+of  p_x(x)/√det JᵀJ  over the x with that step,  J = ∂q̇/∂x,  and  √det JᵀJ = Π_i σ_i.  Which density is meant decides the exponent: a neuron
+has q̇ = -γh(y)(x, 1), so its surface widens like a cone.  On an exponential tail the density per unit of area falls as |q̇|^-d; the solid
+angle gives |q̇|^{d-1} back, and the amplitude |q̇| itself has exponent 1.
+Source: 000_1c8f0aee3adfc017.txt, eqs. (3.13) to (3.16) and (4.4) to (4.6), all local; the area formula, for the whole surface, is ours.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import ks_2samp
+
+from lib.common import checks
+
+
+@dataclass(frozen=True)
+class SingularPairs:
+    """Leading r singular pairs of N Jacobians, J ≈ U diag(σ) Vᵀ, the largest first."""
+
+    left: np.ndarray  # (N, K, r)  columns u_i
+    values: np.ndarray  # (N, r)  σ_i
+    right: np.ndarray  # (N, d, r)  columns v_i
+
+
+@dataclass(frozen=True)
+class OneDimensionalMap:
+    """The best description of one number by a function of another."""
+
+    predicted: np.ndarray  # (n,)  g(x') of every sample
+    explained: float  # share of the variance, at most 1
+    distance: float  # Kolmogorov-Smirnov, between the laws of g(x') and of the number itself
+
+
+def _jacobians(value):
+    jacobians = checks.array("jacobians", value, ndim=3)  # (N, K, d)
+    if 0 in jacobians.shape or jacobians.shape[1] < jacobians.shape[2]:
+        checks.fail("jacobians", "have shape (N, K, d) with K >= d >= 1", f"shape {jacobians.shape}")
+    return jacobians
+
+
+def singular_pairs(jacobians, *, pairs=1):
+    r"""Leading singular pairs of each Jacobian.
+
+    Source: 000_1c8f0aee3adfc017.txt, eqs. (4.4), (4.5): J = UΣVᵀ, q̇' = Uᵀq̇, x' = Vᵀx, at one sample.
+
+    Parameters
+    ----------
+    jacobians : array (N, K, d)    K >= d
+    pairs : int                    r, 1 to d
+
+    Returns
+    -------
+    SingularPairs                  a pair has no sign of its own: (u, v) and (-u, -v) are the same
+
+    Raises
+    ------
+    ValueError                     if an argument is outside its range
+
+    Examples
+    --------
+    >>> singular_pairs([[[0.0, 0.0], [3.0, 0.0], [0.0, 5.0]]], pairs=2).values.tolist()
+    [[5.0, 3.0]]
+    """
+    jacobians = _jacobians(jacobians)  # (N, K, d)
+    if checks.integer("pairs", pairs) > jacobians.shape[2]:
+        checks.fail("pairs", f"be at most the number of inputs, {jacobians.shape[2]}", pairs)
+    left, values, right = np.linalg.svd(jacobians, full_matrices=False)  # (N, K, d), (N, d), (N, d, d)
+    return SingularPairs(left[:, :, :pairs], values[:, :pairs], right[:, :pairs].transpose(0, 2, 1))
+
+
+def overlaps(vectors):
+    r"""|cos| of the angle between every two vectors: 1 where all samples share a direction.
+
+    Not in the source, 000_1c8f0aee3adfc017.txt, whose eq. (4.6) is local; it holds for all samples at once if they do.
+
+    Parameters
+    ----------
+    vectors : array (N, n)      N >= 2; none zero
+
+    Returns
+    -------
+    array (N(N-1)/2,)           pairs i < j, row by row
+
+    Raises
+    ------
+    ValueError                  if the vectors are fewer than two, or one is zero
+
+    Examples
+    --------
+    >>> overlaps([[1.0, 0.0], [0.0, 2.0], [-3.0, 0.0]]).tolist()
+    [0.0, 1.0, 0.0]
+    """
+    vectors = checks.array("vectors", vectors, ndim=2)  # (N, n)
+    scale = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)  # (N, 1)
+    if len(vectors) < 2 or np.any(scale == 0):
+        checks.fail("vectors", "hold two vectors or more, none of them zero", vectors)
+    unit = vectors / scale  # (N, n)  first by the largest entry: the squares of tiny vectors underflow
+    unit /= np.linalg.norm(unit, axis=1, keepdims=True)  # (N, n)
+    return np.abs(unit @ unit.T)[np.triu_indices(len(unit), 1)]  # (N(N-1)/2,)
+
+
+def diagonal_energy(jacobians):
+    r"""Share of each Jacobian's energy |J|² that a fixed frame sees on its diagonal:  Σ_i (u_iᵀJv_i)²/|J|².
+
+    The frame is that of the mean Jacobian.  1 means that (4.6) decouples the sample exactly; a random frame gives about 1/K.
+    Not in the source, 000_1c8f0aee3adfc017.txt.
+
+    Parameters
+    ----------
+    jacobians : array (N, K, d)    K >= d; none zero
+
+    Returns
+    -------
+    array (N,)                     between 0 and 1
+
+    Raises
+    ------
+    ValueError                     if the array has another shape, or a Jacobian is zero
+
+    Examples
+    --------
+    >>> diagonal_energy([[[4.0, 2.0], [0.0, 1.0]], [[4.0, -2.0], [0.0, 1.0]]]).round(6).tolist()  # 17/21
+    [0.809524, 0.809524]
+    """
+    jacobians = _jacobians(jacobians)  # (N, K, d)
+    scale = np.abs(jacobians).max(axis=(1, 2))  # (N,)
+    if np.any(scale == 0):
+        checks.fail("jacobians", "be none of them zero", jacobians)
+    left, _, right = np.linalg.svd(jacobians.mean(axis=0), full_matrices=False)  # (K, d), (d,), (d, d)
+    scaled = jacobians / scale[:, None, None]  # (N, K, d)  so that squares of tiny entries do not underflow
+    diagonal = np.einsum("ki,nki->ni", left, scaled @ right.T)  # (N, d)
+    return (diagonal**2).sum(axis=1) / (scaled**2).sum(axis=(1, 2))  # (N,)
+
+
+def log_area(jacobians):
+    r"""ln √det JᵀJ = Σ_i ln σ_i:  logarithm of the area that the map makes of a unit of volume in the inputs.
+
+    The logarithm, because a product of d small singular values leaves the floating-point range.
+    Source: 000_1c8f0aee3adfc017.txt; for K = d it is ln |det J| of eq. (3.16), for K > d not in the source.
+
+    Parameters
+    ----------
+    jacobians : array (N, K, d)    K >= d; full column rank
+
+    Returns
+    -------
+    array (N,)
+
+    Raises
+    ------
+    ValueError                     if the array has another shape, or a rank is less than d: a caustic
+
+    Examples
+    --------
+    >>> bool(np.isclose(log_area([[[1.0, 0.0], [0.0, 2.0], [2.0, 0.0]]])[0], np.log(2 * np.sqrt(5))))
+    True
+    """
+    jacobians = _jacobians(jacobians)  # (N, K, d)
+    values = np.linalg.svd(jacobians, compute_uv=False)  # (N, d)
+    if np.any(values[:, -1] <= np.finfo(float).eps * jacobians.shape[1] * values[:, 0]):
+        checks.fail("jacobians", "have full column rank: the density is infinite where the map folds", jacobians)
+    return np.log(values).sum(axis=1)  # (N,)
+
+
+def log_surface_density(log_density, jacobians):
+    r"""Logarithm of the density of steps per unit of area of the surface that they fill:  ln p_x(x) - Σ_i ln σ_i.
+
+    Each x gives the density of its own sheet; where sheets meet or lie on each other, add those of all preimages.
+    Source: 000_1c8f0aee3adfc017.txt, eq. (3.16), generalised from K = d to a surface.
+
+    Parameters
+    ----------
+    log_density : array (N,)       ln p_x of the inputs
+    jacobians : array (N, K, d)    K >= d; full column rank
+
+    Returns
+    -------
+    array (N,)
+
+    Raises
+    ------
+    ValueError                     if an argument is outside its range
+
+    Examples
+    --------
+    >>> log_surface_density([0.0], [[[0.6], [0.8]]]).round(12).tolist()  # a curve run through with unit speed
+    [0.0]
+    """
+    jacobians = _jacobians(jacobians)  # (N, K, d)
+    return checks.array("log_density", log_density, shape=(len(jacobians),)) - log_area(jacobians)  # (N,)
+
+
+def neuron_log_area(inputs, weights, slope, slope1, *, learning_rate=1.0):
+    r"""ln √det JᵀJ of one neuron y = w·x + b in closed form, for any activation and loss.
+
+    √det JᵀJ = γ^d |h|^{d-1} √((h + h'w·x)² + h'²|w|²),  because of  J = -γ[h (1, 0)ᵀ + h'(x, 1) wᵀ];  d - 2 of the d singular values are γ|h|.
+    Not in the source, 000_1c8f0aee3adfc017.txt; at d = 1 it is the arc speed, not the radial one of its eq. (5.4).
+
+    Parameters
+    ----------
+    inputs : array (N, d)     x
+    weights : array (d,)      w
+    slope : array (N,)        h = dH/dy at each input; not zero
+    slope1 : array (N,)       h' = d²H/dy²
+    learning_rate : float     γ; > 0
+
+    Returns
+    -------
+    array (N,)
+
+    Raises
+    ------
+    ValueError                if an argument is outside its range, or J has less than full rank
+
+    Examples
+    --------
+    >>> neuron_log_area([[0.0]], [3.0], [4.0], [1.0]).round(6).tolist()  # |(h, h'w)| = 5
+    [1.609438]
+    """
+    x = checks.array("inputs", inputs, ndim=2)  # (N, d)
+    if x.size == 0:
+        checks.fail("inputs", "hold one sample or more of one component or more", f"shape {x.shape}")
+    w = checks.array("weights", weights, shape=(x.shape[1],))  # (d,)
+    h = checks.array("slope", slope, shape=(len(x),))  # (N,)
+    h1 = checks.array("slope1", slope1, shape=(len(x),))  # (N,)
+    rate = checks.number("learning_rate", learning_rate, above=0)
+    if np.any(h == 0):
+        checks.fail("slope", "have no zeros: there every direction but one is lost", slope)
+    # As a multiple of |h|, which may be as small as e^-700; overflow of a result is caught below.
+    with np.errstate(over="ignore", invalid="ignore"):
+        relative = h1 / h  # (N,)
+        stretch = np.hypot(1 + relative * (x @ w), relative * np.linalg.norm(w))  # (N,)
+        result = x.shape[1] * (np.log(rate) + np.log(np.abs(h))) + np.log(stretch)  # (N,)
+    return checks.finite("slope1", result)
+
+
+def one_dimensional_map(inputs, outputs, *, bins=200):
+    r"""The least-squares function q̇'_i ≈ g(x'_i) of one coordinate: how much it explains, and whether (4.6) predicts the right law from it.
+
+    g is the mean of the outputs in bins of equal count, joined by straight lines: no function of x'_i has a smaller mean square error.
+    The right side of (4.6) is the law of g(x'_i), the left side that of the outputs.  Exact for a linear map along its singular directions,
+    x'_i = v_i·x and q̇'_i = u_i·q̇;  for a nonlinear one only if all samples share these directions.
+    Source: 000_1c8f0aee3adfc017.txt, eq. (4.6); the test is not in the source.
+
+    Parameters
+    ----------
+    inputs : array (n,)     x'_i of each sample
+    outputs : array (n,)    q̇'_i of each sample
+    bins : int              >= 2; n must be at least 2 · bins
+
+    Returns
+    -------
+    OneDimensionalMap
+
+    Raises
+    ------
+    ValueError              if an argument is outside its range, or the outputs are all equal, or the inputs of two bins
+
+    Examples
+    --------
+    >>> x = np.linspace(-1, 1, 4000)
+    >>> found = one_dimensional_map(x, 3 * x)
+    >>> round(found.explained, 9), found.distance < 1e-3
+    (1.0, True)
+    """
+    x, y = checks.array("inputs", inputs, ndim=1), checks.array("outputs", outputs, ndim=1)  # (n,), (n,)
+    bins = checks.integer("bins", bins, at_least=2)
+    if len(x) < 2 * bins:
+        checks.fail("inputs", f"hold at least two samples a bin, {2 * bins}", f"shape {x.shape}")
+    if len(y) != len(x):
+        checks.fail("outputs", f"have shape ({len(x)},) like inputs", f"shape {y.shape}")
+    if np.ptp(y) == 0:
+        checks.fail("outputs", "differ between samples", outputs)
+    groups = np.array_split(np.argsort(x, kind="stable"), bins)  # bins of (n/bins,) each
+    centres = np.array([x[group].mean() for group in groups])  # (bins,)
+    means = np.array([y[group].mean() for group in groups])  # (bins,)
+    widths = np.diff(centres)  # (bins - 1,)
+    if np.any(widths <= 0):
+        checks.fail("inputs", "differ between bins: too many are equal", inputs)
+    # Beyond the first and the last centre the nearest line goes on: cut off there, the law would end in two false atoms.
+    piece = np.clip(np.searchsorted(centres, x) - 1, 0, bins - 2)  # (n,)
+    predicted = means[piece] + (np.diff(means) / widths)[piece] * (x - centres[piece])  # (n,)
+    explained = 1 - float(((y - predicted) ** 2).mean() / y.var())
+    return OneDimensionalMap(predicted, explained, float(ks_2samp(predicted, y, method="asymp").statistic))

@@ -1,0 +1,280 @@
+r"""Learning equilibria of the toy neuron y = wx + b: where the mean gradient vanishes, and how far the parameters wander around it.
+
+The mean gradient of :mod:`lib.criticality.neuron_gradient` is solved for its root by Powell's hybrid method, never by training: the softest direction
+of squared loss relaxes in 1/(γλ) = 4e5 steps at γ = 0.1.  Source: not in 000_1c8f0aee3adfc017.txt, which trains for a time it does not tell;
+data and compositions are those of its section 8.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq, root
+from scipy.special import ndtr
+
+from lib.common import checks
+from lib.criticality import _neuron
+from lib.criticality.neuron_gradient import Moments
+
+LIVE = 0.01  # least probability of a gradient, in each class, at an equilibrium: a dead neuron rests anywhere
+FAR = 1e3  # times the natural scales of w and b: a search beyond has run away to where every gradient is small
+REST = 1e-10  # largest mean gradient at rest, and largest Newton step, relative to the parameters
+
+
+@dataclass(frozen=True)
+class Equilibrium:
+    """Parameters at rest, the probability that the class is named right there, and the moments of the gradient."""
+
+    weight: float
+    bias: float
+    accuracy: float
+    moments: Moments
+
+
+def log_odds(*, means=(0.0, 1.0), deviation=0.25, priors=(0.5, 0.5)):
+    r"""Weight and bias of the log-odds of the classes, the equilibrium of a sigmoid with cross-entropy or squared loss.
+
+    ln(π_1 p_1(x)/π_0 p_0(x)) = wx + b  with  w = (μ_1 - μ_0)/σ²,  b = ln(π_1/π_0) - (μ_1² - μ_0²)/(2σ²): linear, so the sigmoid can
+    be the true probability of class 1, and both losses are smallest there.  Source: not in 000_1c8f0aee3adfc017.txt.
+
+    Parameters
+    ----------
+    means : array (2,)     μ_0, μ_1; different
+    deviation : float      σ of both classes; > 0
+    priors : array (2,)    π_0, π_1; > 0, sum 1
+
+    Returns
+    -------
+    (float, float)         w, b
+
+    Raises
+    ------
+    ValueError             if an argument is outside its range
+
+    Examples
+    --------
+    >>> log_odds()
+    (16.0, -8.0)
+    """
+    means, deviation, priors = _neuron.checked_classes(means, deviation, priors)
+    with np.errstate(over="ignore", invalid="ignore"):
+        weight = (means[1] - means[0]) / deviation / deviation
+        bias = np.log(priors[1] / priors[0]) - weight * means.mean()
+    if not (np.isfinite(weight) and np.isfinite(bias)):
+        checks.fail("deviation", "be large enough for finite log-odds", deviation)
+    return float(weight), float(bias)
+
+
+def clip_weight(epsilon, *, deviation=0.25):
+    r"""Weight w* of the equilibrium of clip + cross-entropy with the gradient cut at ε from 0 and 1; the bias is b* = (1 - w*)/2.
+
+    Means 0 and 1 and equal priors make the problem symmetric under x → 1 - x, so b* is known, and with y ~ N((1+w)/2, w²σ²) the root
+    of  E[(1/(2y) - 1); ε < y < 1-ε] = 0  is left.  Without the cut E[1/y] is infinite: w* creeps down like a logarithm as ε → 0.
+    Source: not in 000_1c8f0aee3adfc017.txt; its eq. (8.33) without a cut leaves none.
+
+    Parameters
+    ----------
+    epsilon : float      ε; in [1e-12, 0.49]
+    deviation : float    σ of both classes; in [1e-3, 100]
+
+    Returns
+    -------
+    float                w*
+
+    Raises
+    ------
+    ValueError           if an argument is outside its range
+
+    Examples
+    --------
+    >>> [round(clip_weight(epsilon), 2) for epsilon in (1e-1, 1e-2, 1e-3, 1e-4)]
+    [3.34, 2.6, 2.25, 2.06]
+    """
+    epsilon = checks.number("epsilon", epsilon, at_least=1e-12, at_most=0.49)
+    deviation = checks.number("deviation", deviation, at_least=1e-3, at_most=100)
+    centres, nearest = _neuron.singular([epsilon, 1 - epsilon])
+
+    def pull(weight):
+        middle, spread = (1 + weight) / 2, weight * deviation
+        steps = middle + spread * np.arange(-50, 51) / 2  # (101,)
+        edges = _neuron.ladder(centres, nearest, epsilon, 1 - epsilon)  # (m,)
+        y, share = _neuron.nodes(np.unique([*edges, *np.clip(steps, epsilon, 1 - epsilon)]))  # (n,), (n,)
+        exponent = -(((y - middle) / spread) ** 2) / 2  # (n,)
+        share = share * np.exp(exponent - exponent.max())  # (n,), scaled: only the sign and the root are asked for
+        return float(share @ (0.5 / y - 1)) / float(share.sum())
+
+    high = 1.0
+    while pull(high) < 0:
+        high *= 2
+    return float(brentq(pull, high / 2 if high > 1 else min(0.5, 0.1 / deviation**2), high, xtol=1e-16, rtol=1e-14))
+
+
+def _threshold(composition):
+    """The y at which two equally likely classes pull no way."""
+
+    def pull(y):
+        return composition.slope(y, 0) + composition.slope(y, 1)
+
+    beside = [kink + shift for t in (0, 1) for kink in composition.kinks(t) for shift in (-1e-9, 1e-9)]
+    y = np.union1d(np.linspace(-0.995, 1.995, 300), beside)  # (n,), without 0 and 1 themselves
+    y = y[pull(y) != 0]  # (m,)
+    rising = np.flatnonzero((pull(y[:-1]) < 0) & (pull(y[1:]) > 0))  # (crossings,)
+    if len(rising) != 1:
+        checks.fail("composition", "pull class 0 down and class 1 up, with one threshold between", composition)
+    return brentq(pull, y[rising[0]], y[rising[0] + 1], xtol=1e-14)
+
+
+def accuracy(composition, weight, bias, *, means=(0.0, 1.0), deviation=0.25, priors=(0.5, 0.5)):
+    r"""Probability that the neuron names the right class: class 1 where f(y) > 1/2.
+
+    The threshold is read off the composition: there the pulls of the classes cancel, h(y, 0) + h(y, 1) = 0.  It is 0 for sigmoids, 1/2 for
+    ReLU and clipped units.  Source: 000_1c8f0aee3adfc017.txt, section 8 ("more than 97%"); the closed form is not in the source.
+
+    Parameters
+    ----------
+    composition : Composition    loss after activation; pulls class 0 down and class 1 up
+    weight : float               w; not 0
+    bias : float                 b
+    means : array (2,)           μ_0, μ_1; different
+    deviation : float            σ; > 0
+    priors : array (2,)          π_0, π_1; > 0, sum 1
+
+    Returns
+    -------
+    float                        in [0, 1]
+
+    Raises
+    ------
+    ValueError                   if an argument is outside its range, or the composition has no threshold
+
+    Examples
+    --------
+    >>> from lib.criticality import compositions
+    >>> round(accuracy(compositions.named("sigmoid + squared"), 16.0, -8.0), 4)
+    0.9772
+    """
+    composition, means, deviation, priors = _neuron.checked_data(composition, means, deviation, priors)
+    weight, bias = checks.number("weight", weight), checks.number("bias", bias)
+    if weight == 0:
+        checks.fail("weight", "not be 0", weight)
+    threshold = _threshold(composition)
+    with np.errstate(over="ignore"):  # a tiny weight puts the threshold beyond all inputs
+        distance = np.sign(weight) * (means - (threshold - bias) / np.float64(weight)) / deviation  # (2,)
+    return float(priors @ ndtr([-1, 1] * distance))
+
+
+def _settled(composition, start, means, deviation, priors):
+    """The equilibrium that a search from `start` ends at; RuntimeError with the reason if there is none."""
+    farthest = FAR * (np.abs(start).max() + 1 / deviation + np.abs(log_odds(means=means, deviation=deviation, priors=priors)).max())
+
+    def gradient(parameters):
+        if not np.abs(parameters).max() < farthest:
+            raise RuntimeError("the parameters grow without bound")
+        try:
+            return _neuron.moments_of(composition, *parameters, means, deviation, priors)[:2]
+        except ValueError as reason:
+            raise RuntimeError(str(reason)) from reason
+
+    found = root(gradient, start, jac=True, tol=1e-14).x  # (2,)
+    live = _neuron.live_both(composition, *found, means, deviation)  # (2,)
+    if live.min() < LIVE:
+        raise RuntimeError(f"a share of only {live.min():.1e} of one class still moves the parameters")
+    rest, hessian = gradient(found)
+    softest, stiffest = np.linalg.eigvalsh(hessian)
+    if not 0 < 1e-12 * stiffest < softest:
+        raise RuntimeError("the mean loss has no minimum where the search ended")
+    found = found - np.linalg.solve(hessian, rest)  # (2,), the last digits
+    rest, hessian = gradient(found)
+    left = np.abs(np.linalg.solve(hessian, rest)).max()
+    if not (np.abs(rest).max() <= REST and left <= REST * (1 + np.abs(found).max())):
+        raise RuntimeError(f"a mean gradient of {np.abs(rest).max():.1e} is left")
+    weight, bias = (float(value) for value in found)
+    right = accuracy(composition, weight, bias, means=means, deviation=deviation, priors=priors)
+    return Equilibrium(weight, bias, right, Moments(*_neuron.moments_of(composition, weight, bias, means, deviation, priors)))
+
+
+def equilibrium(composition, *, start=None, means=(0.0, 1.0), deviation=0.25, priors=(0.5, 0.5)):
+    r"""Parameters at which the mean gradient E[h (x,1)] vanishes, the mean loss has a minimum, and both classes are alive.
+
+    Without a start the search begins at the least-squares line through the labels, then at steeper lines and at the log-odds, until one search
+    settles.  Other stationary points, where all or most of a class is dead, are refused.  Source: not in 000_1c8f0aee3adfc017.txt.
+
+    Parameters
+    ----------
+    composition : Composition        loss after activation
+    start : array (2,), optional     w, b where the search begins; w not 0
+    means : array (2,)               μ_0, μ_1; different
+    deviation : float                σ of both classes; > 0
+    priors : array (2,)              π_0, π_1; > 0, sum 1
+
+    Returns
+    -------
+    Equilibrium                      w, b, the accuracy and the moments of the gradient
+
+    Raises
+    ------
+    ValueError                       if an argument is outside its range, or h has a pole inside the data, so that no mean gradient exists
+    RuntimeError                     if no search ends at an equilibrium, with the reason
+
+    Examples
+    --------
+    >>> from lib.criticality import compositions
+    >>> found = equilibrium(compositions.named("ReLU + squared"))
+    >>> round(found.weight, 3), round(found.bias, 4), round(found.accuracy, 4)
+    (0.929, -0.0144, 0.9747)
+    """
+    composition, means, deviation, priors = _neuron.checked_data(composition, means, deviation, priors)
+    _neuron.refuse_poles(composition)
+    _threshold(composition)  # refuses what cannot tell the classes apart
+    if start is None:
+        gap, share = means[1] - means[0], priors.prod()
+        slope = gap * share / (deviation**2 + gap**2 * share)
+        starts = [np.array([slope * many, priors[1] - slope * many * (means @ priors)]) for many in (1, 2, 4)]
+        starts.append(np.array(log_odds(means=means, deviation=deviation, priors=priors)))
+    else:
+        starts = [checks.array("start", start, shape=(2,))]
+        if starts[0][0] == 0:
+            checks.fail("start", "have a weight other than 0", start)
+    reasons = []
+    for begin in starts:
+        try:
+            return _settled(composition, begin, means, deviation, priors)
+        except RuntimeError as reason:
+            reasons.append(f"from ({begin[0]:g}, {begin[1]:g}): {reason}")
+    raise RuntimeError(f"no equilibrium of {composition.name} found; {'; '.join(reasons)}")
+
+
+def stationary_covariance(hessian, covariance, learning_rate, *, batch=1):
+    r"""Covariance S of the parameters around an equilibrium, to linear order:  S = (1 - γA) S (1 - γA) + (γ²/M) C.
+
+    In the eigenvectors of A:  S_ij = (γ/M) C_ij/(λ_i + λ_j - γλ_iλ_j), without the cancellation of 1 - (1 - γλ_i)(1 - γλ_j) where A is
+    soft.  If A = C, as for the true model with cross-entropy, S = (γ/2M) 1 + O(γ²).  Source: not in 000_1c8f0aee3adfc017.txt.
+
+    Parameters
+    ----------
+    hessian : array (d, d)       A; symmetric, positive definite
+    covariance : array (d, d)    C, of one gradient; symmetric, positive semidefinite
+    learning_rate : float        γ; 0 < γ < 2/λ_max
+    batch : int                  M; >= 1
+
+    Returns
+    -------
+    array (d, d)                 S, symmetric
+
+    Raises
+    ------
+    ValueError                   if an argument is outside its range
+
+    Examples
+    --------
+    >>> stationary_covariance([[1.0]], [[1.0]], 0.5).round(6).tolist()
+    [[0.333333]]
+    """
+    hessian = checks.symmetric("hessian", hessian, definite="strict")  # (d, d)
+    covariance = checks.symmetric("covariance", covariance, size=len(hessian), definite="semi")  # (d, d)
+    rates, frame = np.linalg.eigh(hessian)  # (d,), (d, d)
+    learning_rate = checks.number("learning_rate", learning_rate, above=0, below=2 / rates[-1])
+    batch = checks.integer("batch", batch)
+    noise = frame.T @ covariance @ frame  # (d, d)
+    spread = noise * learning_rate / batch / (rates[:, None] + rates - learning_rate * np.multiply.outer(rates, rates))  # (d, d)
+    result = frame @ spread @ frame.T  # (d, d)
+    return (result + result.T) / 2

@@ -1,0 +1,205 @@
+r"""Exponents of the steps in the weight and in the bias that belong to a loss H(y), y = wx + b, by its form alone.
+
+The steps of one neuron with one input are  ḃ = -γH'(y)  and  ẇ = -γxH'(y),  so up to factors  g = (y - b)H'(y)  is the step in the weight.
+A density that is flat in x becomes  p(ḃ) ∝ |ḃ|^{-k_b}  with  k_b = H'H'''/H''².  The source asks for losses with  dẇ/dx = (Aẇ + B)^k,  a power law
+in ẇ shifted by a constant; without knowing A and B, it is recognised by  1/k = d(g'²/g'')/dg,  that is  k = g''²/(2g''² - g'g'''),  being the same
+everywhere.  Only k = 0, ½ and 2 occur in a loss that does not depend on w and b: the linear, the quadratic and the logarithm.
+Source: 000_1c8f0aee3adfc017.txt, eqs. (6.1), (6.4) and section 7, corrected; the shift-free exponent is not in the source.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import sympy
+
+from lib.common import checks
+
+
+@dataclass(frozen=True)
+class Classification:
+    """Whether the step in the weight obeys  dẇ/dx = (Aẇ + B)^k  exactly, with one k at all points and biases."""
+
+    exact: bool
+    exponent: float | None  # k if exact
+    lowest: float  # smallest and largest shift-free exponent met
+    highest: float
+
+
+def power_exponent(power):
+    r"""Exponent of the steps in the bias for the loss (y + c)^n:  k_b = (n - 2)/(n - 1),  exact for every real n ≠ 1.
+
+    n = 0 stands for the logarithm.  k_b is between 1 and 2 for n < 0, above 2 for 0 < n < 1, negative for 1 < n < 2 and between 0 and 1 for n > 2;
+    the exponential loss is the limit of large |n|.  Source: 000_1c8f0aee3adfc017.txt, section 7, which has k_b = 0, 1 and 2 only.
+
+    Parameters
+    ----------
+    power : float or array    n; not 1, where the step is constant
+
+    Returns
+    -------
+    float or array            k_b
+
+    Raises
+    ------
+    ValueError                if a power is 1 or no finite number
+
+    Examples
+    --------
+    >>> power_exponent([-1.0, 0.0, 0.5, 1.5, 2.0, 4.0, 1e9]).round(6).tolist()
+    [1.5, 2.0, 3.0, -1.0, 0.0, 0.666667, 1.0]
+    """
+    n = checks.array("power", power)  # (...)
+    if np.any(n == 1):
+        checks.fail("power", "not be 1: the steps of a linear loss do not vary", power)
+    return ((n - 2) / (n - 1))[()]
+
+
+def _derivatives(loss, points, highest):
+    """H', H'', ... up to the given order at the points, (highest, P), and the points themselves, (P,)."""
+    if not isinstance(loss, sympy.Expr) or len(loss.free_symbols) != 1:
+        checks.fail("loss", "be a SymPy expression in one symbol", loss)
+    y = checks.array("points", points, ndim=1)  # (P,)
+    if y.size == 0:
+        checks.fail("points", "hold one number or more", points)
+    (symbol,) = loss.free_symbols
+    forms = [sympy.diff(loss, symbol, order) for order in range(1, highest + 1)]
+    try:
+        function = sympy.lambdify(symbol, forms, modules=["scipy", "numpy"])
+        with np.errstate(all="ignore"):  # what overflows or is no number is refused below
+            values = np.array([np.broadcast_to(value, y.shape) for value in function(y)])  # (highest, P)
+    except (NotImplementedError, NameError, AttributeError):
+        checks.fail("loss", "consist of functions that NumPy or SciPy evaluate", loss)
+    if values.dtype.kind not in "if" or not np.isfinite(values).all():
+        checks.fail("points", f"lie where the first {highest} derivatives of the loss {_brief(loss)} are real and finite", points)
+    return values, y
+
+
+def _brief(loss):
+    text = str(loss)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _steps_in_weight(values, y, bias):
+    """The step g = (y - b)H' in units of -γ/w and its first three derivatives, (4, P)."""
+    (h, h1, h2, h3), x = values, y - bias  # (P,) each
+    return np.stack([x * h, h + x * h1, 2 * h1 + x * h2, 3 * h2 + x * h3])  # (4, P)
+
+
+def _shift_free(points, first, second, third):
+    if np.any((first == 0) & (second == 0)):
+        checks.fail("points", "lie where the step in the weight is not stationary", points)
+    with np.errstate(divide="ignore"):
+        # Ratios and no squares, which underflow in the tail of an exponential; zero where the step is straight in y.
+        bent = np.divide(third, second, out=np.zeros(first.shape), where=second != 0)  # (P,)
+        bent = first * np.divide(bent, second, out=np.zeros(first.shape), where=second != 0)  # (P,)
+        return np.divide(1.0, 2 - bent, out=np.zeros(first.shape), where=second != 0)  # (P,)
+
+
+def bias_exponents(loss, points):
+    r"""Jacobian exponent of the steps in the bias,  k_b = H'H'''/H''²,  at some values of y.
+
+    Source: 000_1c8f0aee3adfc017.txt, section 7, where k_b is given for three losses.
+
+    Parameters
+    ----------
+    loss : SymPy expression    H(y), in one symbol
+    points : array (P,)        y; where H''' is real and finite, and H'' is not zero
+
+    Returns
+    -------
+    array (P,)
+
+    Raises
+    ------
+    ValueError                 if an argument is outside its range
+
+    Examples
+    --------
+    >>> y = sympy.Symbol("y")
+    >>> bias_exponents(sympy.exp(2 * y), [-1.0, 3.0]).round(12).tolist(), bias_exponents(sympy.log(1 - y), [0.5]).round(12).tolist()
+    ([1.0, 1.0], [2.0])
+    """
+    (first, second, third), _ = _derivatives(loss, points, 3)
+    if np.any(second == 0):
+        checks.fail("points", "lie where the second derivative of the loss is not zero", points)
+    return (first / second) * (third / second)  # (P,)
+
+
+def weight_exponents(loss, points, bias, *, shifted=True):
+    r"""Jacobian exponent of the steps in the weight, at some values of y.
+
+    Shifted:  g''²/(2g''² - g'g'''),  g = (y - b)H',  the k of  dẇ/dx = (Aẇ + B)^k  whatever A and B.  Else  gg''/g'²,  the slope of the density of ẇ
+    itself.  Neither depends on w or on the learning rate.  Source: 000_1c8f0aee3adfc017.txt, eqs. (6.1) and (6.4), solved for k.
+
+    Parameters
+    ----------
+    loss : SymPy expression    H(y), in one symbol
+    points : array (P,)        y; where H'''' is real and finite, and the step in the weight is not stationary
+    bias : float               b
+    shifted : bool             False for the density of ẇ about zero
+
+    Returns
+    -------
+    array (P,)                 infinite where ẇ grows as the logarithm of x, which solves (6.1) for no k
+
+    Raises
+    ------
+    ValueError                 if an argument is outside its range
+
+    Examples
+    --------
+    >>> y = sympy.Symbol("y")
+    >>> [weight_exponents(loss, [0.5, 3.0], -1.0).round(12).tolist() for loss in (y**2, sympy.log(2 + y))]
+    [[0.5, 0.5], [2.0, 2.0]]
+    >>> weight_exponents(sympy.exp(y), [0.0, 98.0], -1.0, shifted=False).round(6).tolist()  # 1 - 1/(1 + y - b)²
+    [0.75, 0.9999]
+    """
+    values, y = _derivatives(loss, points, 4)  # (4, P), (P,)
+    steps, *slopes = _steps_in_weight(values, y, checks.number("bias", bias))  # (P,), three of (P,)
+    if checks.boolean("shifted", shifted):
+        return _shift_free(points, *slopes)  # (P,)
+    if np.any(slopes[0] == 0):
+        checks.fail("points", "lie where the step in the weight is not stationary", points)
+    return (steps / slopes[0]) * (slopes[1] / slopes[0])  # (P,)
+
+
+def classify(loss, points, biases, *, tolerance=1e-8):
+    r"""Does a loss give  dẇ/dx = (Aẇ + B)^k  exactly?  Yes if the shift-free exponent is the same at all points and biases.
+
+    Several biases are needed: at one isolated b a higher power passes too, as (y + c)³ does at b = -c.
+    Source: 000_1c8f0aee3adfc017.txt, section 7, corrected: the logarithm, eq. (7.13), passes with k = 2.
+
+    Parameters
+    ----------
+    loss : SymPy expression    H(y), in one symbol
+    points : array (P,)        y; three or more different ones
+    biases : array (n,)        b; two or more different ones
+    tolerance : float          largest relative difference between exponents that counts as rounding; > 0
+
+    Returns
+    -------
+    Classification
+
+    Raises
+    ------
+    ValueError                 if an argument is outside its range
+
+    Examples
+    --------
+    >>> y, points, biases = sympy.Symbol("y"), np.linspace(0.5, 3, 11), [-1.0, 0.2]
+    >>> [classify(loss, points, biases).exponent for loss in (y, y**2, y**3, sympy.exp(y))]
+    [0.0, 0.5, None, None]
+    >>> round(classify(sympy.log(y), points, biases).exponent, 9)
+    2.0
+    """
+    tolerance = checks.number("tolerance", tolerance, above=0)
+    values, y = _derivatives(loss, points, 4)  # (4, P), (P,)
+    if np.unique(y).size < 3:
+        checks.fail("points", "hold three or more different numbers", points)
+    biases = checks.array("biases", biases, ndim=1)  # (n,)
+    if np.unique(biases).size < 2:
+        checks.fail("biases", "hold two or more different numbers", biases)
+    found = np.stack([_shift_free(points, *_steps_in_weight(values, y, bias)[1:]) for bias in biases])  # (n, P)
+    lowest, highest = float(found.min()), float(found.max())
+    exact = bool(np.isfinite(found).all() and highest - lowest <= tolerance * max(1.0, abs(lowest)))
+    return Classification(exact, (lowest + highest) / 2 if exact else None, lowest, highest)

@@ -1,0 +1,140 @@
+r"""Stochastic gradient descent of the toy neuron y = wx + b: many independent replicas side by side, with the steps they really take.
+
+Each step draws a batch of M labels and inputs for every replica, x ~ N(μ_t, σ²), and moves  (w, b)  by  -(γ/M) Σ h(y) (x, 1).  Replicas that
+start from the law around an equilibrium (:mod:`lib.criticality.equilibria`) need no time to get there.
+Source: 000_1c8f0aee3adfc017.txt, eqs. (2.3), (5.2), (8.2), (8.3).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lib.common import checks
+from lib.criticality import _neuron
+
+CHUNK = 2**16  # inputs drawn at a time
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Parameters after the steps counted in `steps`, and the next step that each replica took from there (none from the last)."""
+
+    steps: np.ndarray        # (n,)
+    weight: np.ndarray       # (n, R)
+    bias: np.ndarray         # (n, R)
+    weight_step: np.ndarray  # (n-1, R), ẇ
+    bias_step: np.ndarray    # (n-1, R), ḃ
+    label: np.ndarray        # (n-1, R), share of class 1 in the batch: 0 or 1 for M = 1
+
+    @property
+    def amplitude(self):
+        """Length of the steps with the sign of ḃ: the s whose law :mod:`lib.criticality.step_density` gives at frozen parameters."""
+        return np.copysign(np.hypot(self.weight_step, self.bias_step), self.bias_step)  # (n-1, R)
+
+
+def simulate(composition, start, learning_rate, steps, *, seed, batch=1, every=1, means=(0.0, 1.0), deviation=0.25, priors=(0.5, 0.5)):
+    r"""Descent of R replicas at learning rate γ, seen every so many steps.
+
+    ẇ = -γ ⟨h(wx + b) x⟩_M,  ḃ = -γ ⟨h(wx + b)⟩_M.  A longer run with the same seed begins like a shorter one.
+    Source: 000_1c8f0aee3adfc017.txt, eqs. (2.3) and (5.2).
+
+    Parameters
+    ----------
+    composition : Composition    loss after activation
+    start : array (R, 2)         w, b of each replica
+    learning_rate : float        γ; > 0
+    steps : int                  how many; a multiple of `every`
+    seed : int, SeedSequence or Generator
+    batch : int                  M; >= 1
+    every : int                  steps between two records; >= 1
+    means : array (2,)           μ_0, μ_1; different
+    deviation : float            σ of both classes; > 0
+    priors : array (2,)          π_0, π_1; > 0, sum 1
+
+    Returns
+    -------
+    Descent                      n = steps/every + 1 records
+
+    Raises
+    ------
+    ValueError                   if an argument is outside its range
+    RuntimeError                 if the descent diverges
+
+    Examples
+    --------
+    >>> from lib.criticality import compositions
+    >>> found = simulate(compositions.named("ReLU + squared"), np.tile([0.5, 0.0], (100, 1)), 0.05, 500, seed=1, every=100)
+    >>> found.weight.shape, bool(abs(found.weight[-1].mean() - 0.929) < 0.02)
+    ((6, 100), True)
+    """
+    composition, means, deviation, priors = _neuron.checked_data(composition, means, deviation, priors)
+    start = checks.array("start", start, shape=(None, 2))  # (R, 2)
+    if len(start) == 0:
+        checks.fail("start", "hold one or more replicas", start)
+    rate = checks.number("learning_rate", learning_rate, above=0)
+    every, steps, batch = checks.integer("every", every), checks.integer("steps", steps), checks.integer("batch", batch)
+    if steps % every:
+        checks.fail("steps", f"be a multiple of every = {every}", steps)
+    rng = checks.generator("seed", seed)
+    count, chunk = steps // every, max(1, CHUNK // (batch * len(start)))
+    weight, bias = np.empty((2, count + 1, len(start)))  # (n, R), (n, R)
+    moves = np.empty((3, count, len(start)))  # (3, n-1, R)
+    w, b = start.T.copy()  # (R,), (R,)
+    with np.errstate(over="ignore", invalid="ignore"):  # a descent that diverges is told below
+        for step in range(steps):
+            if step % chunk == 0:
+                labels = (rng.random((chunk, batch, len(start))) < priors[1]).astype(float)  # (chunk, M, R)
+                inputs = means[0] + (means[1] - means[0]) * labels + deviation * rng.standard_normal(labels.shape)  # (chunk, M, R)
+            x, t = inputs[step % chunk], labels[step % chunk]  # (M, R), (M, R)
+            try:
+                h = composition.slope(w * x + b, t)  # (M, R)
+            except ValueError as reason:
+                raise RuntimeError(f"the descent diverged at step {step}: take a smaller learning_rate") from reason
+            move_w, move_b = (h * x).sum(axis=0) * (-rate / batch), h.sum(axis=0) * (-rate / batch)  # (R,), (R,)
+            if step % every == 0:
+                weight[step // every], bias[step // every] = w, b
+                moves[:, step // every] = move_w, move_b, t.mean(axis=0)
+            w, b = w + move_w, b + move_b  # (R,), (R,)
+    weight[-1], bias[-1] = w, b
+    if not (np.isfinite(weight[-1]).all() and np.isfinite(bias[-1]).all()):
+        raise RuntimeError("the descent diverged at its end: take a smaller learning_rate")
+    return Descent(np.arange(0, steps + 1, every), weight, bias, *moves)
+
+
+def dead_fraction(composition, weight, bias, *, threshold=1e-4, means=(0.0, 1.0), deviation=0.25, priors=(0.5, 0.5)):
+    r"""Share of replicas that hardly any input moves:  π_0 P_0(h ≠ 0) + π_1 P_1(h ≠ 0) < threshold.
+
+    A neuron below the threshold waits for more than 1/threshold steps on average; one giant step of clip + cross-entropy without a cut can
+    throw it there.  Source: not in 000_1c8f0aee3adfc017.txt.
+
+    Parameters
+    ----------
+    composition : Composition      loss after activation
+    weight, bias : array (..., R)  of the replicas, at one or more times; finite, of the same shape
+    threshold : float              in (0, 1)
+    means : array (2,)             μ_0, μ_1; different
+    deviation : float              σ of both classes; > 0
+    priors : array (2,)            π_0, π_1; > 0, sum 1
+
+    Returns
+    -------
+    array (...)                    in [0, 1]
+
+    Raises
+    ------
+    ValueError                     if an argument is outside its range
+
+    Examples
+    --------
+    >>> from lib.criticality import compositions
+    >>> float(dead_fraction(compositions.named("clip + cross-entropy"), [2.0, 2.0], [-0.5, 40.0]))
+    0.5
+    """
+    composition, means, deviation, priors = _neuron.checked_data(composition, means, deviation, priors)
+    threshold = checks.number("threshold", threshold, above=0, below=1)
+    weight = checks.array("weight", weight)  # (..., R)
+    if weight.ndim == 0 or weight.size == 0:
+        checks.fail("weight", "hold one or more replicas", weight)
+    bias = checks.array("bias", bias, shape=weight.shape)  # (..., R)
+    live = _neuron.live_both(composition, weight, bias, means, deviation)  # (2, ..., R)
+    return np.mean(np.tensordot(priors, live, axes=1) < threshold, axis=-1)

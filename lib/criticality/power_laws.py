@@ -1,0 +1,269 @@
+r"""How far a power law reaches, and how well samples bear it out.
+
+The exponent of a density is  k = -d ln p/d ln|s|,  p(s) ∝ |s|^{-k} per unit of s.  Where it is known at every |s|, :func:`windows` says on which
+ranges it stays close to a claim, how many decades they span and how much probability they hold.  Samples are judged on a window that is
+stated before: with  u = ln(s/s₁) ∈ [0, L]  the power law is  p(u) ∝ e^{(1-k)u},  a density for every real k, fitted by maximum likelihood
+(:func:`fit`) and held against one more parameter,  e^{au + cu²/2},  a lognormal cut to the window (:func:`curvature_test`).
+Source: 000_1c8f0aee3adfc017.txt, eq. (8.1) for the exponent; the windows and the statistics are not in the source.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import exprel
+from scipy.stats import bootstrap, chi2
+
+from lib.common import checks
+from lib.criticality import _tilted
+
+_END = 1e-9  # of the window: the closest that mean positions come to its ends
+_AT_ONCE = 2_000_000  # numbers that the bootstrap holds in memory
+
+
+@dataclass(frozen=True)
+class Window:
+    """A contiguous range of |s| on which the exponent is as claimed."""
+
+    low: float
+    high: float
+    decades: float  # log10(high/low)
+    probability: float | None  # of a step in the range; None without a density
+    open_low: bool  # the range reaches the first amplitude of the grid: it may go on below
+    open_high: bool  # and the last one
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Exponent of the samples in a window."""
+
+    exponent: float  # k
+    error: float  # 1/√(Fisher information)
+    count: int  # samples in the window
+    share: float  # of all samples
+
+
+@dataclass(frozen=True)
+class CurvatureTest:
+    """A power law against the same with curvature in the log-log plot, a truncated lognormal where the curvature is negative."""
+
+    curvature: float  # c: k(u) changes by -c per unit of ln s; a lognormal has c = -1/σ²
+    error: float  # of c
+    exponents: tuple  # the local k of the curved law at the lower and at the upper end of the window
+    likelihood_ratio: float  # 2 ln(L_curved/L_power); chi-square with one degree of freedom if the power law holds
+    p_value: float  # probability of such a ratio, or a larger one, under the power law
+    aic_difference: float  # AIC of the power law minus AIC of the curved one, LR - 2; > 0 speaks for curvature
+    count: int  # samples in the window
+
+
+def windows(amplitudes, exponents, claim, tolerance, *, log_density=None):
+    r"""All ranges of |s| on which  |k - claim| < δ,  the widest first; k and, for the probability, ln p are straight in ln s between grid points.
+
+    Not in the source, 000_1c8f0aee3adfc017.txt, which compares slopes in figures.
+
+    Parameters
+    ----------
+    amplitudes : array (n,)              |s|; > 0, strictly increasing, n >= 2
+    exponents : array (n,)               k at these amplitudes
+    claim : float                        the exponent to compare with
+    tolerance : float                    δ; > 0
+    log_density : array (n,), optional   ln p at these amplitudes, per unit of |s|
+
+    Returns
+    -------
+    tuple of Window                      empty if k is nowhere as claimed
+
+    Raises
+    ------
+    ValueError                           if an argument is outside its range
+
+    Examples
+    --------
+    >>> s = np.geomspace(1e-6, 1e2, 50)
+    >>> (window,) = windows(s, 1 + np.log10(s) / 10, 1.0, 0.2)  # k = 0.8 at s = 0.01
+    >>> round(window.low, 12), round(window.high, 9), round(window.decades, 9), window.open_high
+    (0.01, 100.0, 4.0, True)
+    """
+    s = checks.entries("amplitudes", amplitudes, above=0, ndim=1)  # (n,)
+    if s.size < 2 or np.any(np.diff(s) <= 0):
+        checks.fail("amplitudes", "hold two or more strictly increasing numbers", amplitudes)
+    k = checks.array("exponents", exponents, shape=s.shape)  # (n,)
+    off = k - checks.number("claim", claim)  # (n,)
+    tolerance = checks.number("tolerance", tolerance, above=0)
+    u = np.log(s)  # (n,)
+    knots = np.unique(np.concatenate([u, *(_crossings(u, off - level) for level in (-tolerance, tolerance))]))  # (m,)
+    inside = np.abs(np.interp((knots[1:] + knots[:-1]) / 2, u, off)) < tolerance  # (m-1,)  between knots all or nothing
+    change = np.diff(np.concatenate([[False], inside, [False]]).astype(int))  # (m,)
+    runs = np.stack([np.flatnonzero(change == 1), np.flatnonzero(change == -1)], axis=1)  # (windows, 2)
+    mass = None if log_density is None else np.append(0, np.cumsum(_masses(knots, u, log_density)))  # (m,)
+    found = [
+        Window(
+            low=float(np.exp(knots[first])),
+            high=float(np.exp(knots[last])),
+            decades=float((knots[last] - knots[first]) / np.log(10)),
+            probability=None if mass is None else float(mass[last] - mass[first]),
+            open_low=bool(first == 0),
+            open_high=bool(last == len(knots) - 1),
+        )
+        for first, last in runs
+    ]
+    return tuple(sorted(found, key=lambda window: -window.decades))
+
+
+def _crossings(u, height):
+    """Where the straight pieces through (u, height) go through zero."""
+    i = np.flatnonzero(height[:-1] * height[1:] < 0)  # (c,)
+    return u[i] + (u[i + 1] - u[i]) * height[i] / (height[i] - height[i + 1])  # (c,)
+
+
+def _masses(knots, u, log_density):
+    """Probability between neighbouring knots, exact for a power law on each piece."""
+    log_density = checks.array("log_density", log_density, shape=u.shape)  # (n,)
+    height = np.interp(knots, u, log_density) + knots  # (m,)  ln of the density per unit of ln s
+    with np.errstate(over="ignore", invalid="ignore"):
+        masses = np.diff(knots) * np.exp(height[:-1]) * exprel(np.diff(height))  # (m-1,)
+    if not masses.sum() < 1.01:  # 0.01 is room for a coarse grid
+        checks.fail("log_density", "be the logarithm of a density per unit of amplitude, with integral <= 1", float(masses.sum()))
+    return masses
+
+
+def _positions(samples, low, high):
+    """Positions ln(s/low)/L of the samples in the window, (n,) in [0, 1], the width L, and the number of all samples."""
+    s = checks.entries("samples", samples, at_least=0, ndim=1)  # (N,)
+    low = checks.number("low", low, above=0)
+    high = checks.number("high", high, above=low)
+    width = float(np.log(high) - np.log(low))
+    chosen = s[(s >= low) & (s <= high)]  # (n,)
+    positions = np.clip((np.log(chosen) - np.log(low)) / width, 0, 1)  # (n,)  the clip takes off the rounding of the logarithm
+    if chosen.size < 2 or np.ptp(positions) == 0 or np.all((positions == 0) | (positions == 1)):
+        checks.fail("samples", f"hold two or more different values inside the window {low:.3g} to {high:.3g}", samples)
+    _check_means(positions.mean())
+    return positions, width, s.size
+
+
+def _check_means(means):
+    """Refuse means so close to an end that the exponent is lost in rounding."""
+    if np.min(means) < _END or np.max(means) > 1 - _END:
+        checks.fail("samples", "not all lie at one end of the window, nor those of a resample", means)
+
+
+def fit(samples, low, high):
+    r"""Maximum likelihood of the exponent on a stated window:  p(u) = θe^{θu}/(e^{θL} - 1),  θ = 1 - k,  u = ln(s/s₁) ∈ [0, L].
+
+    Solves  ⟨u⟩ = L/(1 - e^{-θL}) - 1/θ;  the error is  1/√(n Var u).  No histogram, no line through logarithms, any real k.
+    Not in the source, 000_1c8f0aee3adfc017.txt.
+
+    Parameters
+    ----------
+    samples : array (N,)    |s|; >= 0; those outside the window do not count
+    low : float             s₁; > 0
+    high : float            s₁e^L; > low
+
+    Returns
+    -------
+    Fit
+
+    Raises
+    ------
+    ValueError              if an argument is outside its range, or fewer than two different samples lie in the window
+
+    Examples
+    --------
+    >>> uniform = (np.arange(1000) + 0.5) / 1000
+    >>> round(fit(uniform**3, 1e-3, 1.0).exponent, 2)  # s = x³ near its zero: k = 2/3
+    0.67
+    """
+    positions, width, total = _positions(samples, low, high)
+    z = float(_tilted.steepness(positions.mean()))
+    error = 1 / (width * np.sqrt(positions.size * _tilted.variance(z)))
+    return Fit(exponent=float(1 - z / width), error=float(error), count=positions.size, share=positions.size / total)
+
+
+def bootstrap_error(samples, low, high, seed, *, resamples=200):
+    r"""Standard deviation of the fitted exponent over resamples, drawn with replacement, of the samples in the window.
+
+    Beside the error of :func:`fit`, which trusts the power law; the two differ where it does not hold.  Not in the source,
+    000_1c8f0aee3adfc017.txt.
+
+    Parameters
+    ----------
+    samples : array (N,)          |s|; >= 0; those outside the window do not count
+    low : float                   lower end of the window; > 0
+    high : float                  upper end; > low
+    seed : int, SeedSequence or Generator
+    resamples : int               >= 2; the result is uncertain by 1/√(2 resamples) of itself
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError                    if an argument is outside its range, or fewer than two different samples lie in the window
+
+    Examples
+    --------
+    >>> uniform = (np.arange(1000) + 0.5) / 1000
+    >>> 0.7 < bootstrap_error(uniform**3, 1e-3, 1.0, seed=1) / fit(uniform**3, 1e-3, 1.0).error < 1.3
+    True
+    """
+    positions, width, _ = _positions(samples, low, high)
+    resamples = checks.integer("resamples", resamples, at_least=2)
+    drawn = bootstrap(
+        (positions,),
+        lambda drawn, axis: drawn.mean(axis=axis),
+        n_resamples=resamples,
+        batch=max(1, _AT_ONCE // positions.size),
+        method="percentile",
+        rng=checks.generator("seed", seed),
+    )
+    _check_means(drawn.bootstrap_distribution)
+    return float(np.std(_tilted.steepness(drawn.bootstrap_distribution), ddof=1) / width)
+
+
+def curvature_test(samples, low, high):
+    r"""Likelihood ratio of  e^{au + cu²/2}  against the power law  e^{au}  on a stated window, both at their maxima.
+
+    For a density that is lognormal there, c = -1/σ².  A small ratio says that these samples cannot tell; it is not evidence for a power law
+    unless so many samples would have shown a curvature that matters (:func:`lib.criticality.lognormal.detectability`).
+    The window is fixed beforehand, or lies between two of the samples, which then do not count: quantiles of few samples as its ends
+    bias the ratio.
+    Not in the source, 000_1c8f0aee3adfc017.txt.
+
+    Parameters
+    ----------
+    samples : array (N,)    |s|; >= 0; those outside the window do not count
+    low : float             lower end of the window; > 0
+    high : float            upper end; > low; the samples must fill the window well enough that both laws are smooth on it
+
+    Returns
+    -------
+    CurvatureTest
+
+    Raises
+    ------
+    ValueError              if an argument is outside its range, or the samples crowd into a few hundredths of the window
+
+    Examples
+    --------
+    >>> from scipy.special import ndtri
+    >>> lognormal = np.exp(3 * ndtri((np.arange(4000) + 0.5) / 4000))  # σ² = 9
+    >>> test = curvature_test(lognormal, 1e-2, 1e2)
+    >>> round(test.curvature, 2), [round(k, 1) for k in test.exponents], test.p_value < 1e-9
+    (-0.11, [0.5, 1.5], True)
+    """
+    positions, width, _ = _positions(samples, low, high)
+    count, found = positions.size, _tilted.curved(2 * positions - 1)
+    if found is None:
+        checks.fail("samples", "fill the window: take a narrower one", f"{count} samples with mean position {positions.mean():.3g}")
+    (tilt, bend), covariance, gain = found  # numbers, (2, 2), number
+    ratio = max(0.0, 2 * count * float(gain))  # below zero by rounding only
+    second = 12 / width**2  # d²/du² of the second polynomial
+    return CurvatureTest(
+        curvature=float(bend * second),
+        error=float(np.sqrt(covariance[1, 1] / count) * second),
+        exponents=tuple(float(1 - 2 * (tilt + 3 * end * bend) / width) for end in (-1, 1)),
+        likelihood_ratio=ratio,
+        p_value=float(chi2.sf(ratio, 1)),
+        aic_difference=ratio - 2,
+        count=count,
+    )

@@ -1,0 +1,296 @@
+r"""Steps of gradient descent sample by sample, q̇ = -γ ∂H/∂q, for two small models and any input dimension, with their derivatives in the input.
+
+A logistic neuron  y = w·x + b,  or one layer of tanh units,  y = a·tanh(Wx + b) + c,  tells two classes t = 0, 1 apart, by the cross-entropy
+H = ln(1 + e^u)  or the squared loss  H = f(u)²,  with  u = (1 - 2t)y  and  f  the sigmoid.  Separable classes have no finite equilibrium,
+so the mean of H carries a penalty  λ|q|²/2,  the H_q of (3.2), whose own step -γλq is the same for all samples and not part of theirs.
+Source: 000_1c8f0aee3adfc017.txt, eqs. (2.3), (3.7), (4.2); the experiment on images is not in the source.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy import linalg, optimize
+from sklearn.decomposition import PCA
+from torch.func import grad, grad_and_value, jacrev, vmap
+
+from lib.common import checks
+from lib.services import data
+
+LOSSES = ("cross-entropy", "squared")
+
+
+@dataclass(frozen=True)
+class Model:
+    """A logistic neuron (``width`` 0) with parameters q = (w, b), or one tanh layer with q = (W row by row, b, a, c)."""
+
+    inputs: int  # d >= 1
+    width: int = 0  # tanh units; 0 is the neuron
+    loss: str = "cross-entropy"  # or "squared"
+    penalty: float = 1e-3  # λ > 0
+
+    def __post_init__(self):
+        checks.integer("inputs", self.inputs)
+        checks.integer("width", self.width, at_least=0)
+        if not isinstance(self.loss, str) or self.loss not in LOSSES:
+            checks.fail("loss", f"be one of {', '.join(LOSSES)}", self.loss)
+        checks.number("penalty", self.penalty, above=0)
+
+    @property
+    def size(self):
+        """Number of parameters K."""
+        return self.width * (self.inputs + 2) + 1 if self.width else self.inputs + 1
+
+
+@dataclass(frozen=True)
+class Equilibrium:
+    """End of full-batch training."""
+
+    parameters: np.ndarray  # (K,)
+    loss: float  # mean of H plus λ|q|²/2
+    gradient_norm: float  # Euclidean
+
+
+def _logit(model, q, x):
+    """y for inputs x of shape (d,) or (N, d)."""
+    d, m = model.inputs, model.width
+    if m == 0:
+        return x @ q[:d] + q[d]
+    weights, biases, readout, constant = q.split([m * d, m, m, 1])  # (m·d,), (m,), (m,), (1,)
+    return torch.tanh(x @ weights.view(m, d).T + biases) @ readout + constant[0]
+
+
+def _loss_gradient(model, q, x, t, argument):
+    """∂H/∂q (`argument` 0), (K,), or ∂H/∂x (1), (d,), of one sample."""
+    gradient, y = grad_and_value(lambda q, x: _logit(model, q, x), argument)(q, x)  # as q or x, ()
+    sign = 1 - 2 * t
+    # The derivative of the loss by hand: it keeps its relative precision where a sample is classified with certainty.
+    wrong = torch.sigmoid(sign * y)  # ()
+    slope = wrong if model.loss == "cross-entropy" else 2 * wrong**2 * torch.sigmoid(-sign * y)  # ()
+    return sign * slope * gradient
+
+
+def _objective(model, q, x, t):
+    u = (1 - 2 * t) * _logit(model, q, x)  # (N,)
+    loss = torch.logaddexp(u, torch.zeros_like(u)) if model.loss == "cross-entropy" else torch.sigmoid(u) ** 2  # (N,)
+    return loss.mean() + model.penalty / 2 * (q @ q)
+
+
+def _samples(model, inputs, labels):
+    """Checked samples as float64 tensors (N, d), (N,)."""
+    if not isinstance(model, Model):
+        checks.fail("model", "be a Model", model)
+    x = checks.array("inputs", inputs, shape=(None, model.inputs))  # (N, d)
+    if len(x) == 0:
+        checks.fail("inputs", "hold one sample or more", f"shape {x.shape}")
+    t = checks.array("labels", labels, shape=(len(x),))  # (N,)
+    if not np.isin(t, (0, 1)).all():
+        checks.fail("labels", "be 0 or 1", labels)
+    return torch.from_numpy(x), torch.from_numpy(t)
+
+
+def _tensors(model, parameters, inputs, labels):
+    x, t = _samples(model, inputs, labels)  # (N, d), (N,)
+    return torch.from_numpy(checks.array("parameters", parameters, shape=(model.size,))), x, t
+
+
+def two_digits(*, components=None):
+    """Images of hand-written zeros and ones: pixels / 16, centred, or their coordinates along principal axes.
+
+    Not in the source, 000_1c8f0aee3adfc017.txt.
+
+    Parameters
+    ----------
+    components : int, optional    d principal axes to keep, 1 to 64; default: all 64 pixels as they are
+
+    Returns
+    -------
+    (array (360, d), array (360,))    inputs; labels 0.0 and 1.0
+
+    Raises
+    ------
+    ValueError                    if `components` is out of range
+
+    Examples
+    --------
+    >>> inputs, labels = two_digits(components=10)
+    >>> inputs.shape, int(labels.sum())
+    ((360, 10), 182)
+    """
+    images = data.load("digits", size=8)
+    kept = images.labels < 2  # (1797,)
+    x = data.design(images.images[kept]) / 16  # (360, 64)
+    if components is not None and checks.integer("components", components) > x.shape[1]:
+        checks.fail("components", f"be at most {x.shape[1]}", components)
+    x = x - x.mean(axis=0) if components is None else PCA(components, svd_solver="full").fit_transform(x)  # (360, d)
+    return x, images.labels[kept].astype(float)
+
+
+def train(model, inputs, labels, seed, *, tolerance=1e-9):
+    r"""Full-batch training to the equilibrium, where  Σ_n ∂H_n/∂q / N + λq = 0.
+
+    L-BFGS from a random start of variance 1/d.  Where rounding of the loss stops it early, Newton steps finish, which need no loss but
+    only its derivatives.  A neuron with cross-entropy has one equilibrium, the others may have several.
+    Source: 000_1c8f0aee3adfc017.txt, eq. (2.3) with M the whole data set; the algorithm is not in the source.
+
+    Parameters
+    ----------
+    model : Model
+    inputs : array (N, d)
+    labels : array (N,)    t; each 0 or 1
+    seed : int, numpy.random.SeedSequence or numpy.random.Generator
+    tolerance : float      largest |∇| of the result; > 0
+
+    Returns
+    -------
+    Equilibrium
+
+    Raises
+    ------
+    ValueError             if an argument is outside its range, or the tolerance is not reached
+
+    Examples
+    --------
+    >>> end = train(Model(1, penalty=0.1), [[-1.0], [1.0]], [0, 1], seed=0)
+    >>> w, b = end.parameters
+    >>> bool(abs(1 / (1 + np.exp(w)) - 0.1 * w) < 1e-9), bool(abs(b) < 1e-8), bool(end.gradient_norm < 1e-9)
+    (True, True, True)
+    """
+    x, t = _samples(model, inputs, labels)  # (N, d), (N,)
+    start = checks.generator("seed", seed).standard_normal(model.size) / np.sqrt(model.inputs)  # (K,)
+    tolerance = checks.number("tolerance", tolerance, above=0)
+
+    def value_and_slope(q):
+        slope, value = grad_and_value(lambda q: _objective(model, q, x, t))(torch.from_numpy(np.array(q)))  # (K,), ()
+        return float(value), slope.numpy()
+
+    options = {"ftol": 0.0, "gtol": tolerance / np.sqrt(model.size), "maxcor": 30, "maxiter": 20_000, "maxfun": 40_000}
+    q = optimize.minimize(value_and_slope, start, jac=True, method="L-BFGS-B", options=options).x  # (K,)
+    value, slope = value_and_slope(q)
+    for _ in range(5):  # each doubles the correct digits, so more cannot help
+        if np.linalg.norm(slope) <= tolerance or not np.isfinite(slope).all():
+            break
+        second = jacrev(grad(lambda q: _objective(model, q, x, t)))(torch.from_numpy(q)).numpy()  # (K, K)
+        try:
+            q = q - linalg.cho_solve(linalg.cho_factor(second), slope)  # (K,)
+        except linalg.LinAlgError:  # no Cholesky factor: a saddle, which the check below reports
+            break
+        value, slope = value_and_slope(q)
+    if not (norm := float(np.linalg.norm(slope))) <= tolerance:
+        checks.fail("tolerance", f"be within reach: the search ended at |∇| = {norm:.3g}", tolerance)
+    return Equilibrium(q, value, norm)
+
+
+def steps(model, parameters, inputs, labels, *, learning_rate=1.0):
+    r"""The step that each sample asks for,  q̇ = -γ ∂H/∂q,  without the penalty's constant part.
+
+    Source: 000_1c8f0aee3adfc017.txt, eq. (2.3) with M = 1.
+
+    Parameters
+    ----------
+    model : Model
+    parameters : array (K,)    q
+    inputs : array (N, d)      x
+    labels : array (N,)        t; each 0 or 1
+    learning_rate : float      γ; > 0
+
+    Returns
+    -------
+    array (N, K)
+
+    Raises
+    ------
+    ValueError                 if an argument is outside its range
+
+    Examples
+    --------
+    >>> steps(Model(2), [0.0, 0.0, 0.0], [[1.0, 4.0], [3.0, -2.0]], [0, 1]).tolist()
+    [[-0.5, -2.0, -0.5], [1.5, -1.0, 0.5]]
+    """
+    q, x, t = _tensors(model, parameters, inputs, labels)
+    rate = checks.number("learning_rate", learning_rate, above=0)
+    return checks.finite("inputs", -rate * vmap(lambda x, t: _loss_gradient(model, q, x, t, 0))(x, t).numpy())  # (N, K)
+
+
+def jacobians(model, parameters, inputs, labels, *, learning_rate=1.0, chunk=60):
+    r"""Derivatives  J = ∂q̇/∂x  of each sample's step.
+
+    As  J = -γ ∂(∂H/∂x)ᵀ/∂q,  the same mixed derivatives in the other order, it takes d backward passes and not K > d.
+    Source: 000_1c8f0aee3adfc017.txt, eq. (4.2), whose last derivative must be total: it holds the Gauss-Newton term.
+
+    Parameters
+    ----------
+    model : Model
+    parameters : array (K,)    q
+    inputs : array (N, d)      x
+    labels : array (N,)        t; each 0 or 1
+    learning_rate : float      γ; > 0
+    chunk : int                samples at a time, to save memory; >= 1
+
+    Returns
+    -------
+    array (N, K, d)
+
+    Raises
+    ------
+    ValueError                 if an argument is outside its range
+
+    Examples
+    --------
+    >>> jacobians(Model(1), [4.0, 0.0], [[0.0]], [0]).tolist()  # -f and -f' w at f = 1/2: rows w, b
+    [[[-0.5], [-1.0]]]
+    """
+    q, x, t = _tensors(model, parameters, inputs, labels)
+    rate, chunk = checks.number("learning_rate", learning_rate, above=0), checks.integer("chunk", chunk)
+    mixed = jacrev(lambda q, x, t: _loss_gradient(model, q, x, t, 1))  # gives (d, K)
+    found = vmap(mixed, in_dims=(None, 0, 0), chunk_size=chunk)(q, x, t).numpy()  # (N, d, K)
+    return checks.finite("inputs", -rate * found).transpose(0, 2, 1)  # (N, K, d)
+
+
+def local_exponents(model, parameters, inputs, labels, left, right):
+    r"""Jacobian exponents  κ = φφ''/φ'²  at ε = 0 of  φ(ε) = u·q̇(x + εv),  for pairs of directions u, v of each sample.
+
+    Directions are those of the singular value decomposition, :func:`lib.criticality.area_formula.singular_pairs`.  A pure exponential has κ = 1, a
+    linear function 0.  On an exponential tail e^{cy} of the loss  κ = 1 + (cÿ + (ln ψ)¨)/(cẏ + (ln ψ)˙)²,  with the lever ψ = u·∇_q y
+    and dots for d/dε;  1 + ÿ/(cẏ²)  if the lever does not change.
+    Not in the source; 000_1c8f0aee3adfc017.txt, eq. (4.6), holds along each pair if the directions do not depend on x.
+
+    Parameters
+    ----------
+    model : Model
+    parameters : array (K,)      q
+    inputs : array (N, d)        x
+    labels : array (N,)          t; each 0 or 1
+    left : array (N, K, r)       directions u in the space of parameters, one a column
+    right : array (N, d, r)      directions v in the space of inputs
+
+    Returns
+    -------
+    array (N, r)                 κ; neither the length of u and v nor γ matters
+
+    Raises
+    ------
+    ValueError                   if an argument is outside its range, or φ' vanishes
+
+    Examples
+    --------
+    >>> local_exponents(Model(1), [16.0, -8.0], [[0.0]], [0], [[[0.0], [1.0]]], [[[1.0]]]).round(3).tolist()  # (1 - 2f)/(1 - f)
+    [[1.0]]
+    """
+    q, x, t = _tensors(model, parameters, inputs, labels)
+    u = torch.from_numpy(checks.array("left", left, shape=(len(x), model.size, None)))  # (N, K, r)
+    v = torch.from_numpy(checks.array("right", right, shape=(len(x), model.inputs, u.shape[2])))  # (N, d, r)
+    if u.shape[2] == 0:
+        checks.fail("left", "hold one direction or more a sample", f"shape {tuple(u.shape)}")
+
+    def derivatives(x, t, u, v):
+        phi = grad_and_value(lambda along: u @ _loss_gradient(model, q, x + along * v, t, 0))  # φ', φ
+        curvature, (slope, value) = grad_and_value(phi, has_aux=True)(torch.zeros((), dtype=torch.float64))  # () each
+        return torch.stack([value, slope, curvature])  # (3,)
+
+    pairs = vmap(vmap(derivatives, in_dims=(None, None, 1, 1)))  # over N outside, over r inside
+    value, slope, curvature = pairs(x, t, u, v).unbind(2)  # (N, r) three times
+    exponents = value / slope * (curvature / slope)  # (N, r)
+    if not torch.isfinite(exponents).all():
+        checks.fail("right", "be directions along which the step u·q̇ changes", "a pair with φ' = 0")
+    return exponents.numpy()

@@ -1,0 +1,211 @@
+r"""Steps averaged over a batch: what is left of a power law of single steps.
+
+Three kinds of law, three fates.  At a zero of order r of the step the density  |s|^{-(1-1/r)}  is convolved with itself, and every further sample
+takes 1/r off the exponent; at a pole one large step outweighs the rest, and the tail stays; a lognormal goes over into a Gaussian.
+Source: 000_1c8f0aee3adfc017.txt has batches of one only, section 8; all of this is not in the source.
+"""
+
+import numpy as np
+from scipy.fft import irfft, next_fast_len, rfft
+from scipy.stats import binom, kurtosis
+
+from lib.common import checks
+
+
+def _steps(steps, several=False):
+    raw = checks.array("steps", steps, ndim=None if several else 1)  # (N,) or (N, K)
+    if raw.ndim not in (1, 2) or len(raw) < 2 or raw.size == 0:
+        checks.fail("steps", "have one row for each of two or more steps", f"shape {raw.shape}")
+    return raw
+
+
+def averages(steps, batch):
+    r"""Mean steps of successive batches of M; the norm of a step in several parameters is taken after the mean.
+
+    Source: 000_1c8f0aee3adfc017.txt, eq. (2.3).
+
+    Parameters
+    ----------
+    steps : array (N,) or (N, K)    one row for each independent sample; N >= 2
+    batch : int                     M; must divide N
+
+    Returns
+    -------
+    array (N/M,) or (N/M, K)
+
+    Raises
+    ------
+    ValueError                      if an argument is outside its range
+
+    Examples
+    --------
+    >>> averages([1.0, 3.0, -2.0, 0.0], 2).tolist()
+    [2.0, -1.0]
+    """
+    steps, batch = _steps(steps, several=True), checks.integer("batch", batch)  # (N, ...)
+    if len(steps) % batch:
+        checks.fail("batch", f"divide the number of steps, {len(steps)}", batch)
+    return steps.reshape(-1, batch, *steps.shape[1:]).mean(axis=1)  # (N/M, ...)
+
+
+def mean_law(values, masses, batch):
+    r"""Law of the mean of M independent steps, from that of one step on an evenly spaced grid; atoms are welcome.
+
+    The M-th power of the Fourier transform, zero-padded so that nothing wraps around: exact up to 1e-15 M in absolute terms, which is too little
+    for tails below that.  Not in the source, 000_1c8f0aee3adfc017.txt.
+
+    Parameters
+    ----------
+    values : array (n,)     steps; evenly spaced, increasing, n >= 2
+    masses : array (n,)     their probabilities; >= 0, with sum 1
+    batch : int             M; >= 1
+
+    Returns
+    -------
+    (array, array)          values and masses of the mean, (M(n-1) + 1,) each
+
+    Raises
+    ------
+    ValueError              if an argument is outside its range
+
+    Examples
+    --------
+    >>> values, masses = mean_law([-1.0, 1.0], [0.5, 0.5], 2)
+    >>> values.tolist(), masses.round(12).tolist()
+    ([-1.0, 0.0, 1.0], [0.25, 0.5, 0.25])
+    """
+    v = checks.array("values", values, ndim=1)  # (n,)
+    if v.size < 2 or v[-1] <= v[0] or np.abs(np.diff(v) * (v.size - 1) / (v[-1] - v[0]) - 1).max() > 1e-6:
+        checks.fail("values", "be two or more evenly spaced, increasing numbers", values)
+    masses = checks.entries("masses", masses, at_least=0, shape=v.shape)  # (n,)
+    if abs(masses.sum() - 1) > 1e-9:
+        checks.fail("masses", "have sum 1", float(masses.sum()))
+    size = checks.integer("batch", batch) * (v.size - 1) + 1
+    padded = next_fast_len(size, real=True)
+    summed = irfft(rfft(masses, padded) ** batch, padded)[:size]  # (M(n-1) + 1,)
+    return np.linspace(v[0], v[-1], size), np.maximum(summed, 0)  # (M(n-1) + 1,) each; below zero is rounding
+
+
+def exponent(order, batch, *, one_sided=False):
+    r"""Exponent of mean steps at a zero of order r of the step:  k_M = 1 - M/r;  at a pole, r < 0, it stays 1 - 1/r at large steps.
+
+    With steps of both signs k_M is 0 from M = r on: the density is finite at zero, at M = r after a logarithm.  With one sign the law goes on, and
+    a negative k_M is a density that vanishes.  Not in the source, 000_1c8f0aee3adfc017.txt, where r = m in eq. (9.5) and M = 1.
+
+    Parameters
+    ----------
+    order : float        r of  s ~ (x - x₀)^r;  >= 1 for a zero, < 0 for a pole
+    batch : int          M; >= 1
+    one_sided : bool     True if all steps have the same sign near the zero; of no consequence at a pole
+
+    Returns
+    -------
+    float                k_M
+
+    Raises
+    ------
+    ValueError           if an argument is outside its range
+
+    Examples
+    --------
+    >>> [round(exponent(3, batch), 3) for batch in (1, 2, 3, 4)], [round(exponent(3, batch, one_sided=True), 3) for batch in (3, 4)]
+    ([0.667, 0.333, 0.0, 0.0], [0.0, -0.333])
+    >>> exponent(-1, 64)
+    2.0
+    """
+    order, batch = checks.number("order", order), checks.integer("batch", batch)
+    if 0 <= order < 1:
+        checks.fail("order", "be one finite number >= 1 for a zero or < 0 for a pole", order)
+    one_sided = checks.boolean("one_sided", one_sided)
+    if order < 0:
+        return 1 - 1 / order
+    return 1 - batch / order if one_sided else max(0.0, 1 - batch / order)
+
+
+def single_share(atom, batch):
+    r"""Probability that exactly one sample of a batch moves at all,  M p₀^{M-1}(1 - p₀);  there the law of single steps survives, M times smaller.
+
+    Not in the source, 000_1c8f0aee3adfc017.txt.
+
+    Parameters
+    ----------
+    atom : float or array    p₀, share of samples with no step, as those of a dead unit; between 0 and 1
+    batch : int              M; >= 1
+
+    Returns
+    -------
+    float or array
+
+    Raises
+    ------
+    ValueError               if an argument is outside its range
+
+    Examples
+    --------
+    >>> round(float(single_share(0.5, 4)), 6), round(float(single_share(0.0, 4)), 6)
+    (0.25, 0.0)
+    """
+    atom = checks.entries("atom", atom, at_least=0, at_most=1)  # (...)
+    return binom.pmf(1, checks.integer("batch", batch), 1 - atom)  # (...)
+
+
+def span(steps, *, low=0.05, high=0.95):
+    r"""Decades between two quantiles of |s|:  how wide the law of steps is, whatever its form.
+
+    Not in the source, 000_1c8f0aee3adfc017.txt.
+
+    Parameters
+    ----------
+    steps : array (N,)    s, of any sign; N >= 2
+    low : float           the smaller share; between 0 and 1
+    high : float          the larger share; > low, <= 1
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError            if an argument is outside its range, or the smaller quantile is zero, as with many dead samples
+
+    Examples
+    --------
+    >>> round(span(np.geomspace(1e-4, 1.0, 101)), 9)
+    3.6
+    """
+    steps = _steps(steps)  # (N,)
+    low = checks.number("low", low, at_least=0, below=1)
+    high = checks.number("high", high, above=low, at_most=1)
+    smaller, larger = np.quantile(np.abs(steps), [low, high])
+    if smaller == 0:
+        checks.fail("steps", f"have a quantile above zero at {low}: leave out the steps that are zero", steps)
+    return float(np.log10(larger / smaller))
+
+
+def excess_kurtosis(steps, *, batch=1):
+    r"""Excess kurtosis of mean steps,  κ₁/M,  from that of single steps: fourth cumulants add, and zero is Gaussian.
+
+    Not in the source, 000_1c8f0aee3adfc017.txt.
+
+    Parameters
+    ----------
+    steps : array (N,)    single steps, not all equal
+    batch : int           M; >= 1
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError            if an argument is outside its range
+
+    Examples
+    --------
+    >>> excess_kurtosis([-1.0, 1.0]), excess_kurtosis([-1.0, 1.0], batch=4)
+    (-2.0, -0.5)
+    """
+    steps = _steps(steps)  # (N,)
+    if np.ptp(steps) <= 1e-12 * np.abs(steps).max():
+        checks.fail("steps", "not all be equal", steps)
+    return float(kurtosis(steps) / checks.integer("batch", batch))

@@ -1,0 +1,139 @@
+r"""Probabilities of the steps of one neuron for inputs of one class: of each branch, of a step of length zero, of an amplitude below s.
+
+With the preimages of s on every branch they are differences of the normal distribution function: exact, with no integral over a density
+that diverges at folds and zeros.  Source: not in 000_1c8f0aee3adfc017.txt, whose densities of eqs. (8.2), (8.3) are the data.
+"""
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from lib.common import checks
+from lib.criticality import branches
+from lib.criticality.amplitude import _checked
+
+
+def _between(low, high, mean, deviation):
+    """Probability of an interval, without 1 - 1 in the upper tail."""
+    a, b = (low - mean) / deviation, (high - mean) / deviation  # (...), (...)
+    return np.where(a > 0, ndtr(-a) - ndtr(-b), ndtr(b) - ndtr(a))
+
+
+def atom(step_map):
+    r"""The probability of a step of length zero: of an input that leaves the activation dead.
+
+    Source: not in the source, 000_1c8f0aee3adfc017.txt.
+
+    Parameters
+    ----------
+    step_map : StepMap
+
+    Returns
+    -------
+    float                 0 for activations without dead intervals
+
+    Raises
+    ------
+    ValueError            if `step_map` is none
+
+    Examples
+    --------
+    >>> from lib.criticality import amplitude, compositions
+    >>> atom(amplitude.step_map(compositions.named("ReLU + squared"), 1.0, 0.0, 0))
+    0.5
+    """
+    m = _checked(step_map)
+    y, spread = m.weight * m.mean + m.bias, abs(m.weight) * m.deviation
+    return float(sum(_between(low, high, y, spread) for low, high in m.composition.dead(m.label)))
+
+
+def branch_probabilities(step_map):
+    r"""The probability of each monotone branch; with the :func:`atom` they sum to one.
+
+    Source: not in the source, 000_1c8f0aee3adfc017.txt.
+
+    Parameters
+    ----------
+    step_map : StepMap
+
+    Returns
+    -------
+    array (B,)            in the order of :func:`lib.criticality.branches.find`
+
+    Raises
+    ------
+    ValueError            if `step_map` is none
+
+    Examples
+    --------
+    >>> from lib.criticality import amplitude, compositions
+    >>> branch_probabilities(amplitude.step_map(compositions.named("ReLU + squared"), 1.0, 0.0, 1)).round(6).tolist()
+    [0.499968, 0.5]
+    """
+    m = _checked(step_map)
+    found = branches.find(m)
+    return _between(found.left, found.right, m.mean, m.deviation)  # (B,)
+
+
+def cumulative(s, step_map):
+    r"""The probability of an amplitude of at most s, the atom included from s = 0 on.
+
+    Source: not in the source, 000_1c8f0aee3adfc017.txt.
+
+    Parameters
+    ----------
+    s : array (...)
+    step_map : StepMap
+
+    Returns
+    -------
+    array (...)           rises from 0 to 1
+
+    Raises
+    ------
+    ValueError            if an argument is outside its range
+
+    Examples
+    --------
+    >>> from lib.criticality import amplitude, compositions
+    >>> dead = amplitude.step_map(compositions.named("ReLU + squared"), 1.0, 0.0, 0, observable="bias")
+    >>> cumulative([-1e-12, 0.0, 5.0], dead).round(6).tolist()
+    [0.5, 1.0, 1.0]
+    """
+    m, s = _checked(step_map), checks.array("s", s)  # (...)
+    values, found = s.ravel(), branches.find(m)  # (S,)
+    x = branches._preimages(values, m, found)  # (B, S)
+    left, right = found.left[:, None], found.right[:, None]  # (B, 1), (B, 1)
+    rises = (found.at_right > found.at_left)[:, None]  # (B, 1)
+    top = np.maximum(found.at_left, found.at_right)[:, None]  # (B, 1)
+    below = np.where(np.isnan(x), np.where(values >= top, right - left, 0), 0)  # (B, S)
+    x = np.where(np.isnan(x), np.where((below > 0) == rises, right, left), x)  # (B, S)
+    total = np.where(rises, _between(left, x, m.mean, m.deviation), _between(x, right, m.mean, m.deviation)).sum(axis=0)  # (S,)
+    return (total + np.where(values >= 0, atom(m), 0)).reshape(s.shape)[()]  # (...)
+
+
+def stratified_inputs(count, step_map):
+    r"""Inputs at the middle of `count` equally likely intervals,  x_i = mean + deviation Φ⁻¹((i + ½)/count):  histograms without noise.
+
+    Source: not in the source, 000_1c8f0aee3adfc017.txt.
+
+    Parameters
+    ----------
+    count : int           n >= 1
+    step_map : StepMap
+
+    Returns
+    -------
+    array (n,)            x in rising order
+
+    Raises
+    ------
+    ValueError            if an argument is outside its range
+
+    Examples
+    --------
+    >>> from lib.criticality import amplitude, compositions
+    >>> stratified_inputs(3, amplitude.step_map(compositions.named("ReLU + squared"), 1.0, 0.0, 1)).round(4).tolist()
+    [0.7581, 1.0, 1.2419]
+    """
+    count, m = checks.integer("count", count), _checked(step_map)
+    return m.mean + m.deviation * ndtri((np.arange(count) + 0.5) / count)  # (n,)

@@ -1,0 +1,276 @@
+r"""Gaussian-process regression with its weak modes integrated out: they leave a larger ridge for the modes that remain.
+
+Modes k > Λ' of a kernel, too weak to be learned, fluctuate under the prior alone.  Averaging the loss over them replaces the ridge T by
+T(Λ') = T + Σ_{k>Λ'} g_k λ_k  and keeps the form of the action.  Then the retained modes are solved: by the equivalent kernel, κ = T(Λ')/P,
+or by the self-consistent ridge of :mod:`lib.fields.effective_ridge` on what is retained.  A cut is the number of retained levels.
+Source: 003_1819c9d28a2cb285.txt, the slides on the renormalization group of Gaussian-process regression (a talk without equation numbers).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lib.common import checks
+from lib.fields import _modes, effective_ridge, gp_regression
+
+
+@dataclass(frozen=True)
+class Bookkeeping:
+    """What a cut leaves out of the per-sample effective ridge κ; arrays have the shape of the cuts."""
+
+    kappa: np.ndarray  # (...)  the right-hand side of the identity: κ itself at every cut, if κ solves the self-consistent equation
+    retained_learned: np.ndarray  # (...)  N_< = Σ_{k≤Λ'} g_k L_k, data that the retained modes use up
+    equivalent_kernel_error: np.ndarray  # (...)  N_</P, what is wrong with setting the denominator to P
+    tail_error: np.ndarray  # (...)  Σ_{k>Λ'} g_k λ_k L_k / T(Λ'), what is wrong with setting L to zero in the tail
+    equivalent_kernel_accurate: np.ndarray  # (...)  bool, N_</P <= 0.1
+
+
+def _problem(eigenvalues, samples, ridge, multiplicities):
+    modes = _modes.descending(eigenvalues, multiplicities)  # (n,), (n,)
+    return *modes, checks.number("samples", samples, above=0), checks.number("ridge", ridge, at_least=0)
+
+
+def running_ridge(eigenvalues, ridge, cuts, *, multiplicities=None):
+    r"""Ridge after the modes beyond a cut have been integrated out:  T(Λ') = T + Σ_{k>Λ'} g_k λ_k.
+
+    First order in the vertex, for tails whose variance is the same at every input; see :func:`tail_variance` where it is not.
+    Source: 003_1819c9d28a2cb285.txt, the slides on decimation; the sum starts at Λ'+1.
+
+    Parameters
+    ----------
+    eigenvalues : array (n,)                 λ_k; >= 0, descending, not all zero
+    ridge : float                            T; >= 0
+    cuts : int array (...)                   Λ', number of retained levels; 0 <= Λ' <= n
+    multiplicities : array (n,), optional    g_k; > 0; default: all 1
+
+    Returns
+    -------
+    array (...)                              T(Λ'); the ridge T itself at Λ' = n
+
+    Raises
+    ------
+    ValueError                               if an argument is outside its range
+
+    Examples
+    --------
+    >>> running_ridge([4.0, 2.0, 1.0], 0.5, [0, 1, 3]).tolist()
+    [7.5, 3.5, 0.5]
+    """
+    lam, counts = _modes.descending(eigenvalues, multiplicities)  # (n,), (n,)
+    ridge = checks.number("ridge", ridge, at_least=0)
+    return ridge + _modes.tails(counts * lam)[_modes.places(cuts, lam.size)]  # (...)
+
+
+def cut_at(eigenvalues, samples, ridge, threshold, *, multiplicities=None):
+    r"""Smallest cut whose strongest integrated mode is learned less than a threshold,  Pλ/(Pλ + T(Λ')) < threshold  at λ_{Λ'+1}.
+
+    The learnability is measured with the final ridge T(Λ').  Measured with the ridge that runs up from the weakest mode, it would stop
+    the decimation at once when T → 0.  Source: 003_1819c9d28a2cb285.txt, the slide with the "0.01-learnability" curve.
+
+    Parameters
+    ----------
+    eigenvalues : array (n,)                 λ_k; >= 0, descending, not all zero
+    samples : float                          P; > 0
+    ridge : float                            T; >= 0
+    threshold : float                        0 < threshold < 1
+    multiplicities : array (n,), optional    g_k; > 0; default: all 1
+
+    Returns
+    -------
+    int                                      Λ', number of retained levels; n if no mode can be integrated out
+
+    Raises
+    ------
+    ValueError                               if an argument is outside its range
+
+    Examples
+    --------
+    >>> spectrum = np.arange(1, 1001) ** -2.0
+    >>> [cut_at(spectrum, 10, 1.0, threshold) for threshold in (0.5, 0.1, 0.01)]
+    [2, 8, 30]
+    """
+    lam, counts, samples, ridge = _problem(eigenvalues, samples, ridge, multiplicities)
+    threshold = checks.number("threshold", threshold, above=0, below=1)
+    after = ridge + _modes.tails(counts * lam)[:-1]  # (n,)
+    learned = lam / np.where(lam > 0, lam + after / samples, 1.0)  # (n,)  learnability of mode Λ'+1 for Λ' = 0..n-1
+    return int(np.argmax(np.append(learned < threshold, True)))
+
+
+def equivalent_kernel(eigenvalues, samples, ridge, cuts, *, multiplicities=None):
+    r"""Per-sample ridge by decimation and then the bare equivalent kernel:  κ = T(Λ')/P.
+
+    Right only while the retained modes use up few of the data, N_< ≪ P; see :func:`bookkeeping`.
+    Source: 003_1819c9d28a2cb285.txt, the slides on decimation followed by the equivalent kernel.
+
+    Parameters
+    ----------
+    eigenvalues : array (n,)                 λ_k; >= 0, descending, not all zero
+    samples : float                          P; > 0
+    ridge : float                            T; >= 0
+    cuts : int array (...)                   Λ'; 0 <= Λ' <= n
+    multiplicities : array (n,), optional    g_k; > 0; default: all 1
+
+    Returns
+    -------
+    array (...)                              κ
+
+    Raises
+    ------
+    ValueError                               if an argument is outside its range
+
+    Examples
+    --------
+    >>> equivalent_kernel([4.0, 2.0, 1.0], 10, 0.5, [0, 1, 3]).tolist()
+    [0.75, 0.35, 0.05]
+    """
+    samples = checks.number("samples", samples, above=0)
+    return running_ridge(eigenvalues, ridge, cuts, multiplicities=multiplicities) / samples  # (...)
+
+
+def self_consistent(eigenvalues, samples, ridge, cuts, *, multiplicities=None):
+    r"""Per-sample ridge by decimation and then the self-consistent equation on what is retained:  P = T(Λ')/κ + Σ_{k≤Λ'} g_k L_k.
+
+    At Λ' = n it is the self-consistent κ itself, at Λ' = 0 the sum of all variances over P.
+    Source: 003_1819c9d28a2cb285.txt, the slides on decimation and on the effective ridge; their combination is not in it.
+
+    Parameters
+    ----------
+    eigenvalues : array (n,)                 λ_k; >= 0, descending, not all zero
+    samples : float                          P; > 0
+    ridge : float                            T; >= 0
+    cuts : int array (...)                   Λ'; 0 <= Λ' <= n
+    multiplicities : array (n,), optional    g_k; > 0; default: all 1
+
+    Returns
+    -------
+    array (...)                              κ
+
+    Raises
+    ------
+    ValueError                               if an argument is outside its range
+
+    Examples
+    --------
+    >>> spectrum = np.arange(1, 1001) ** -2.0
+    >>> self_consistent(spectrum, 10, 1.0, [0, 8, 1000]).round(4).tolist()
+    [0.2644, 0.1542, 0.1538]
+    """
+    lam, counts, samples, ridge = _problem(eigenvalues, samples, ridge, multiplicities)
+    cuts = _modes.places(cuts, lam.size)  # (...)
+    raised = ridge + _modes.tails(counts * lam)[cuts]  # (...)
+    kappa = np.array(raised / samples)  # (...)  what is left where nothing is retained
+    for place in zip(*np.nonzero(np.atleast_1d(cuts))):
+        place = place if cuts.ndim else ()
+        kept = slice(cuts[place])
+        kappa[place] = effective_ridge.solve(lam[kept], samples, raised[place], multiplicities=counts[kept])
+    return kappa
+
+
+def bookkeeping(eigenvalues, kappa, samples, ridge, cuts, *, multiplicities=None):
+    r"""The self-consistent equation split at a cut,  κ = [T + Σ_{k>Λ'} g_k λ_k (1 - L_k)] / [P - Σ_{k≤Λ'} g_k L_k],  L_k = λ_k/(λ_k + κ).
+
+    It holds at every cut and shows what decimation neglects: L in the tail and, with the bare equivalent kernel, the sum below.
+    Not in the source, 003_1819c9d28a2cb285.txt.
+
+    Parameters
+    ----------
+    eigenvalues : array (n,)                 λ_k; >= 0, descending, not all zero
+    kappa : float                            κ of the left-hand side, as from :func:`lib.fields.effective_ridge.solve`; > 0
+    samples : float                          P; more than Σ_{k≤Λ'} g_k L_k
+    ridge : float                            T; >= 0
+    cuts : int array (...)                   Λ'; 0 <= Λ' <= n
+    multiplicities : array (n,), optional    g_k; > 0; default: all 1
+
+    Returns
+    -------
+    Bookkeeping
+
+    Raises
+    ------
+    ValueError                               if an argument is outside its range
+
+    Examples
+    --------
+    >>> found = bookkeeping([1.0, 1.0], 1.0, 3, 2.0, [0, 1, 2])  # 3 = 2/1 + 1/2 + 1/2
+    >>> found.kappa.tolist(), found.retained_learned.tolist(), found.equivalent_kernel_accurate.tolist()
+    ([1.0, 1.0, 1.0], [0.0, 0.5, 1.0], [True, False, False])
+    """
+    lam, counts, samples, ridge = _problem(eigenvalues, samples, ridge, multiplicities)
+    kappa = checks.number("kappa", kappa, above=0)
+    cuts = _modes.places(cuts, lam.size)  # (...)
+    learned = counts * lam / (lam + kappa)  # (n,)
+    below = np.append(0.0, np.cumsum(learned))[cuts]  # (...)
+    if np.any(below >= samples):
+        checks.fail("samples", f"exceed what the retained modes learn, {below.max():.6g}", samples)
+    raised = ridge + _modes.tails(counts * lam)[cuts]  # (...)
+    lost = _modes.tails(learned * lam)[cuts]  # (...)
+    fluctuating = ridge + _modes.tails(kappa * learned)[cuts]  # (...)  λ(1 - L) = κL without the difference
+    tail_error = np.divide(lost, raised, out=np.zeros(cuts.shape), where=raised > 0)  # (...)  no tail and no ridge: nothing is lost
+    return Bookkeeping(fluctuating / (samples - below), below, below / samples, tail_error, below <= 0.1 * samples)
+
+
+def tail_variance(features, eigenvalues):
+    r"""Prior variance of the weak modes at each input,  s(x) = Σ_{k>Λ'} λ_k φ_k(x)²,  by which the ridge of that sample grows.
+
+    Where s depends on the input, T(x) = T + s(x): heteroscedastic regression.  The source, 003_1819c9d28a2cb285.txt, has
+    one number, for inputs in many dimensions, and names the position-dependent ridge of Howard and others among its open questions.
+
+    Parameters
+    ----------
+    features : array (P, m)       φ_k(x) of the modes that are integrated out
+    eigenvalues : array (m,)      their λ_k; >= 0, in any order
+
+    Returns
+    -------
+    array (P,)                    s(x)
+
+    Raises
+    ------
+    ValueError                    if an argument is outside its range
+
+    Examples
+    --------
+    >>> tail_variance([[1.0, 1.0], [2.0, 0.0]], [0.5, 0.25]).tolist()
+    [0.75, 2.0]
+    """
+    phi = checks.array("features", features, ndim=2)  # (P, m)
+    lam = checks.entries("eigenvalues", eigenvalues, at_least=0, shape=(phi.shape[1],))  # (m,)
+    return phi**2 @ lam  # (P,)
+
+
+def coefficients(features, eigenvalues, targets, ridge):
+    r"""Coefficients of the regressed function in given features,  f_k = λ_k Σ_μ φ_k(x_μ) [(K + diag T)⁻¹ y]_μ,  K = Σ_k λ_k φ_k φ_kᵀ.
+
+    With all features and the ridge T, and with the retained ones and T(Λ') or T + s(x), it measures what decimation costs on given data.
+    Source: 003_1819c9d28a2cb285.txt, the slide on Gaussian-process regression; a ridge for each sample is not in it.
+
+    Parameters
+    ----------
+    features : array (P, m)           φ_k(x_μ)
+    eigenvalues : array (m,)          λ_k; >= 0, in any order
+    targets : array (P,)              y_μ
+    ridge : float or array (P,)       T, or T + s(x_μ) of each sample; > 0
+
+    Returns
+    -------
+    array (m,)                        f_k
+
+    Raises
+    ------
+    ValueError                        if an argument is outside its range, or the ridge too small for a Gram matrix of low rank
+
+    Examples
+    --------
+    >>> coefficients([[1.0], [1.0]], [2.0], [3.0, 3.0], 1.0).round(12).tolist()  # 3 · 2/(2 + T/P)
+    [2.4]
+    """
+    phi = checks.array("features", features, ndim=2)  # (P, m)
+    lam = checks.entries("eigenvalues", eigenvalues, at_least=0, shape=(phi.shape[1],))  # (m,)
+    y = checks.array("targets", targets, shape=(phi.shape[0],))  # (P,)
+    if phi.size == 0:
+        checks.fail("features", "hold one or more samples of one or more modes", f"shape {phi.shape}")
+    ridge = checks.entries("ridge", ridge, above=0)  # () or (P,)
+    if ridge.shape not in ((), y.shape):
+        checks.fail("ridge", f"be one number or have shape {y.shape}", f"shape {ridge.shape}")
+    weighted = phi * lam  # (P, m)
+    return gp_regression.mean(weighted @ phi.T, y, ridge, weighted.T)  # (m,)

@@ -1,0 +1,214 @@
+r"""The physics that learning curves are compared with: the Ising model on infinite strips, and the flow of φ⁴ below four dimensions.
+
+A strip of L spins, periodic across, has the transfer matrix  V(s, s') = e^{K[Σ s_i s_{i+1}/2 + Σ s'_i s'_{i+1}/2 + Σ s_i s'_i]},  K = 1/T.
+Its two leading eigenvalues, one even and one odd under s → -s, give the correlation length ξ_L = 1/ln(λ_even/λ_odd).  Where ξ_L/L agrees for
+two widths the model looks the same at both scales: phenomenological renormalization.
+Source: 003_1819c9d28a2cb285.txt, the slides on the Ising model, φ⁴ and finite-size scaling; the numbers are not in it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.optimize import brentq
+
+from lib.common import checks
+
+CRITICAL_COUPLING = np.log(1 + np.sqrt(2)) / 2  # K_c of the square lattice
+CRITICAL_TEMPERATURE = 1 / CRITICAL_COUPLING  # T_c = 2/ln(1 + √2)
+STRIP_LIMIT = 4 / np.pi  # ξ_L/L at K_c as L → ∞: 1/(πη) with η = 1/4
+_WIDEST = 12  # matrices of 2^(L-1) rows
+
+
+@dataclass(frozen=True)
+class Strip:
+    """Leading eigenvalues of a strip; arrays have the shape of the couplings."""
+
+    length: np.ndarray  # (...)  ξ_L, in lattice units
+    slope: np.ndarray  # (...)  dξ_L/dK
+    free_energy: np.ndarray  # (...)  ln λ_even / L, minus the free energy per spin over temperature
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """Where two strips of different width look alike."""
+
+    coupling: float  # K*, estimate of K_c
+    ratio: float  # ξ_L/L there
+    correlation_exponent: float  # ν from the slopes there
+
+
+@dataclass(frozen=True)
+class FixedPoint:
+    """The fixed point of the one-loop φ⁴ flow with u > 0."""
+
+    mass: float  # r*
+    quartic: float  # u*
+    thermal_exponent: float  # y_t, the relevant eigenvalue; ν = 1/y_t
+
+
+def _bonds(width):
+    """Energies of half the rows of spins: (n,) bonds in a row, (n, n) bonds between two rows; the other half is -s."""
+    states = np.arange(2 ** (width - 1))  # (n,)  the last spin is up
+    spins = 1.0 - 2.0 * (states[:, None] >> np.arange(width) & 1)  # (n, L)
+    return (spins * np.roll(spins, 1, axis=1)).sum(axis=1), spins @ spins.T  # (n,), (n, n)
+
+
+def _leading(coupling, within, between, parity):
+    """ln λ of the leading even or odd eigenvector and its derivative with K, by ⟨v|dV/dK|v⟩/λ."""
+    rows = coupling * (within[:, None] + within) / 2  # (n, n)
+    same = np.exp(rows + coupling * between)  # (n, n)  at most e^{2 K L}: no overflow
+    flipped = parity * np.exp(rows - coupling * between)  # (n, n)  s' → -s'
+    size = len(within)
+    value, vector = eigh(same + flipped, subset_by_index=[size - 1, size - 1])  # (1,), (n, 1)
+    v = vector[:, 0]  # (n,)
+    slope = (v * within) @ (same + flipped) @ v + v @ (between * (same - flipped)) @ v
+    return np.log(value[0]), slope / value[0]
+
+
+def strip(couplings, width):
+    r"""Correlation length of an infinite strip,  ξ_L = 1/ln(λ_even/λ_odd),  its slope in K, and the free energy.
+
+    The flip symmetry halves the matrix: 2^{L-1} rows.  Source: 003_1819c9d28a2cb285.txt, the slide on finite-size scaling.
+
+    Parameters
+    ----------
+    couplings : array (...)    K, inverse temperature; 0 < K <= 1, beyond which the odd eigenvalue cannot be told from the even one
+    width : int                L, spins across; 2 <= L <= 12 (at L = 2 both neighbors are the same spin, and the bond counts twice)
+
+    Returns
+    -------
+    Strip
+
+    Raises
+    ------
+    ValueError                 if an argument is outside its range
+
+    Examples
+    --------
+    >>> round(float(strip(CRITICAL_COUPLING, 4).length) / 4, 4)
+    1.2345
+    """
+    couplings = checks.entries("couplings", couplings, above=0, at_most=1)  # (...)
+    width = _width("width", width)
+    within, between = _bonds(width)
+    found = np.empty((*couplings.shape, 3))  # (..., 3)
+    for index in np.ndindex(couplings.shape):
+        (even, up), (odd, down) = (_leading(couplings[index], within, between, parity) for parity in (1, -1))
+        gap = even - odd
+        if not gap > 1e-9:
+            checks.fail("couplings", f"be smaller for width {width}: ξ is beyond the floating-point precision", couplings[index])
+        found[index] = 1 / gap, (down - up) / gap**2, even / width
+    return Strip(*np.moveaxis(found, -1, 0))
+
+
+def _width(name, value):
+    value = checks.integer(name, value, at_least=2)
+    if value > _WIDEST:
+        checks.fail(name, f"be at most {_WIDEST}", value)
+    return value
+
+
+def crossing(width, other):
+    r"""Phenomenological renormalization: the coupling where  ξ_L/L = ξ_{L'}/L',  and ν from the slopes there.
+
+    The slopes of ξ_L/L scale as L^{1/ν}, so  1 + 1/ν = ln(ξ_L'/ξ_{L'}')/ln(L/L').
+    Source: 003_1819c9d28a2cb285.txt, the slide on finite-size scaling.
+
+    Parameters
+    ----------
+    width, other : int    L, L'; different, 2 <= L <= 12
+
+    Returns
+    -------
+    Crossing
+
+    Raises
+    ------
+    ValueError            if an argument is outside its range
+
+    Examples
+    --------
+    >>> found = crossing(6, 4)
+    >>> round(found.coupling, 4), round(found.correlation_exponent, 2)
+    (0.4371, 0.97)
+    """
+    width, other = _width("width", width), _width("other", other)
+    if width == other:
+        checks.fail("other", "differ from width", other)
+
+    def difference(coupling):
+        return float(strip(coupling, width).length) / width - float(strip(coupling, other).length) / other
+
+    coupling = brentq(difference, 0.3, 0.5, xtol=1e-12)
+    one, two = strip(coupling, width), strip(coupling, other)
+    exponent = np.log(one.slope / two.slope) / np.log(width / other) - 1
+    return Crossing(coupling, float(one.length) / width, float(1 / exponent))
+
+
+def phi4_flow(mass, quartic, epsilon):
+    r"""One-loop flow of the φ⁴ theory in d = 4 - ε dimensions:  r' = 2r + 12u/(1+r),  u' = εu - 36u²/(1+r)²,  by ln of the scale.
+
+    The action is  ∫ (∇φ)²/2 + rφ²/2 + uφ⁴  with the angular factor K_d absorbed in u.
+    Source: 003_1819c9d28a2cb285.txt, the slide on the Wilsonian renormalization group, which gives no coefficients.
+
+    Parameters
+    ----------
+    mass : array (...)       r; > -1
+    quartic : array (...)    u; >= 0, broadcast with r
+    epsilon : float          ε = 4 - d; 0 <= ε <= 3
+
+    Returns
+    -------
+    array (2, ...)           dr/dl, du/dl
+
+    Raises
+    ------
+    ValueError               if an argument is outside its range
+
+    Examples
+    --------
+    >>> phi4_flow(0.0, [0.0, 0.01], 0.5).round(12).tolist()
+    [[0.0, 0.12], [0.0, 0.0014]]
+    """
+    r = checks.entries("mass", mass, above=-1)  # (...)
+    u = checks.entries("quartic", quartic, at_least=0)  # (...)
+    epsilon = checks.number("epsilon", epsilon, at_least=0, at_most=3)
+    try:
+        r, u = np.broadcast_arrays(r, u)  # (...), (...)
+    except ValueError:
+        checks.fail("quartic", "broadcast with mass", f"shapes {r.shape} and {u.shape}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        loop = u / (1 + r)  # (...)
+        return checks.finite("quartic", np.stack([2 * r + 12 * loop, epsilon * u - 36 * loop**2]))  # (2, ...)
+
+
+def phi4_fixed_point(epsilon):
+    r"""Fixed point of :func:`phi4_flow` with u > 0:  r* = -ε/(6+ε),  u* = ε/(6+ε)²,  and its relevant eigenvalue y_t.
+
+    To first order  r* = -ε/6,  u* = ε/36,  y_t = 2 - ε/3  and  ν = 1/2 + ε/12;  higher orders of one loop mean nothing.
+    Source: 003_1819c9d28a2cb285.txt, the slide on the Wilsonian renormalization group, which gives no numbers.
+
+    Parameters
+    ----------
+    epsilon : float    ε = 4 - d; 0 < ε <= 3
+
+    Returns
+    -------
+    FixedPoint
+
+    Raises
+    ------
+    ValueError         if an argument is outside its range
+
+    Examples
+    --------
+    >>> found = phi4_fixed_point(0.01)
+    >>> round(found.mass * 600, 2), round(found.quartic * 3600, 2), round(found.thermal_exponent, 4)
+    (-1.0, 1.0, 1.9967)
+    """
+    epsilon = checks.number("epsilon", epsilon, above=0, at_most=3)
+    r, u = -epsilon / (6 + epsilon), epsilon / (6 + epsilon) ** 2
+    loop = u / (1 + r)
+    jacobian = np.array([[2 - 12 * loop / (1 + r), 12 / (1 + r)], [72 * loop**2 / (1 + r), epsilon - 72 * loop / (1 + r)]])  # (2, 2)
+    return FixedPoint(r, u, float(np.linalg.eigvals(jacobian).real.max()))

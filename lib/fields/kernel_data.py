@@ -1,0 +1,146 @@
+r"""A kernel on a pool of real data: its spectrum, the target's coefficients, and learning curves over random subsets of the pool.
+
+The pool of M points stands for the input measure:  K/M  has eigenvalues λ_k and eigenvectors u_k, the eigenfunctions are  φ_k = √M u_k  and
+the target's coefficients  v_k = u_kᵀy/√M.  Theory with these numbers knows nothing of the data but its spectrum; where a measured curve leaves it,
+Gaussian surrogates (:func:`lib.fields.feature_regression.measure` with the same λ_k and v_k) tell whether the theory fails or the data is not Gaussian.
+The pool is finite: quote agreement for P up to a tenth of it.
+Source: 003_1819c9d28a2cb285.txt (the deck), slides on learning curves of real data sets.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import eigh
+
+from lib.common import checks
+from lib.fields.feature_regression import Curves, _diagnostics, _dual, _ridges, _sizes
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Eigensystem of K/M on a pool of M points, eigenvalues descending."""
+
+    eigenvalues: np.ndarray  # (M,)  λ_k >= 0
+    coefficients: np.ndarray  # (M,)  v_k; their squares add up to the mean square of the targets
+    functions: np.ndarray  # (M, M)  φ_k(x_i), a column a mode, mean square one over the pool
+
+
+def unit_rows(inputs):
+    r"""Inputs with their mean over the pool removed, each then scaled to length one.
+
+    Source: not in the source, 003_1819c9d28a2cb285.txt (the deck), which does not say how its images are scaled.
+
+    Parameters
+    ----------
+    inputs : array (M, d)    one row a point, M >= 2; none at the mean
+
+    Returns
+    -------
+    array (M, d)
+
+    Raises
+    ------
+    ValueError               if `inputs` is no such matrix, or a point lies at the mean
+
+    Examples
+    --------
+    >>> unit_rows([[0.0, 0.0], [6.0, 8.0]]).round(6).tolist()
+    [[-0.6, -0.8], [0.6, 0.8]]
+    """
+    points = checks.array("inputs", inputs, ndim=2)  # (M, d)
+    if points.shape[0] < 2 or points.shape[1] == 0:
+        checks.fail("inputs", "hold two points or more of one or more components", f"shape {points.shape}")
+    size = np.abs(points).max() or 1.0
+    points = points / size
+    points -= points.mean(axis=0)
+    lengths = np.linalg.norm(points, axis=1, keepdims=True)  # (M, 1)
+    if lengths.min() <= 1e-14:
+        checks.fail("inputs", "have no point at their mean: it has no direction", f"a length of {lengths.min() * size:.3g}")
+    return points / lengths
+
+
+def _pool(gram, targets):
+    kernel = checks.symmetric("gram", gram)  # (M, M)
+    if not np.trace(kernel) > 0:
+        checks.fail("gram", "have a trace > 0", f"{np.trace(kernel):.3g}")
+    return kernel, checks.array("targets", targets, shape=kernel.shape[:1])  # (M, M), (M,)
+
+
+def spectrum(gram, targets):
+    r"""Eigenvalues, target coefficients and eigenfunctions of a kernel under the measure of the pool.
+
+    λ_k of K/M,  v_k = u_kᵀy/√M,  φ_k = √M u_k.  Negative eigenvalues within rounding become zero; others are refused.
+    Source: 003_1819c9d28a2cb285.txt (the deck), slides on learning curves of real data sets.
+
+    Parameters
+    ----------
+    gram : array (M, M)      K between all points of the pool; symmetric, positive semidefinite
+    targets : array (M,)     y
+
+    Returns
+    -------
+    Spectrum
+
+    Raises
+    ------
+    ValueError               if an argument is outside its range
+
+    Examples
+    --------
+    >>> found = spectrum([[1.0, 0.5], [0.5, 1.0]], [1.0, 1.0])
+    >>> found.eigenvalues.round(6).tolist(), np.abs(found.coefficients).round(6).tolist()
+    ([0.75, 0.25], [1.0, 0.0])
+    """
+    kernel, y = _pool(gram, targets)
+    size = len(kernel)
+    values, axes = eigh(kernel / size)  # (M,), (M, M)  ascending
+    if values[0] < -1e-10 * values[-1]:
+        checks.fail("gram", "be positive semidefinite", f"lowest eigenvalue {size * values[0]:.3g}")
+    values, axes = np.maximum(values[::-1], 0), axes[:, ::-1]
+    # Below the rounding of the largest an eigenvalue is noise, and its decades mean nothing.
+    values = np.where(values < 1e-16 * values[0], 0.0, values)  # (M,)
+    return Spectrum(values, axes.T @ y / np.sqrt(size), np.sqrt(size) * axes)
+
+
+def measure(gram, targets, samples, ridges, seed, *, sets=40):
+    r"""Regressions on random subsets of the pool, tested on the points left out.
+
+    Source: 003_1819c9d28a2cb285.txt (the deck), slides on learning curves of real data sets.
+
+    Parameters
+    ----------
+    gram : array (M, M)           K between all points of the pool; symmetric, positive semidefinite
+    targets : array (M,)          y
+    samples : int array (n,)      P; from 1 to M - 1
+    ridges : array (m,)           T; > 0
+    seed : int or SeedSequence    each subset is the start of a shuffled pool of its own
+    sets : int                    S, subsets at each P; >= 2
+
+    Returns
+    -------
+    Curves                        without coefficients; the test error is the mean square error on the points left out
+
+    Raises
+    ------
+    ValueError                    if an argument is outside its range
+
+    Examples
+    --------
+    >>> x = np.linspace(-1, 1, 50)
+    >>> curves = measure(np.exp(-np.subtract.outer(x, x)**2), x, [2, 10], [1e-6], seed=1, sets=3)
+    >>> curves.test_error.shape, bool(curves.test_error[:, 1].max() < curves.test_error[:, 0].min())
+    ((3, 2, 1), True)
+    """
+    kernel, y = _pool(gram, targets)
+    sizes, t = _sizes(samples, len(y) - 1), _ridges(ridges)
+    sets = checks.integer("sets", sets, at_least=2)
+    random = checks.generator("seed", checks.seed_sequence("seed", seed))
+    test, train, kappa, forecast = (np.empty((sets, sizes.size, t.size)) for _ in range(4))  # (S, n, m) each
+    for s in range(sets):
+        for i, size in enumerate(sizes):
+            order = random.permutation(len(y))  # (M,)
+            seen, left = order[:size], order[size:]  # (P,), (M-P,)
+            weights, kappa[s, i] = _dual(kernel[np.ix_(seen, seen)], y[seen], t)  # (m, P)
+            train[s, i], forecast[s, i] = _diagnostics(weights, kappa[s, i], t)
+            test[s, i] = ((weights @ kernel[np.ix_(seen, left)] - y[left]) ** 2).mean(axis=1)
+    return Curves(sizes, t, test, train, kappa, forecast, None, None)

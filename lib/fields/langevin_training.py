@@ -1,0 +1,266 @@
+r"""Langevin training of a network of two layers: noisy descent with weight decay whose stationary density is a Bayesian posterior.
+
+    θ' = -γ_θ θ - ∂_θ L + ξ,   ⟨ξ(s) ξ(s')⟩ = 2T δ(s - s'),   L = ½ Σ_μ (f(x_μ) - y_μ)²,   f(x) = Σ_c a_c φ(w_c·x),
+
+leads to  p(θ) ∝ e^{-U},  U = γ_θ|θ|²/2T + L/T.  So the prior has the variance T/γ_θ, and it stays what it is when T changes only if the decay of
+each layer changes with T:  γ_w = Td/σ_w², γ_a = TN/s_a².  What a computer runs has a finite step h and no test of acceptance,
+
+    θ ← θ - hD ∂U + √(2hD) ξ,    D_w = σ_w²/d, D_a = s_a²/N,
+
+with an error of order h that :func:`richardson` reduces to order h²; :mod:`lib.fields.hmc` and :mod:`lib.fields.network_posterior` have none.
+Source: 003_1819c9d28a2cb285.txt, the deck, slides on Langevin training, corrected: there the noise has the variance T, and the
+decay is tied neither to T nor to the layer.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lib.common import checks
+from lib.fields.network_posterior import _activation, _data, _points, _prior, _stack
+
+
+@dataclass(frozen=True)
+class Training:
+    """C networks along their training, n records each."""
+
+    outputs: np.ndarray  # (n, C, M)  f at the points
+    loss: np.ndarray  # (n, C)  L = ½ Σ_μ (f(x_μ) - y_μ)²
+    parameters: np.ndarray  # (C, N, d+1)  at the end: one row a neuron, its weights w_c and then its readout a_c
+
+
+def _forward(parameters, phi, x):
+    """Pre-activations (C, P, N) and outputs (C, P)."""
+    u = x @ parameters[..., :-1].swapaxes(1, 2)  # (C, P, N)
+    return u, (phi(u) @ parameters[..., -1:])[..., 0]  # (C, P, N), (C, P)
+
+
+def _loss(parameters, functions, x, y):
+    """L, its gradient."""
+    phi, slope = functions
+    u, output = _forward(parameters, phi, x)  # (C, P, N), (C, P)
+    wrong = (output - y)[..., None]  # (C, P, 1)
+    gradient = np.empty_like(parameters)  # (C, N, d+1)
+    gradient[..., :-1] = (wrong * slope(u) * parameters[:, None, :, -1]).swapaxes(1, 2) @ x
+    gradient[..., -1:] = phi(u).swapaxes(1, 2) @ wrong
+    return (wrong**2).sum(axis=(1, 2)) / 2, gradient
+
+
+def _variances(prior, width, dimension):
+    """Prior variance of the parameters of one neuron, (d+1,)."""
+    return np.append(np.full(dimension, prior[0] / dimension), prior[1] / width)
+
+
+def decay_rates(temperature, dimension, width, *, weight_variance=1.0, readout_variance=1.0):
+    r"""Weight decay of each layer that keeps the prior at every temperature:  γ_w = Td/σ_w²,  γ_a = TN/s_a².
+
+    Source: 003_1819c9d28a2cb285.txt, the deck, slides on Langevin training, corrected as the module says.
+
+    Parameters
+    ----------
+    temperature : float         T; > 0
+    dimension : int             d; >= 1
+    width : int                 N; >= 1
+    weight_variance : float     σ_w², of √d w; > 0
+    readout_variance : float    s_a², of √N a; > 0
+
+    Returns
+    -------
+    (float, float)              γ_w, γ_a, per unit of the time in which the loss alone would give θ' = -∂L
+
+    Raises
+    ------
+    ValueError                  if an argument is outside its range
+
+    Examples
+    --------
+    >>> decay_rates(0.5, 4, 100)
+    (2.0, 50.0)
+    """
+    t = checks.number("temperature", temperature, above=0)
+    d, n = checks.integer("dimension", dimension), checks.integer("width", width)
+    weight_variance, readout_variance = _prior(weight_variance, readout_variance)
+    rates = t * d / weight_variance, t * n / readout_variance
+    return checks.finite("temperature", rates)
+
+
+def potential(parameters, activation, inputs, targets, temperature, *, weight_variance=1.0, readout_variance=1.0):
+    r"""U(θ) = d|W|²/2σ_w² + N|a|²/2s_a² + L/T  of all parameters and its gradient, of several networks.
+
+    Source: 003_1819c9d28a2cb285.txt, the deck, slides on Langevin training; with :func:`lib.fields.hmc.sample` it is sampled without error in the step.
+
+    Parameters
+    ----------
+    parameters : array (C, N, d+1)    θ of C networks: one row a neuron, its weights w_c and then its readout a_c
+    activation : str                  φ: "erf", "relu" or "linear"
+    inputs : array (P, d)             X; P = 0 leaves the prior
+    targets : array (P,)              y
+    temperature : float               T; > 0
+    weight_variance : float           σ_w²; > 0
+    readout_variance : float          s_a²; > 0
+
+    Returns
+    -------
+    (array (C,), array (C, N, d+1))
+
+    Raises
+    ------
+    ValueError                        if an argument is outside its range
+
+    Examples
+    --------
+    >>> value, gradient = potential([[[2.0, 3.0]]], "linear", [[1.0]], [5.0], 0.5)  # f = 6:  2 + 4.5 + 1
+    >>> value.tolist(), gradient.ravel().tolist()
+    ([7.5], [8.0, 7.0])
+    """
+    functions = _activation(activation)
+    x, y = _data(inputs, targets)  # (P, d), (P,)
+    theta = _stack("parameters", parameters, x.shape[1] + 1)  # (C, N, d+1)
+    temperature = checks.number("temperature", temperature, above=0)
+    variances = _variances(_prior(weight_variance, readout_variance), theta.shape[1], x.shape[1])  # (d+1,)
+    with np.errstate(over="ignore", invalid="ignore"):
+        loss, gradient = _loss(theta, functions, x, y)
+        value = (theta**2 / variances).sum(axis=(1, 2)) / 2 + loss / temperature  # (C,)
+        gradient = theta / variances + gradient / temperature  # (C, N, d+1)
+    return checks.finite("parameters", value), checks.finite("parameters", gradient)
+
+
+def train(
+    activation, inputs, targets, temperature, width, networks, steps, seed, *,
+    step=0.01, weight_variance=1.0, readout_variance=1.0, start=None, points=None, record_every=1,
+):  # fmt: skip
+    r"""Train networks side by side by unadjusted Langevin steps, preconditioned by the prior:  θ ← θ - hD ∂U + √(2hD) ξ.
+
+    In units of the prior's deviations, which the step h is measured in, the prior pulls with rate one in both layers and the time hn is that of
+    its relaxation.  Source: 003_1819c9d28a2cb285.txt, the deck, slides on Langevin training.
+
+    Parameters
+    ----------
+    activation : str                      "erf", "relu" or "linear"
+    inputs : array (P, d)                 X; P = 0 leaves the prior
+    targets : array (P,)                  y
+    temperature : float                   T; > 0
+    width : int                           N; >= 1
+    networks : int                        C; >= 1
+    steps : int                           Langevin steps; >= 1
+    seed : int, SeedSequence or Generator
+    step : float                          h; 0 < h < 2, and below 2/k for the largest curvature k of U in units of the prior
+    weight_variance : float               σ_w²; > 0
+    readout_variance : float              s_a²; > 0
+    start : array (C, N, d+1), optional   first parameters; default: drawn from the prior
+    points : array (M, d), optional       where the outputs are recorded; default: `inputs`
+    record_every : int                    steps from one record to the next; must divide `steps`; the start is not recorded
+
+    Returns
+    -------
+    Training                              n = steps / record_every records
+
+    Raises
+    ------
+    ValueError                            if an argument is outside its range, or the step is so large that a network runs away
+
+    Examples
+    --------
+    >>> trained = train("erf", [[1.0, 0.0], [0.0, 1.0]], [1.0, -1.0], 0.1, 5, 10, 400, seed=1, step=0.02, record_every=10)
+    >>> trained.outputs.shape, np.sign(trained.outputs[20:].mean(axis=(0, 1))).tolist()
+    ((40, 10, 2), [1.0, -1.0])
+    """
+    functions = _activation(activation)
+    x, y = _data(inputs, targets)  # (P, d), (P,)
+    dimension = x.shape[1]
+    temperature = checks.number("temperature", temperature, above=0)
+    shape = checks.integer("networks", networks), checks.integer("width", width), dimension + 1
+    steps, every = checks.integer("steps", steps), checks.integer("record_every", record_every)
+    if steps % every:
+        checks.fail("record_every", f"divide the number of steps, {steps}", record_every)
+    step = checks.number("step", step, above=0, below=2)
+    variances = _variances(_prior(weight_variance, readout_variance), shape[1], dimension)  # (d+1,)
+    random, deviations = checks.generator("seed", seed), np.sqrt(variances)  # (d+1,)
+    if start is None:
+        start = deviations * random.standard_normal(shape)  # (C, N, d+1)
+    theta = checks.array("start", start, shape=shape)  # (C, N, d+1)
+    points = _points(x if points is None else points, dimension)  # (M, d)
+
+    outputs, losses = np.empty((steps // every, shape[0], len(points))), np.empty((steps // every, shape[0]))  # (n, C, M), (n, C)
+    kick = np.sqrt(2 * step) * deviations  # (d+1,)
+    with np.errstate(over="ignore", invalid="ignore"):  # a network that runs away is refused below
+        for n in range(1, steps + 1):
+            _, gradient = _loss(theta, functions, x, y)
+            noise = random.standard_normal(shape)  # (C, N, d+1)
+            theta = (1 - step) * theta - step / temperature * variances * gradient + kick * noise  # (C, N, d+1)
+            if n % every == 0:
+                outputs[n // every - 1] = _forward(theta, functions[0], points)[1]
+                losses[n // every - 1] = _loss(theta, functions, x, y)[0]
+    if not all(np.isfinite(part).all() for part in (theta, outputs, losses)):
+        checks.fail("step", "be smaller: with this one a network runs away", step)
+    return Training(outputs, losses, theta)
+
+
+def harmonic_variance(curvature, step, *, preconditioner=1.0):
+    r"""Stationary variance of the unadjusted step on a harmonic mode, exact:  Var = 1/[k (1 - hDk/2)];  the density has 1/k.
+
+    Not in the source, 003_1819c9d28a2cb285.txt; the book derives it.
+
+    Parameters
+    ----------
+    curvature : array (...)     k, of U = k θ²/2; > 0
+    step : float                h; 0 < hDk < 2 for every mode, beyond which the chain runs away
+    preconditioner : float      D; > 0
+
+    Returns
+    -------
+    float or array (...)
+
+    Raises
+    ------
+    ValueError                  if an argument is outside its range
+
+    Examples
+    --------
+    >>> harmonic_variance([1.0, 4.0], 0.25).round(6).tolist()
+    [1.142857, 0.5]
+    """
+    k = checks.entries("curvature", curvature, above=0)  # (...)
+    h, d = checks.number("step", step, above=0), checks.number("preconditioner", preconditioner, above=0)
+    with np.errstate(over="ignore"):
+        reach = h * d * k  # (...)
+        if np.any(reach >= 2):
+            checks.fail("step", f"be below 2/(D k), here {2 / (d * k.max()):.6g}, where the chain of the stiffest mode runs away", step)
+        return checks.finite("curvature", 1 / (k * (1 - reach / 2)))[()]
+
+
+def richardson(at_step, at_half_step, *, error=0.0, half_error=0.0):
+    r"""A mean without the error of order h, from runs at steps h and h/2:  2⟨·⟩_{h/2} - ⟨·⟩_h,  and its standard error.
+
+    Not in the source, 003_1819c9d28a2cb285.txt.
+
+    Parameters
+    ----------
+    at_step : array (...)         ⟨·⟩_h
+    at_half_step : array (...)    ⟨·⟩_{h/2} of an independent run, as `at_step`
+    error : float or array (...)  standard error of `at_step`, or one number for all; >= 0
+    half_error : float or array   standard error of `at_half_step`; >= 0
+
+    Returns
+    -------
+    (array (...), array (...))    the combination and its standard error √(4 e_{h/2}² + e_h²); what is left of the bias is of order h²
+
+    Raises
+    ------
+    ValueError                    if the shapes do not fit, or an error is negative
+
+    Examples
+    --------
+    >>> value, error = richardson(harmonic_variance(1.0, 0.1), harmonic_variance(1.0, 0.05), half_error=0.01)
+    >>> round(float(value), 4), float(error)
+    (0.9987, 0.02)
+    """
+    full = checks.array("at_step", at_step)  # (...)
+    half = checks.array("at_half_step", at_half_step, shape=full.shape)  # (...)
+    errors = []
+    for name, given in (("error", error), ("half_error", half_error)):
+        errors.append(checks.entries(name, given, at_least=0))  # () or (...)
+        if errors[-1].shape not in ((), full.shape):
+            checks.fail(name, f"be one number or have the shape {full.shape} of at_step", f"shape {errors[-1].shape}")
+    spread = np.hypot(2 * errors[1], errors[0])  # (...)
+    return (2 * half - full)[()], np.broadcast_to(spread, full.shape).copy()[()]

@@ -1,0 +1,294 @@
+r"""Learning curves of kernel regression: bias, variance, test and training error, their exponents, and when overfitting is benign.
+
+All follow from the effective ridge per sample κ of :mod:`lib.fields.effective_ridge`.  The target is  y = Σ_k v_k φ_k(x) + ε  with label noise of
+variance σ²; modes of one eigenvalue enter through their number g_k and the sum w_k of their v² ("target power").
+Source: 003_1819c9d28a2cb285.txt (the deck), slides on learning curves, on double descent and on the renormalization of the ridge.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lib.common import checks
+from lib.fields._effective_ridge import blocks, modes, settings, unlearned
+from lib.fields.effective_ridge import equivalent_kernel, learnability, solve
+
+
+@dataclass(frozen=True)
+class LearningCurve:
+    """Averages over data sets at each pair of P and T that was asked for; the shape (...) is the one these two broadcast to."""
+
+    kappa: np.ndarray  # (...)  κ, effective ridge per sample
+    amplification: np.ndarray  # (...)  E₀ >= 1, by which the finite data set multiplies every error
+    bias: np.ndarray  # (...)  Σ_k (1 - L_k)² w_k, error of the mean prediction
+    variance: np.ndarray  # (...)  Σ_k g_k Var_data f_k, error of the spread over data sets
+    test_error: np.ndarray  # (...)  bias + variance + label noise
+    train_error: np.ndarray  # (...)  mean square residual on the noisy labels
+    sampled_excess: np.ndarray  # (...)  T_eff - T, which a function drawn from the posterior has on top of its mean
+
+
+def _power(values, target_power):
+    return checks.entries("target_power", target_power, at_least=0, shape=values.shape)  # (n,)
+
+
+def predict(eigenvalues, target_power, samples, ridge, *, noise_variance=0.0, multiplicities=None):
+    r"""Bias, variance, test and training error of the mean prediction at every P and T.
+
+    E₀ = P/(P - Σ g L²),  test error  E₀[Σ (1 - L_k)² w_k + σ²],  training error  (T/(Pκ))² times that.
+    The differences are summed as  P - Σ g L² = T/κ + Σ g L(1 - L),  which keeps their digits where P is close to the rank.
+    Source: 003_1819c9d28a2cb285.txt (the deck), slides on learning curves.
+
+    Parameters
+    ----------
+    eigenvalues : array (n,)                 λ_k; >= 0, not all zero
+    target_power : array (n,)                w_k; >= 0
+    samples : float or array                 P; > 0
+    ridge : float or array                   T; >= 0; > 0 where P equals the rank, or the variance diverges
+    noise_variance : float                   σ²; >= 0
+    multiplicities : array (n,), optional    g_k; > 0; default: one each
+
+    Returns
+    -------
+    LearningCurve
+
+    Raises
+    ------
+    ValueError                               if an argument is outside its range
+
+    Examples
+    --------
+    >>> curve = predict([1.0], [1.0], 8, 1.0, noise_variance=0.5, multiplicities=[4])  # 8κ² + 3κ = 1
+    >>> round(float(curve.kappa), 6), round(float(curve.test_error), 6)
+    (0.212695, 0.804173)
+    """
+    values, counts = modes(eigenvalues, multiplicities)
+    power, noise = _power(values, target_power), checks.number("noise_variance", noise_variance, at_least=0)
+    p, t = settings(samples, ridge)
+    rank = counts[values > 0].sum()
+    kappa = np.asarray(solve(values, p, t, multiplicities=counts))  # (...)
+    k, bias, spread, shared = (np.zeros(p.size) for _ in range(4))  # (R,) each
+    k[:] = kappa.ravel()
+    for rows in blocks(p.size, values.size):
+        learned = learnability(values, k[rows])  # (r, n)
+        left = unlearned(values, k[rows])  # (r, n)
+        bias[rows], spread[rows], shared[rows] = left**2 @ power, (learned * left) @ counts, learned**2 @ counts
+    bare = np.divide(t.ravel(), k, out=p.ravel() - rank, where=k > 0)  # (R,)  T/κ, the samples that no mode has used up
+    unused = bare + spread  # (R,)  P - Σ g L²
+    if np.any(unused <= 0):
+        checks.fail("ridge", f"be > 0 where samples equals the rank {rank:g}: the variance diverges there", ridge)
+    test = (p.ravel() / unused) * (bias + noise)  # (R,)
+    parts = [p.ravel() / unused, bias, (shared / unused) * (bias + noise), test, (bare / p.ravel()) ** 2 * test, k * (shared + spread)]
+    with np.errstate(over="ignore"):
+        return LearningCurve(kappa, *(checks.finite("target_power", part).reshape(p.shape) for part in parts))
+
+
+def equivalent_kernel_error(eigenvalues, target_power, samples, ridge):
+    r"""Error against the clean target that the bare equivalent kernel promises:  Σ_k (1 - L_k)² w_k  at  κ = T/P.
+
+    Source: 003_1819c9d28a2cb285.txt (the deck), slides on the equivalent kernel.
+
+    Parameters
+    ----------
+    eigenvalues : array (n,)     λ_k; >= 0, not all zero
+    target_power : array (n,)    w_k; >= 0
+    samples : float or array     P; > 0
+    ridge : float or array       T; > 0; broadcasts with `samples`
+
+    Returns
+    -------
+    float or array               what P and T broadcast to
+
+    Raises
+    ------
+    ValueError                   if an argument is outside its range
+
+    Examples
+    --------
+    >>> float(equivalent_kernel_error([1.0], [4.0], 10, 10.0))
+    1.0
+    """
+    kappa = np.asarray(equivalent_kernel(eigenvalues, samples, ridge)[0])  # (...)
+    values, _ = modes(eigenvalues, None)
+    return unlearned(values, kappa) ** 2 @ _power(values, target_power)
+
+
+def coefficient_variance(eigenvalues, kappa, test_error, samples, *, own_error=0.0):
+    r"""Variance of one learned coefficient over data sets,  Var_data f_k = [(test error) + E₀(1 - L_k)² v_k²] L_k²/P.
+
+    The second term is what mode k itself adds to the test error.  It is one part in P of the sum over modes, but doubles the variance of a
+    mode that holds all of the target: the square of a Gaussian feature has twice the variance of the product of two.
+    Source: 003_1819c9d28a2cb285.txt (the deck), slides on learning curves, for the first term; the second is not in the source.
+
+    Parameters
+    ----------
+    eigenvalues : array (n,)               λ_k; >= 0, not all zero
+    kappa : float                          κ; >= 0
+    test_error : float                     with label noise; >= 0
+    samples : float                        P; > 0
+    own_error : float or array (n,)        E₀(1 - L_k)² v_k² of each mode; >= 0
+
+    Returns
+    -------
+    array (n,)                             of each mode by itself, whatever its multiplicity
+
+    Raises
+    ------
+    ValueError                             if an argument is outside its range
+
+    Examples
+    --------
+    >>> coefficient_variance([3.0, 1.0], 1.0, 8.0, 4).tolist()
+    [1.125, 0.5]
+    """
+    kappa = checks.number("kappa", kappa, at_least=0)
+    error, p = checks.number("test_error", test_error, at_least=0), checks.number("samples", samples, above=0)
+    learned = learnability(eigenvalues, kappa)  # (n,)
+    own = checks.entries("own_error", own_error, at_least=0)  # () or (n,)
+    if own.shape not in ((), learned.shape):
+        checks.fail("own_error", f"be one number or have shape {learned.shape}", f"shape {own.shape}")
+    return (error + own) * learned**2 / p  # (n,)
+
+
+def loss_exponent(spectral_exponent, target_exponent, *, ridgeless):
+    r"""Exponent of the learning curve,  loss ∝ P^{-x},  for  λ_k = k^{-a},  w_k = k^{-β}:  x = min(β - 1, 2a), over a where a ridge dominates.
+
+    Of the minimum's two sides the first is the target's tail beyond the learnability edge, the second what the learned modes still lack.  At
+    β = 1 + 2a, where they meet, the law has a logarithm.  Not in the source, 003_1819c9d28a2cb285.txt (the deck).
+
+    Parameters
+    ----------
+    spectral_exponent : float    a; > 1
+    target_exponent : float      β; > 1
+    ridgeless : bool             True: the unlearned modes make the ridge, T = 0; False: T is larger than all of them
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError                   if an argument is outside its range
+
+    Examples
+    --------
+    >>> [loss_exponent(2.0, 2.5, ridgeless=True), loss_exponent(2.0, 2.5, ridgeless=False)]
+    [1.5, 0.75]
+    """
+    a = checks.number("spectral_exponent", spectral_exponent, above=1)
+    beta = checks.number("target_exponent", target_exponent, above=1)
+    return min(beta - 1, 2 * a) * edge_exponent(a, ridgeless=ridgeless)
+
+
+def edge_exponent(spectral_exponent, *, ridgeless):
+    r"""Exponent of the learnability edge,  k* ∝ P^x,  for  λ_k = k^{-a}:  x = 1 without a ridge, 1/a where a ridge dominates.
+
+    Source: 003_1819c9d28a2cb285.txt (the deck), slides "Decimation-only RG", for the second, at a given ridge; the first is not in it.
+
+    Parameters
+    ----------
+    spectral_exponent : float    a; > 1
+    ridgeless : bool             as in :func:`loss_exponent`
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError                   if an argument is outside its range
+
+    Examples
+    --------
+    >>> [edge_exponent(2.0, ridgeless=True), edge_exponent(2.0, ridgeless=False)]
+    [1.0, 0.5]
+    """
+    a = checks.number("spectral_exponent", spectral_exponent, above=1)
+    return 1.0 if checks.boolean("ridgeless", ridgeless) else 1 / a
+
+
+def learnability_edge(kappa, spectral_exponent):
+    r"""Rank of the mode that is half learned, for  λ_k = k^{-a}:  k* = κ^{-1/a}.
+
+    Source: 003_1819c9d28a2cb285.txt (the deck), slides on learning curves.
+
+    Parameters
+    ----------
+    kappa : float or array       κ; > 0
+    spectral_exponent : float    a; > 1
+
+    Returns
+    -------
+    float or array               k*, not rounded
+
+    Raises
+    ------
+    ValueError                   if an argument is outside its range
+
+    Examples
+    --------
+    >>> float(learnability_edge(0.01, 2.0))
+    10.0
+    """
+    kappa = checks.entries("kappa", kappa, above=0)  # (...)
+    return kappa ** (-1 / checks.number("spectral_exponent", spectral_exponent, above=1))
+
+
+def crossover(ridge, spectral_exponent):
+    r"""Number of samples from which on a ridge dominates a power law,  P ~ T^{-1/(a-1)}:  there the unlearned variance is of order T.
+
+    Fewer samples see a ridge made of unlearned modes, more see T; a scale and not a sharp point.
+    Source: not in the source, 003_1819c9d28a2cb285.txt (the deck), which holds one regime for both.
+
+    Parameters
+    ----------
+    ridge : float or array       T; > 0
+    spectral_exponent : float    a; > 1
+
+    Returns
+    -------
+    float or array
+
+    Raises
+    ------
+    ValueError                   if an argument is outside its range, or the result overflows
+
+    Examples
+    --------
+    >>> float(crossover(0.01, 2.0))
+    100.0
+    """
+    t, a = checks.entries("ridge", ridge, above=0), checks.number("spectral_exponent", spectral_exponent, above=1)
+    with np.errstate(over="ignore"):
+        return checks.finite("spectral_exponent", t ** (-1 / (a - 1)))
+
+
+def effective_ranks(eigenvalues, *, multiplicities=None):
+    r"""Effective ranks of what is left beyond the first k modes:  r_k = Σ_{i>k} λ_i/λ_{k+1}  and  R_k = (Σ_{i>k} λ_i)²/Σ_{i>k} λ_i².
+
+    Overfitting is benign if for some k far below P both are far above it: the tail then is a ridge that many small directions share.
+    Source: not in the source, 003_1819c9d28a2cb285.txt (the deck); the criteria are those of Bartlett and coauthors (2020).
+
+    Parameters
+    ----------
+    eigenvalues : array (n,)                 λ_k; > 0, descending
+    multiplicities : array (n,), optional    g_k; > 0; default: one each
+
+    Returns
+    -------
+    (array (n,), array (n,), array (n,))     k at every edge between eigenvalues, from 0 on; r_k; R_k
+
+    Raises
+    ------
+    ValueError                               if an argument is outside its range
+
+    Examples
+    --------
+    >>> [part.round(6).tolist() for part in effective_ranks([1.0, 0.1], multiplicities=[2, 100])]
+    [[0.0, 2.0], [12.0, 100.0], [48.0, 100.0]]
+    """
+    values, counts = modes(eigenvalues, multiplicities)
+    if values[-1] == 0 or np.any(np.diff(values) > 0):
+        checks.fail("eigenvalues", "be > 0 and descending", eigenvalues)
+    scaled = values / values[0]  # (n,)
+    first, second = (np.cumsum((counts * scaled**power)[::-1])[::-1] for power in (1, 2))  # (n,), (n,)
+    return np.append(0.0, np.cumsum(counts)[:-1]), first / scaled, first**2 / second

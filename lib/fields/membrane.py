@@ -1,0 +1,97 @@
+r"""Gaussian-process regression as a membrane held by springs: the action of a field on a grid, and its gradient.
+
+The posterior of :mod:`lib.fields.gp_regression` is  p(f) ∝ e^{-S[f]}  with
+
+    S[f] = ½ fᵀK⁻¹f + Σ_μ (f(x_μ) - y_μ)² / 2T_μ.
+
+K⁻¹ is the stiffness of a membrane, non-local in general, and each example a spring of stiffness 1/T_μ that pulls at one point.
+Source: 003_1819c9d28a2cb285.txt, the deck, slides on Gaussian-process regression.
+"""
+
+import numpy as np
+
+from lib.common import checks
+from lib.fields import gp_regression
+
+LARGEST_CONDITION = 1e12  # of a kernel matrix that is inverted: four digits of the inverse are left
+
+
+def stiffness(kernel):
+    r"""Stiffness K⁻¹ of a membrane on a grid of points, for :func:`action`.
+
+    Smooth kernels on fine grids have eigenvalues below rounding.  These are refused; take fewer points, a rougher kernel, or add a small
+    variance to the diagonal, which stands for white noise in the field.  Source: 003_1819c9d28a2cb285.txt, the deck, slides on
+    Gaussian-process regression.
+
+    Parameters
+    ----------
+    kernel : array (n, n)      K between the points of the grid, symmetric positive definite, of a condition number up to 1e12
+
+    Returns
+    -------
+    array (n, n)               K⁻¹, symmetric
+
+    Raises
+    ------
+    ValueError                 if `kernel` is no such matrix
+
+    Examples
+    --------
+    >>> (3 * stiffness([[2.0, 1.0], [1.0, 2.0]])).round(12).tolist()
+    [[2.0, -1.0], [-1.0, 2.0]]
+    """
+    kernel = checks.symmetric("kernel", kernel)  # (n, n)
+    values, modes = np.linalg.eigh(kernel)  # (n,), (n, n)
+    if not values[0] * LARGEST_CONDITION > values[-1]:
+        checks.fail("kernel", f"have a condition number up to {LARGEST_CONDITION:g}", f"eigenvalues {values[0]:.3g} to {values[-1]:.3g}")
+    inverse = (modes / values) @ modes.T  # (n, n)
+    return checks.finite("kernel", (inverse + inverse.T) / 2)  # (n, n)
+
+
+def action(field, stiffness, observed, targets, ridge):
+    r"""Action S[f] of fields on a grid, and its gradient:  S = ½ fᵀK⁻¹f + Σ_μ (f(x_μ) - y_μ)²/2T_μ,  ∂S/∂f = K⁻¹f + Σ_μ e_μ (f(x_μ) - y_μ)/T_μ.
+
+    S is the energy of the membrane at temperature one: its minimum is :func:`lib.fields.gp_regression.mean`, and e^{-S} has the covariance of
+    :func:`lib.fields.gp_regression.covariance`.  Any positive stiffness serves, also one that couples neighbors alone.
+    Source: 003_1819c9d28a2cb285.txt, the deck, slides on Gaussian-process regression.
+
+    Parameters
+    ----------
+    field : array (..., n)          f on the grid; leading axes are independent fields
+    stiffness : array (n, n)        K⁻¹, symmetric
+    observed : int array (P,)       index of each example's grid point, 0 .. n-1; several examples may share a point
+    targets : array (P,)            y
+    ridge : float or array (P,)     T; > 0
+
+    Returns
+    -------
+    (array (...), array (..., n))   S and ∂S/∂f
+
+    Raises
+    ------
+    ValueError                      if an argument is outside its range
+
+    Examples
+    --------
+    >>> value, gradient = action([1.0, 0.0], np.eye(2), [0], [3.0], 0.5)
+    >>> float(value), gradient.tolist()
+    (4.5, [-3.0, 0.0])
+    """
+    stiffness = checks.symmetric("stiffness", stiffness)  # (n, n)
+    f = checks.array("field", field)  # (..., n)
+    if f.ndim == 0 or f.shape[-1] != len(stiffness):
+        checks.fail("field", f"have shape (..., {len(stiffness)})", f"shape {f.shape}")
+    listed = checks.entries("observed", observed, at_least=0, at_most=len(stiffness) - 1, ndim=1)  # (P,)
+    if np.any(listed != np.rint(listed)):
+        checks.fail("observed", "hold integers", observed)
+    index = listed.astype(int)  # (P,)
+    y, ridges = gp_regression._targets(targets, index.size), gp_regression._ridge(ridge, index.size)  # (P,), (P,)
+    if np.any(ridges == 0):
+        checks.fail("ridge", "be > 0: a spring of infinite stiffness is a constraint, not an action", ridge)
+    with np.errstate(over="ignore", invalid="ignore"):
+        stretch = f[..., index] - y  # (..., P)
+        tension = f @ stiffness  # (..., n)
+        value = 0.5 * (tension * f).sum(axis=-1) + 0.5 * (stretch**2 / ridges).sum(axis=-1)  # (...)
+        springs = (np.arange(len(stiffness)) == index[:, None]) / ridges[:, None]  # (P, n), which adds the forces at a shared point
+        gradient = tension + stretch @ springs  # (..., n)
+    return checks.finite("field", value), checks.finite("field", gradient)

@@ -1,0 +1,183 @@
+"""The compiled moves behind :mod:`lib.fields.overlaps.monte_carlo` and :mod:`lib.fields.overlaps.escape_times`: one neuron at a time, the matrix A kept up to date."""
+
+from math import exp, lgamma, log, log1p, pi, sqrt
+
+import numpy as np
+from numba import njit
+
+SPREAD = (0.5, 4.0)  # local steps are drawn between these numbers of the prior's deviation, evenly in the logarithm
+BROAD = 1.5  # deviation in units of σ_w of every other independent draw; the rest are from the prior
+BROAD_SHAPE = 2.0  # with it go q⊥ of a gamma density of mean σ_w² and this shape, or the prior's if that is smaller
+
+
+@njit(cache=True, nogil=True)
+def project(m, relu, across, h):
+    """ĥ of n components at |w|² = across + m² into h."""
+    if relu:
+        q = across + m * m
+        h[0] = sqrt(q / (2 * pi))
+        h[1] = m / 2
+        h[2] = m * m / sqrt(4 * pi * q)
+        h[3] = -(m**4) / (sqrt(48 * pi) * q * sqrt(q))
+    else:
+        z = m / sqrt(1 + 2 * (across + m * m))
+        h[0] = 2 / sqrt(pi) * z
+        h[1] = -4 / sqrt(6 * pi) * z**3
+        if len(h) == 3:
+            h[2] = 24 / sqrt(120 * pi) * z**5
+
+
+@njit(cache=True, nogil=True)
+def solve(a, y, samples, factor, x):
+    """½ log det A + ½ P_e YᵀA⁻¹Y; the Cholesky factor and C⁻¹Y stay in `factor` and x."""
+    determinant, square = 1.0, 0.0
+    for i in range(len(y)):
+        part = y[i]
+        for j in range(i + 1):
+            entry = a[i, j]
+            for k in range(j):
+                entry -= factor[i, k] * factor[j, k]
+            if j < i:
+                factor[i, j] = entry / factor[j, j]
+                part -= factor[i, j] * x[j]
+            else:
+                determinant *= entry
+                factor[i, i] = sqrt(entry)
+        x[i] = part / factor[i, i]
+        square += x[i] ** 2
+    return (log(determinant) + samples * square) / 2
+
+
+@njit(cache=True, nogil=True)
+def matrix(h, gain, a):
+    """A = 1 + gain Σ_c ĥĥᵀ into a, free of the rounding of its updates."""
+    for i in range(len(a)):
+        for j in range(i + 1):
+            total = 0.0
+            for c in range(len(h)):
+                total += h[c, i] * h[c, j]
+            a[i, j] = gain * total + (1.0 if i == j else 0.0)
+
+
+@njit(cache=True, nogil=True)
+def _log_mixture(m, prior, broad):
+    """Logarithm of the density of the independent draws, without a constant."""
+    return log(exp(-((m / prior) ** 2) / 2) / prior + exp(-((m / broad) ** 2) / 2) / broad)
+
+
+@njit(cache=True, nogil=True)
+def _log_gamma(q, shape, rate):
+    """Logarithm of the gamma density as one of log q."""
+    return shape * log(rate * q) - rate * q - lgamma(shape)
+
+
+@njit(cache=True, nogil=True)
+def _log_joint_mixture(m, q, prior, broad, shape, rate, broad_shape, broad_rate):
+    """The same with free lengths: of m and log q⊥ together."""
+    near = _log_gamma(q, shape, rate) - (m / prior) ** 2 / 2 - log(prior)
+    far = _log_gamma(q, broad_shape, broad_rate) - (m / broad) ** 2 / 2 - log(broad)
+    return max(near, far) + log1p(exp(-abs(near - far)))
+
+
+@njit(cache=True, nogil=True)
+def sweep(
+    m, across, h, a, relu, free, variance, dimension, gain, samples, y, independence, shortest, decades, wall, lost, stop, counts, random
+):  # fmt: skip
+    """One proposal for every neuron, in place; beyond |m| = wall the density is zero.  Ends early with `stop` overlaps beyond `lost`.
+
+    `across` holds q⊥ = |w_⊥|² of the neurons, which moves with m, in its logarithm, if lengths are free.
+    """
+    n = len(y)
+    prior, broad = sqrt(variance / dimension), BROAD * sqrt(variance)
+    shape, rate = (dimension - 1) / 2, dimension / (2 * variance)
+    broad_shape = min(shape, BROAD_SHAPE)
+    broad_rate = broad_shape / variance
+    new_h, new_a, factor, x = np.empty(n), np.empty((n, n)), np.empty((n, n)), np.empty(n)
+    matrix(h, gain, a)
+    energy = solve(a, y, samples, factor, x)
+    beyond = 0
+    for c in range(len(m)):
+        beyond += abs(m[c]) > lost
+    for c in range(len(m)):
+        old, q, change = m[c], across[c], 0.0
+        new_q = q
+        alone = independence > 0 and random.random() < independence
+        if alone:
+            new = random.standard_normal()
+            near = random.random() < 0.5
+            new *= prior if near else broad
+            if free:
+                new_q = random.standard_gamma(shape) / rate if near else random.standard_gamma(broad_shape) / broad_rate
+                change = _log_joint_mixture(new, new_q, prior, broad, shape, rate, broad_shape, broad_rate)
+                change -= _log_joint_mixture(old, q, prior, broad, shape, rate, broad_shape, broad_rate)
+            else:
+                change = _log_mixture(new, prior, broad) - _log_mixture(old, prior, broad)
+        else:
+            step = shortest * (exp(decades * random.random()) if decades > 0 else 1.0)
+            new = old + prior * step * random.standard_normal()
+            if free:
+                new_q = q * exp(step * sqrt(2 / dimension) * random.standard_normal())
+        counts[1, int(alone)] += 1
+        if abs(new) > wall:
+            continue
+        project(new, relu, new_q, new_h)
+        for i in range(n):
+            for j in range(i + 1):
+                new_a[i, j] = a[i, j] + gain * (new_h[i] * new_h[j] - h[c, i] * h[c, j])
+        new_energy = solve(new_a, y, samples, factor, x)
+        change += new_energy - energy + (new * new - old * old) * dimension / (2 * variance)
+        if free:
+            change += _log_gamma(q, shape, rate) - _log_gamma(new_q, shape, rate)
+        if change <= 0 or random.random() < exp(-change):
+            counts[0, int(alone)] += 1
+            energy, m[c], across[c] = new_energy, new, new_q
+            h[c] = new_h
+            a, new_a = new_a, a
+            beyond += int(abs(new) > lost) - int(abs(old) > lost)
+            if stop > 0 and beyond >= stop:
+                return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def chain(
+    m, across, relu, free, variance, dimension, gain, samples, y, burn_in, every, independence, barrier, edge,
+    records, residuals, histogram, counts, random,
+):  # fmt: skip
+    """Run the chain in place and fill what is recorded.
+
+    Means of m², m⁴, outliers, q⊥ and q⊥ of the outliers, residuals, density, accepted and proposed moves.
+    """
+    n, bins = len(y), len(histogram)
+    h, a, factor, x = np.empty((len(m), n)), np.empty((n, n)), np.empty((n, n)), np.empty(n)
+    for c in range(len(m)):
+        project(m[c], relu, across[c], h[c])
+    decades = log(SPREAD[1] / SPREAD[0])
+    for turn in range(burn_in + every * len(records)):
+        sweep(
+            m, across, h, a, relu, free, variance, dimension, gain, samples, y, independence, SPREAD[0], decades, np.inf, barrier, 0, counts, random
+        )  # fmt: skip
+        if turn < burn_in:
+            counts[:] = 0
+            continue
+        if (turn - burn_in + 1) % every:
+            continue
+        s = (turn - burn_in) // every
+        matrix(h, gain, a)
+        solve(a, y, samples, factor, x)
+        for i in range(n - 1, -1, -1):
+            total = x[i]
+            for j in range(i + 1, n):
+                total -= factor[j, i] * residuals[s, j]
+            residuals[s, i] = total / factor[i, i]
+        for c in range(len(m)):
+            square = m[c] ** 2
+            records[s, 0] += square / len(m)
+            records[s, 1] += square**2 / len(m)
+            records[s, 3] += across[c] / len(m)
+            if abs(m[c]) > barrier:
+                records[s, 2] += 1 / len(m)
+                records[s, 4] += across[c]
+            if abs(m[c]) < edge:
+                histogram[min(int((m[c] + edge) / (2 * edge) * bins), bins - 1)] += bins / (2 * edge * len(m) * len(records))
+        records[s, 4] = records[s, 4] / (records[s, 2] * len(m)) if records[s, 2] > 0 else np.nan

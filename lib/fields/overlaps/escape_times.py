@@ -1,0 +1,257 @@
+r"""How long the lazy phase lasts where it is metastable: the first neuron of N that crosses the barrier, simulated and predicted.
+
+Under small local moves the overlaps of :mod:`lib.fields.overlaps.monte_carlo` stay near zero until one of them climbs the barrier of its own energy in
+the field of the others,
+
+    E(m) = d m²/2σ_w² + ½ log(1 + u) - ½ P_e γ (r·ĥ)²/(1 + u),    u = P_e γ ĥᵀA⁻¹ĥ,    r = A⁻¹Y,    γ = s_a²/N,
+
+A without that neuron; it is S(m) of the decoupled action for N → ∞.  The N neurons try side by side, so the first crossing takes a time
+∝ e^{ΔE}/N:  shorter in a wider net at fixed d, and longer by e^{d ΔE'} in a larger dimension, ΔE' the barrier per dimension at fixed s_a²P_e/d
+and P_e/N.  Source: 003_1819c9d28a2cb285.txt, the deck, slides on the first-order transition; escape times are not in it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from scipy.integrate import trapezoid
+from scipy.linalg import eigh
+
+from lib.common import checks
+from lib.fields.overlaps._overlap_moves import project, sweep
+from lib.fields.overlaps.monte_carlo import FARTHEST, _model
+from lib.foundations.sampling import Average
+
+_FINE, _MARGIN = 20, 8.0  # grid points in a deviation of the prior; how far the grid reaches beyond the barrier, in deviations
+DAMPINGS = (0.5, 0.1, 0.02)  # of the iteration for the lazy phase: the next, slower one where the one before does not settle
+_POINTS = 6000  # largest grid: its matrix of moves has that many rows
+
+
+@dataclass(frozen=True)
+class EscapeTimes:
+    """First crossings of C independent nets."""
+
+    times: np.ndarray  # (C,)  sweeps, fractions of a sweep included; the limit where the net did not escape
+    escaped: np.ndarray  # (C,)  bool
+
+    def mean(self):
+        """Mean escape time and its error, ``sampling.Average``, by the likelihood of exponential times: all sweeps over all escapes."""
+        count = int(self.escaped.sum())
+        if count < 2:
+            checks.fail("limit", "be long enough for two escapes or more", f"{count} escapes of {len(self.escaped)}")
+        return Average(float(self.times.sum()) / count, float(self.times.sum()) / count**1.5)
+
+
+@dataclass(frozen=True)
+class LazyPhase:
+    """The phase of all neurons at |m| < barrier, and the energy of one neuron in it."""
+
+    overlaps: np.ndarray  # (G,)  evenly spaced and symmetric; reaches beyond the barrier
+    energy: np.ndarray  # (G,)  E(m), zero at its minimum inside the barrier
+    residuals: np.ndarray  # (n,)  A⁻¹Y of the whole net
+    second_moment: float  # ⟨m²⟩
+    height: float  # ΔE: the largest energy inside the barrier less the smallest
+
+
+@njit(cache=True, nogil=True)
+def _first(m, relu, variance, dimension, gain, samples, y, burn_in, step, barrier, outliers, limit, random):
+    """Sweeps until `outliers` neurons are beyond the barrier, and whether they are."""
+    h, a, counts, across = np.empty((len(m), len(y))), np.empty((len(y), len(y))), np.zeros((2, 2)), np.full(len(m), variance)
+    for c in range(len(m)):
+        project(m[c], relu, variance, h[c])
+    for _ in range(burn_in):
+        sweep(m, across, h, a, relu, False, variance, dimension, gain, samples, y, 0.0, step, 0.0, barrier, barrier, 0, counts, random)
+    for turn in range(limit):
+        counts[:] = 0
+        if sweep(m, across, h, a, relu, False, variance, dimension, gain, samples, y, 0.0, step, 0.0, np.inf, barrier, outliers, counts, random):
+            return turn + counts[1, 0] / len(m), True
+    return float(limit), False
+
+
+def _barrier(value, variance):
+    return checks.number("barrier", value, above=0, at_most=FARTHEST * np.sqrt(variance))
+
+
+def simulate(
+    activation, target, dimension, width, effective_samples, barrier, chains, limit, seed, *, weight_variance=1.0, readout_variance=1.0,
+    step=0.5, outliers=1, burn_in=300,
+):  # fmt: skip
+    r"""Sweeps that pass until a net in the lazy phase has its first outlier, by local moves alone.
+
+    The phase is brought to equilibrium with the way across the barrier closed; then it is opened.  Small steps are overdamped Langevin dynamics
+    with time step²σ_w²/2d to a sweep.  Source: 003_1819c9d28a2cb285.txt, the deck, slides on the first-order transition; not in it.
+
+    Parameters
+    ----------
+    activation : str             "erf" or "relu"
+    target : array (n,)          Y, as in :func:`lib.fields.overlaps.monte_carlo.sample`
+    dimension : int              d; >= 1
+    width : int                  N; >= 1
+    effective_samples : float    P_e; >= 0; P_e s_a² max(1, σ_w²) <= 1e10
+    barrier : float              |m| to be crossed; > 0, and <= 30 σ_w
+    chains : int                 C, independent nets; >= 1
+    limit : int                  sweeps after which a net is given up; >= 1
+    seed : int or SeedSequence   net c draws from its c-th child
+    weight_variance : float      σ_w²; > 0
+    readout_variance : float     s_a²; > 0
+    step : float                 deviation of the proposed moves in units of the prior's, σ_w/√d; > 0
+    outliers : int               neurons beyond the barrier that count as an escape; from 1 to N
+    burn_in : int                sweeps with the barrier closed; >= 0
+
+    Returns
+    -------
+    EscapeTimes
+
+    Raises
+    ------
+    ValueError                   if an argument is outside its range
+
+    Examples
+    --------
+    >>> found = simulate("erf", [1.0, -0.7], 20, 50, 0.0, 0.6, 40, 10_000, seed=1)  # no data: when a Gaussian walk passes 0.6√20 = 2.7σ
+    >>> bool(found.escaped.all()), 5 < found.mean().mean < 25
+    (True, True)
+    """
+    relu, y, dimension, width, samples, variance, gain = _model(
+        activation, target, dimension, width, effective_samples, weight_variance, readout_variance)  # fmt: skip
+    barrier, chains, limit = _barrier(barrier, variance), checks.integer("chains", chains), checks.integer("limit", limit)
+    step, burn_in = checks.number("step", step, above=0, at_most=1e3), checks.integer("burn_in", burn_in, at_least=0)
+    if checks.integer("outliers", outliers) > width:
+        checks.fail("outliers", f"be at most the width, {width}", outliers)
+    seeds = checks.seed_sequence("seed", seed)
+    times, escaped = np.empty(chains), np.zeros(chains, dtype=bool)  # (C,), (C,)
+    for c, child in enumerate(np.random.SeedSequence(seeds.entropy, spawn_key=seeds.spawn_key).spawn(chains)):
+        random = checks.generator("seed", child)
+        m = np.sqrt(variance / dimension) * random.standard_normal(width)  # (N,)
+        m = np.clip(m, -barrier, barrier)  # (N,)  the barrier is closed, so that burn-in starts inside
+        times[c], escaped[c] = _first(m, relu, variance, dimension, gain, samples, y, burn_in, step, barrier, outliers, limit, random)
+    return EscapeTimes(times, escaped)
+
+
+def _features(overlaps, relu, variance, size):
+    h = np.empty((len(overlaps), size))  # (G, n)
+    for m, row in zip(overlaps, h):
+        project(m, relu, variance, row)
+    return h
+
+
+def lazy_phase(activation, target, dimension, width, effective_samples, barrier, *, weight_variance=1.0, readout_variance=1.0):
+    r"""The lazy phase, kept together by a wall at the barrier: its residuals and the energy E(m) of one neuron.
+
+    Self-consistent:  A = 1 + P_e s_a² ⟨ĥĥᵀ⟩  with the mean over e^{-E} at |m| < barrier, where E holds A; it exists also where the phase is
+    not the one of lowest free energy.  Source: 003_1819c9d28a2cb285.txt, the deck, slides on the staircase target, at finite width.
+
+    Parameters
+    ----------
+    activation : str             "erf" or "relu"
+    target : array (n,)          Y, as in :func:`lib.fields.overlaps.monte_carlo.sample`
+    dimension : int              d; >= 1
+    width : int                  N; >= 1
+    effective_samples : float    P_e; >= 0; P_e s_a² max(1, σ_w²) <= 1e10
+    barrier : float              where the wall stands; > 0, and <= 30 σ_w
+    weight_variance : float      σ_w²; > 0
+    readout_variance : float     s_a²; > 0
+
+    Returns
+    -------
+    LazyPhase
+
+    Raises
+    ------
+    ValueError                   if an argument is outside its range, the grid is too long, or the iteration does not settle
+
+    Examples
+    --------
+    >>> phase = lazy_phase("erf", [1.0, -0.7], 50, 100, 0.0, 1.0)  # no data: E = d m²/2
+    >>> round(phase.height), round(50 * phase.second_moment, 3), phase.residuals.tolist()
+    (25, 1.0, [1.0, -0.7])
+    """
+    relu, y, dimension, width, samples, variance, gain = _model(
+        activation, target, dimension, width, effective_samples, weight_variance, readout_variance)  # fmt: skip
+    barrier, deviation = _barrier(barrier, variance), np.sqrt(variance / dimension)
+    half = int(np.ceil(barrier / deviation * _FINE))
+    spacing = barrier / (half + 0.5)  # the wall stands in the middle between two points
+    reach = half + int(np.ceil(_MARGIN * deviation / spacing))
+    if 2 * reach + 1 > _POINTS:
+        checks.fail("barrier", f"be so low that a grid of {_POINTS} points resolves the prior inside it", barrier)
+    m = spacing * np.arange(-reach, reach + 1)  # (G,)
+    inside = np.abs(m) < barrier  # (G,)
+    h, energy = _features(m, relu, variance, len(y)), dimension * m**2 / (2 * variance)  # (G, n), (G,)
+    matrix = np.zeros((len(y), len(y)))  # (n, n)  γ N ⟨ĥĥᵀ⟩ P_e
+    for damping in DAMPINGS:
+        for _ in range(2000):
+            weights = np.where(inside, np.exp(-(energy - energy[inside].min())), 0.0)  # (G,)
+            weights /= weights.sum()  # (G,)
+            change = gain * width * (h.T * weights) @ h - matrix  # (n, n)
+            matrix = matrix + damping * change  # (n, n)
+            others = np.eye(len(y)) + matrix * (width - 1) / width  # (n, n)
+            solved = np.linalg.solve(others, np.column_stack([h.T, y]))  # (n, G + 1)
+            u, pull = gain * np.einsum("gi,ig->g", h, solved[:, :-1]), gain * samples * (h @ solved[:, -1]) ** 2  # (G,), (G,)
+            energy = dimension * m**2 / (2 * variance) + (np.log1p(u) - pull / (1 + u)) / 2  # (G,)
+            if np.abs(change).max() <= 1e-11 * (1 + np.abs(matrix).max()):
+                energy -= energy[inside].min()
+                residuals = np.linalg.solve(np.eye(len(y)) + matrix, y)  # (n,)
+                return LazyPhase(m, energy, residuals, float(weights @ m**2), float(energy[inside].max()))
+    checks.fail("barrier", "hold the phase together: the damped iteration did not settle", barrier)
+
+
+def first_passage(overlaps, energy, barrier, step, *, neurons=1):
+    r"""Mean number of sweeps until the first of N independent neurons of energy E(m) has |m| > barrier, all from e^{-E} inside.
+
+    Of the exact chain of local Metropolis moves on the grid, neuron after neuron:  N⁻¹ Σ_t Σ_{c<N} p(t)^{N-c} p(t+1)^c,  where
+    p(t) = Σ_k c_k λ_k^t  is the share of neurons that have stayed inside, from the eigenvalues of the moves that do.  A long time is 1/N of that
+    of one neuron.
+    Source: not in the source, 003_1819c9d28a2cb285.txt.
+
+    Parameters
+    ----------
+    overlaps : array (G,)    m; evenly spaced, reaching beyond ±barrier by four steps or more
+    energy : array (G,)      E(m)
+    barrier : float          > 0; best in the middle between two points of the grid
+    step : float             deviation of the proposed moves, in the unit of m; two spacings or more
+    neurons : int            N; >= 1
+
+    Returns
+    -------
+    float                    sweeps, of one move for each neuron
+
+    Raises
+    ------
+    ValueError               if an argument is outside its range, or a passage is too rare for the rounding of the eigenvalues
+
+    Examples
+    --------
+    >>> m = np.linspace(-3, 3, 601)  # a free walk from a random place in (-1, 1): diffusion step²/2, time (2/3)/step² for small steps
+    >>> round(first_passage(m, np.zeros(601), 0.995, 0.05) * 0.05**2, 2)
+    0.72
+    """
+    m = checks.array("overlaps", overlaps, ndim=1)  # (G,)
+    if not 3 <= len(m) <= _POINTS or m[1] <= m[0] or not np.allclose(np.diff(m), m[1] - m[0], rtol=1e-6, atol=0):
+        checks.fail("overlaps", f"be 3 to {_POINTS} evenly spaced, increasing numbers", overlaps)
+    e = checks.array("energy", energy, shape=m.shape)  # (G,)
+    barrier, step = checks.number("barrier", barrier, above=0), checks.number("step", step, above=0)
+    neurons = checks.integer("neurons", neurons)
+    spacing, inside = m[1] - m[0], np.abs(m) <= barrier  # (G,)
+    if step < 2 * spacing:
+        checks.fail("step", f"be two spacings of the grid or more, {2 * spacing:.3g}", step)
+    if not inside.any() or min(-m[0], m[-1]) < barrier + 4 * step:
+        checks.fail("barrier", "hold points of the grid, which must reach four steps beyond it", barrier)
+    here, inner = m[inside], e[inside] - e[inside].min()  # (I,), (I,)
+    moves = spacing / (np.sqrt(2 * np.pi) * step) * np.exp(-(((m - here[:, None]) / step) ** 2) / 2)  # (I, G)
+    moves[here[:, None] == m] = 0.0
+    # Detailed balance makes the moves symmetric in the unit of √(e^-E e^-E'): e^-|E - E'|/2 of each proposal.
+    kept = -moves[:, inside] * np.exp(-np.abs(inner[:, None] - inner) / 2)  # (I, I)
+    np.fill_diagonal(kept, (moves * np.exp(np.minimum(0.0, e[inside][:, None] - e))).sum(axis=1))
+    rates, modes = eigh(kept)  # (I,), (I, I)  1 - λ_k
+    if rates[0] < 1e-12:
+        checks.fail("energy", "let a neuron pass within 1e12 moves", f"a rate of {rates[0]:.1e}")
+    root = np.exp(-inner / 2)  # (I,)
+    shares = (modes.T @ root) ** 2 / (root @ root)  # (I,)  c_k
+    times = np.concatenate([np.arange(64), np.unique(np.geomspace(64, 64 + 50 / rates[0], 4000).round())])  # (t,)
+    # Moves by a Gaussian step have no negative eigenvalue: what is below zero here is rounding.
+    decayed = np.maximum(1 - rates, 0) ** times[:, None]  # (t, I)
+    staying = decayed @ shares  # (t,)  p(t)
+    hazard = -np.log1p(-np.minimum(decayed @ (shares * rates) / staying, 1 - 1e-15))  # (t,)  log p(t)/p(t + 1)
+    # The neurons move in turn: within sweep t the net is intact with the probability p(t + 1)^c p(t)^(N - c) after c of them.
+    intact = staying**neurons * np.expm1(-neurons * hazard) / (neurons * np.expm1(-hazard))  # (t,)
+    return float(trapezoid(intact, times) + intact[0] / 2)

@@ -1,0 +1,147 @@
+r"""Patch networks of erf units: their filters have the density of the weights of a fully connected network, of :mod:`lib.fields.overlaps.staircase`.
+
+Network, prior, ridge and teacher,  y = N_p^{-1/2} Σ_i a_i* [H_1(w_*·x_i) + ε H_3(w_*·x_i)],  are those of :mod:`lib.fields.patches.patch_networks`.
+Source: 003_1819c9d28a2cb285.txt, the deck, Figure 3.3; the map is not in it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lib.common import checks
+from lib.fields.overlaps import single_index, staircase
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What an erf patch network has learned at each P; leading axes (...) as those of the samples."""
+
+    learnabilities: np.ndarray  # (..., 2)  R_1 and R_3; R_3 is nan for ε = 0
+    ratio: np.ndarray | float  # (...)  S⟨(w_c·w_*)²⟩/σ_w²
+    kurtosis: np.ndarray | float  # (...)  of w_c·w_*; 3 for a Gaussian
+    perpendicular: np.ndarray | float  # (...)  mean |w_⊥|² of the filters beyond the barrier of the action, or of all if there is none
+    lazy_learnabilities: np.ndarray  # (..., 2)  of the Gaussian process, C → ∞, at the same κ
+    kappa: np.ndarray | float  # (...)  κ
+
+
+@dataclass(frozen=True)
+class Equivalent:
+    """The fully connected erf network whose weights have the density of a patch network's filters."""
+
+    dimension: int  # S in place of d
+    width: int  # C in place of N
+    readout_variance: float  # σ_a²/(N_pχ) in place of s_a²
+    kappa: np.ndarray | float  # κ at each P, of the patch network's own spectrum
+
+
+def equivalent(
+    samples, patches, patch_size, channels, ridge, *, mean_field=1.0, readout_variance=1.0, weight_variance=1.0, bare=False
+):  # fmt: skip
+    r"""The map of an erf patch network onto a fully connected one:  (d, N, s_a²) → (S, C, σ_a²/(N_pχ)).
+
+    Each of the N_p patches shows a filter the same single-index teacher, at 1/N_p of the strength squared, so the density of m = w·w_* is that of
+    the fully connected net at the same P_e.  κ comes from the d = N_pS linear modes  (4/π)(σ_a²/(N_pχ))(σ_w²/S)/(1 + 2σ_w²)  and the rest of the
+    total variance  K(x, x) = (σ_a²/χ)(2/π) arcsin[2σ_w²/(1 + 2σ_w²)],  which acts as a ridge.
+    Source: 003_1819c9d28a2cb285.txt, the deck, Figure 3.3, for the networks; the map is not in it.
+
+    Parameters
+    ----------
+    samples : float or array      P; > 0
+    patches : int                 N_p; >= 1
+    patch_size : int              S; >= 1, and N_pS >= 2
+    channels : int                C; >= 1
+    ridge : float                 T; >= 0, and > 0 if `bare` is set
+    mean_field : float            χ; > 0; divides readout variance and ridge
+    readout_variance : float      σ_a²; > 0
+    weight_variance : float       σ_w²; > 0
+    bare : bool                   the equivalent kernel's κ = T/(χP)
+
+    Returns
+    -------
+    Equivalent                    arguments for the theories of fully connected nets, and κ
+
+    Raises
+    ------
+    ValueError                    if an argument is outside its range
+
+    Examples
+    --------
+    >>> net = equivalent([60, 120], 3, 15, 60, 0.3, mean_field=10.0)
+    >>> net.dimension, net.width, round(net.readout_variance, 4), (1 / net.kappa).round(1).tolist()
+    (15, 60, 0.0333, [1092.6, 2589.3])
+    """
+    p, ridge = checks.entries("samples", samples, above=0), checks.number("ridge", ridge, at_least=0)  # (...)
+    given = {"patches": patches, "patch_size": patch_size, "channels": channels}
+    patches, size, channels = (checks.integer(name, value) for name, value in given.items())
+    if patches * size < 2:
+        checks.fail("patch_size", "be 2 or more for a single patch", size)
+    given = {"mean_field": mean_field, "readout_variance": readout_variance, "weight_variance": weight_variance}
+    chi, readout, weight = (checks.number(name, value, above=0) for name, value in given.items())
+    if checks.boolean("bare", bare):
+        if ridge == 0:
+            checks.fail("ridge", "be > 0 for the equivalent kernel", ridge)
+        kappa = (ridge / chi / p)[()]  # (...)
+    else:
+        kappa = single_index.ridge("erf", patches * size, p, ridge / chi, weight_variance=weight, readout_variance=readout / chi)  # (...)
+    return Equivalent(size, channels, readout / (patches * chi), kappa)
+
+
+def solve(
+    samples, patches, patch_size, channels, ridge, epsilon, *,
+    mean_field=1.0, readout_variance=1.0, weight_variance=1.0, bare=False, perpendicular="fixed",
+):  # fmt: skip
+    r"""What P samples teach an erf patch network: the saddle of :func:`lib.fields.overlaps.staircase.solve` under the map of :func:`equivalent`.
+
+    The density of the filters is the whole e^{-S(m)} and not a Gaussian: with mean-field scaling the filters crowd at ±m_0 and the kurtosis
+    falls towards one.  By the source's action for fully connected nets the part of a filter across w_* keeps its length,
+    |w_c|² = σ_w² + m²;  in truth a strong attraction, of order S, shortens it, since that makes the unit steeper along w_*:
+    with ``perpendicular="free"`` ratio and R_3 are those that are sampled.
+    Source: 003_1819c9d28a2cb285.txt, the deck, Figure 3.3, for the networks; the theory is not in it.
+
+    Parameters
+    ----------
+    samples : float or array      P; > 0
+    patches : int                 N_p; >= 1
+    patch_size : int              S; >= 1, and N_pS >= 2
+    channels : int                C; >= 1
+    ridge : float                 T; >= 0, and > 0 if `bare` is set
+    epsilon : float               ε
+    mean_field : float            χ; > 0; divides readout variance and ridge
+    readout_variance : float      σ_a²; > 0
+    weight_variance : float       σ_w²; > 0
+    bare : bool                   the equivalent kernel's κ = T/(χP)
+    perpendicular : str           "fixed", |w_⊥|² = σ_w², or "free", from its prior, (σ_w²/S) χ² of S - 1 degrees
+
+    Returns
+    -------
+    Learned                       R_1, R_3, ratio, kurtosis; R_1, R_3 for fixed filters; κ
+
+    Raises
+    ------
+    ValueError                    if an argument is outside its range
+
+    Examples
+    --------
+    >>> found = solve([60, 120], 3, 15, 60, 0.3, -0.1, mean_field=10.0)
+    >>> found.learnabilities.round(3).tolist(), found.ratio.round(2).tolist()
+    ([[0.765, 0.31], [0.907, 0.428]], [3.97, 4.86])
+    >>> round(float(solve(120, 3, 15, 60, 0.3, -0.1, mean_field=10.0, perpendicular="free").ratio), 2)
+    4.37
+    >>> found.lazy_learnabilities.round(2).tolist()
+    [[0.48, 0.08], [0.69, 0.12]]
+    """
+    given = {"readout_variance": readout_variance, "weight_variance": weight_variance}
+    net = equivalent(samples, patches, patch_size, channels, ridge, mean_field=mean_field, bare=bare, **given)
+    given["readout_variance"] = net.readout_variance
+    target = single_index.staircase(epsilon)  # (2,)
+    strength = 1 / np.asarray(net.kappa)  # (...)  P_e
+    saddles = [staircase.solve(net.dimension, net.width, one, epsilon, perpendicular=perpendicular, **given) for one in strength.ravel().tolist()]
+    found = {name: np.array([getattr(one, name) for one in saddles]) for name in ("learnabilities", "variance", "kurtosis", "perpendicular")}  # (p, 2), 3 (p,)
+    return Learned(
+        learnabilities=found["learnabilities"].reshape(*strength.shape, 2),
+        ratio=(net.dimension / weight_variance * found["variance"]).reshape(strength.shape)[()],
+        kurtosis=found["kurtosis"].reshape(strength.shape)[()],
+        perpendicular=found["perpendicular"].reshape(strength.shape)[()],
+        lazy_learnabilities=single_index.lazy("erf", target, net.dimension, strength, perpendicular=perpendicular, **given)[1],
+        kappa=net.kappa,
+    )

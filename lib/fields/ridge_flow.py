@@ -1,0 +1,218 @@
+r"""How the ridge runs when the modes of a power-law kernel are integrated out one after another, and how strong the loss stays.
+
+For λ(Λ) = Λ^{-1-α} and l = -ln Λ the ridge grows by dT/dl = Λλ(Λ).  The coupling  τ = Λλ(Λ)/T(Λ)  obeys  dτ/dl = τ(α - τ):  it leaves τ = 0,
+where the bare ridge rules, for τ* = α, where the modes make their own ridge.  τ/4 is the ratio of the quartic to the quadratic part of the
+vertex  e^{-δ²/2T}  for δ² = the variance of one shell, which stays weak only if α ≪ 1.  All is closed form; :func:`dressed_ridge` and :func:`functional_ridge`
+say what the running ridge neglects.  Here α is the a - 1 of λ_k ∝ k^{-a}.
+Source: 003_1819c9d28a2cb285.txt, the slides "Decimation-only RG", for the sum T(Λ) of a power law; the coupling and its flow are not in it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import wrightomega
+
+from lib.common import checks
+from lib.fields import _modes
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The running theory at cutoffs Λ; arrays have the shape of the cutoffs."""
+
+    ridge: np.ndarray  # (...)  T(Λ)
+    coupling: np.ndarray  # (...)  τ = Λλ(Λ)/T(Λ)
+    quartic: np.ndarray  # (...)  τ/4, quartic over quadratic coefficient of the vertex, times the variance of the shell
+    learnability: np.ndarray  # (...)  p = Pλ(Λ)/T(Λ); decimation holds while p < 1
+
+
+def averaged_vertex(discrepancies, ridge, variance):
+    r"""Likelihood of one sample in r replicas, averaged over weak modes:  Π_a ⟨e^{-(δ_a+η_a)²/2T}⟩,  η_a ~ N(0, s).
+
+    Equal to  (T/(T+s))^{r/2} e^{-Σ_a δ_a²/2(T+s)}:  the ridge grows by s.  The prefactor multiplies the number of samples; it tends to
+    one only for r → 0 replicas, so the flow has one parameter only with replicas.
+    Source: 003_1819c9d28a2cb285.txt, the slides on decimation, which leave out replicas, and with them the prefactor, "for clarity".
+
+    Parameters
+    ----------
+    discrepancies : array (..., r)    δ_a = f_a(x) - y(x) of each replica
+    ridge : float                     T; > 0
+    variance : float                  s, of the weak modes at x; >= 0
+
+    Returns
+    -------
+    array (...)
+
+    Raises
+    ------
+    ValueError                        if an argument is outside its range
+
+    Examples
+    --------
+    >>> float(averaged_vertex([0.0, 0.0], 1.0, 3.0))
+    0.25
+    """
+    delta = checks.array("discrepancies", discrepancies)  # (..., r)
+    if delta.ndim == 0:
+        checks.fail("discrepancies", "have one axis or more, the last of replicas", discrepancies)
+    ridge = checks.number("ridge", ridge, above=0)
+    raised = ridge + checks.number("variance", variance, at_least=0)
+    scaled = delta / np.sqrt(raised)  # (..., r)
+    with np.errstate(over="ignore"):
+        return (ridge / raised) ** (delta.shape[-1] / 2) * np.exp(-(scaled**2).sum(axis=-1) / 2)  # (...)
+
+
+def beta(coupling, exponent):
+    r"""Flow of the coupling towards weaker cutoffs:  dτ/dl = τ(α - τ),  l = -ln Λ.
+
+    Fixed points: τ = 0, unstable, and τ = α, stable with slope β'(α) = -α.
+    Not in the source, 003_1819c9d28a2cb285.txt, whose λ_k^{-1} = k^α has the α of here plus one.
+
+    Parameters
+    ----------
+    coupling : array (...)    τ; >= 0
+    exponent : float          α of λ = Λ^{-1-α}; > 0
+
+    Returns
+    -------
+    array (...)               dτ/dl
+
+    Raises
+    ------
+    ValueError                if an argument is outside its range
+
+    Examples
+    --------
+    >>> beta([0.0, 0.25, 0.5, 1.0], 0.5).tolist()
+    [0.0, 0.0625, 0.0, -0.5]
+    """
+    tau = checks.entries("coupling", coupling, at_least=0)  # (...)
+    return checks.finite("coupling", tau * (checks.number("exponent", exponent, above=0) - tau))  # (...)
+
+
+def flow(cutoffs, exponent, ridge, samples, *, start=np.inf):
+    r"""The theory with all modes between a cutoff and the first one integrated out:  T(Λ) = T + (Λ^{-α} - Λ₀^{-α})/α.
+
+    The coupling then solves  dτ/dl = τ(α - τ)  and the learnability of the mode at the cutoff  dp/dl = p(1 + α - τ);  stop at p = 1.
+    Source: 003_1819c9d28a2cb285.txt, the slide "Decimation-only RG - Analytical Results", for T(Λ); the couplings are not in it.
+
+    Parameters
+    ----------
+    cutoffs : array (...)     Λ; > 0, below Λ₀
+    exponent : float          α of λ = Λ^{-1-α}; > 0
+    ridge : float             T, bare; >= 0
+    samples : float           P; > 0
+    start : float             Λ₀, number of modes; > 0, may be infinite
+
+    Returns
+    -------
+    Flow
+
+    Raises
+    ------
+    ValueError                if an argument is outside its range
+
+    Examples
+    --------
+    >>> found = flow([10.0, 1000.0], 0.5, 0.0, 1.0)
+    >>> found.coupling.round(12).tolist(), found.quartic.round(12).tolist()
+    ([0.5, 0.5], [0.125, 0.125])
+    """
+    if not (np.ndim(start) == 0 and isinstance(start, float) and start == np.inf):
+        start = checks.number("start", start, above=0)
+    cutoffs = checks.entries("cutoffs", cutoffs, above=0, below=start)  # (...)
+    alpha = checks.number("exponent", exponent, above=0)
+    ridge = checks.number("ridge", ridge, at_least=0)
+    samples = checks.number("samples", samples, above=0)
+    with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):  # refused below, by name
+        shell = cutoffs**-alpha  # (...)  Λλ
+        # Λ^{-α} - Λ₀^{-α} without cancellation, which for α → 0 is the logarithm of Λ₀/Λ.
+        total = ridge - shell * np.expm1(alpha * np.log(cutoffs / start)) / alpha  # (...)
+        tau = shell / total  # (...)
+        learnability = samples * tau / cutoffs  # (...)
+    for value in (total, tau, learnability):
+        checks.finite("cutoffs", value)
+    return Flow(total, tau, tau / 4, learnability)
+
+
+def dressed_ridge(eigenvalues, samples, ridge, *, multiplicities=None):
+    r"""Running ridge that counts only the unlearned part of each mode,  dT/dΛ = -λ/(1 + Pλ/T(Λ)),  from the weakest mode down.
+
+    T at Λ = 0, over P, is a local guess for the per-sample ridge κ: within 2 % for a large ridge, low by tens of per cent without.  Modes of
+    equal λ form one shell, which is passed exactly:  T + Pλ ln T  grows by  g λ.  T = 0 stays zero for ever; pass the sum of what
+    lies beyond the spectrum.  Not in the source, 003_1819c9d28a2cb285.txt.
+
+    Parameters
+    ----------
+    eigenvalues : array (n,)                 λ_k; >= 0, descending, not all zero
+    samples : array (...)                    P; > 0
+    ridge : float                            T, with the sum of all modes beyond the spectrum; > 0
+    multiplicities : array (n,), optional    g_k; > 0; default: all 1
+
+    Returns
+    -------
+    array (n+1, ...)                         T(Λ) at Λ = 0..n; the last row is the ridge itself
+
+    Raises
+    ------
+    ValueError                               if an argument is outside its range
+
+    Examples
+    --------
+    >>> dressed_ridge([2.0, 1.0], 3.0, 10.0).round(3).tolist()
+    [12.087, 10.776, 10.0]
+    """
+    lam, counts = _modes.descending(eigenvalues, multiplicities)  # (n,), (n,)
+    samples = checks.entries("samples", samples, above=0)  # (...)
+    ridge = checks.number("ridge", ridge, above=0)
+    result = np.full((lam.size + 1, *samples.shape), ridge)  # (n+1, ...)
+    for k in range(lam.size - 1, -1, -1):
+        before = result[k + 1]  # (...)
+        scale = samples * lam[k]  # (...)
+        if lam[k] == 0:
+            result[k] = before
+            continue
+        # With x = T/Pλ:  x + ln x  grows by g/P, and  ω(z) + ln ω(z) = z.
+        x = before / scale  # (...)
+        result[k] = scale * wrightomega(x + np.log(x) + counts[k] / samples)
+    return checks.finite("ridge", result)
+
+
+def functional_ridge(kappa, eigenvalues, ridge, cuts, *, multiplicities=None):
+    r"""Exact flow of the self-consistent theory: a ridge that depends on κ,  T_Λ(κ) = T + Σ_{k>Λ} g_k λ_k κ/(λ_k + κ).
+
+    It is closed by  Pκ = T_0(κ),  or at any cut by  P = T_Λ(κ)/κ + Σ_{k≤Λ} g_k L_k,  with the same κ.  For κ ≫ λ it is the running ridge
+    T(Λ), first corrected by  -Σ_{k>Λ} g_k λ_k²/κ.  Not in the source, 003_1819c9d28a2cb285.txt.
+
+    Parameters
+    ----------
+    kappa : array (...)                      κ; > 0
+    eigenvalues : array (n,)                 λ_k; >= 0, descending, not all zero
+    ridge : float                            T; >= 0
+    cuts : int array (C,)                    Λ, number of retained levels; 0 <= Λ <= n
+    multiplicities : array (n,), optional    g_k; > 0; default: all 1
+
+    Returns
+    -------
+    array (..., C)                           T_Λ(κ)
+
+    Raises
+    ------
+    ValueError                               if an argument is outside its range
+
+    Examples
+    --------
+    >>> functional_ridge([1.0, 1e9], [1.0, 1.0], 0.5, [0, 1, 2]).round(6).tolist()
+    [[1.5, 1.0, 0.5], [2.5, 1.5, 0.5]]
+    """
+    kappa = checks.entries("kappa", kappa, above=0)  # (...)
+    lam, counts = _modes.descending(eigenvalues, multiplicities)  # (n,), (n,)
+    ridge = checks.number("ridge", ridge, at_least=0)
+    places = _modes.places(cuts, lam.size)  # (C,)
+    if places.ndim != 1:
+        checks.fail("cuts", "have one axis", f"shape {places.shape}")
+    result = np.empty((*kappa.shape, places.size))  # (..., C)
+    for index in np.ndindex(kappa.shape):  # one row of n modes at a time: (..., n) would not fit
+        shares = counts * lam / (1 + lam / kappa[index])  # (n,)
+        result[index] = ridge + _modes.tails(shares)[places]
+    return result

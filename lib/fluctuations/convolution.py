@@ -1,0 +1,253 @@
+r"""A linear network with one convolutional layer:  y ≈ W X  with  X = C * x,  the valid cross-correlation of an image with a filter.
+
+The filter C (c, c) slides over an image x (L, L); at position j it sees the pixels i + j - 1, and gives X (L - c + 1, L - c + 1).
+Source: 001_0afcf066f581191b.txt, appendix C.  Pixels, positions and taps are counted line by line: d = L² pixels, h = (L - c + 1)²
+positions, c² taps.  With the filter held fixed, X takes the place of the inputs in :mod:`lib.fluctuations.regression` and all that builds on it.  :mod:`lib.fluctuations.convolution_descent` trains both layers.
+"""
+
+from math import isqrt
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from scipy.optimize import least_squares, minimize
+
+from lib.common import checks
+from lib.fluctuations.regression import LARGEST
+
+
+def _array(name, value, **form):
+    return checks.entries(name, value, at_least=-LARGEST, at_most=LARGEST, **form)
+
+
+def _taps(taps):
+    taps = _array("taps", taps, ndim=2)
+    if taps.shape[0] != taps.shape[1] or taps.size == 0:
+        checks.fail("taps", "be a square array (c, c)", f"shape {taps.shape}")
+    return taps
+
+
+def _images(images, size):
+    images = _array("images", images, ndim=3)  # (N, L, L)
+    if images.shape[1] != images.shape[2] or images.shape[1] < size or len(images) == 0:
+        checks.fail("images", f"have shape (N, L, L) with N >= 1 and L >= {size}, the side of the filter", f"shape {images.shape}")
+    return images
+
+
+def _layers(taps, weights, images, targets):
+    """Filter, weights and data, with shapes that fit each other."""
+    taps = _taps(taps)  # (c, c)
+    images = _images(images, len(taps))  # (N, L, L)
+    weights = _array("weights", weights, shape=(None, (images.shape[1] - len(taps) + 1) ** 2))  # (p, h)
+    if len(weights) == 0:
+        checks.fail("weights", "have at least one row", f"shape {weights.shape}")
+    return taps, weights, images, _array("targets", targets, shape=(len(images), len(weights)))  # (N, p)
+
+
+def _moments(moment, cross_moment, size=1):
+    """Both moments, and the side L of the images."""
+    moment = checks.symmetric("moment", _array("moment", moment))  # (d, d)
+    side = isqrt(len(moment))
+    if side < size or side**2 != len(moment):
+        checks.fail("moment", f"have shape (L², L²) with an integer L >= {size}", f"shape {moment.shape}")
+    cross_moment = _array("cross_moment", cross_moment, shape=(None, len(moment)))  # (p, d)
+    if len(cross_moment) == 0:
+        checks.fail("cross_moment", "have at least one row", f"shape {cross_moment.shape}")
+    return moment, cross_moment, side
+
+
+def _pixels(length, size):
+    """Pixel that tap i sees at position j, the index i + j - 1 of the source: integers (h, c²)."""
+    windows = sliding_window_view(np.arange(length**2).reshape(length, length), (size, size))  # (o, o, c, c)
+    return windows.reshape(-1, size**2)  # (h, c²)
+
+
+def apply(taps, images):
+    r"""The hidden layer of images:  X_j = Σ_i C_i x_{i+j-1},  the filter laid on every place where it fits, without a flip.
+
+    Source: 001_0afcf066f581191b.txt, eq. (C1).
+
+    Parameters
+    ----------
+    taps : array (c, c)          the filter C; c <= L
+    images : array (N, L, L)
+
+    Returns
+    -------
+    array (N, L - c + 1, L - c + 1)
+
+    Raises
+    ------
+    ValueError                   if the filter or the images are not square, or the filter is larger than the images
+
+    Examples
+    --------
+    >>> apply([[1, 2], [0, 0]], [[[1, 2, 3], [4, 5, 6], [7, 8, 9]]]).tolist()
+    [[[5.0, 8.0], [14.0, 17.0]]]
+    """
+    taps = _taps(taps)  # (c, c)
+    images = _images(images, len(taps))  # (N, L, L)
+    return np.einsum("nabij,ij->nab", sliding_window_view(images, taps.shape, axis=(1, 2)), taps)  # (N, o, o)
+
+
+def gradients(taps, weights, images, targets):
+    r"""Gradients of  f = (1/2N) Σ_α |y_α - W X_α|²  by the filter and by the weights, of a whole set or of one minibatch.
+
+    With the errors  e = W X - y:  ∂f/∂C_i = <Σ_kj e_k W_kj x_{i+j-1}>,  ∂f/∂W = <e Xᵀ>.
+    Source: 001_0afcf066f581191b.txt, eqs. (C3) and (C4); the descent has the opposite sign.
+
+    Parameters
+    ----------
+    taps : array (c, c)          the filter C; c <= L
+    weights : array (p, h)       W
+    images : array (N, L, L)
+    targets : array (N, p)
+
+    Returns
+    -------
+    (array (c, c), array (p, h))    ∂f/∂C, ∂f/∂W
+
+    Raises
+    ------
+    ValueError                   if an argument is not finite or its shape does not fit the others
+
+    Examples
+    --------
+    >>> [gradient.tolist() for gradient in gradients([[2.0]], [[3.0]], [[[1.0]]], [[10.0]])]
+    [[[-12.0]], [[-8.0]]]
+    """
+    taps, weights, images, targets = _layers(taps, weights, images, targets)
+    windows = images.reshape(len(images), -1)[:, _pixels(images.shape[1], len(taps))]  # (N, h, c²)
+    hidden = windows @ taps.ravel()  # (N, h)
+    errors = (hidden @ weights.T - targets) / len(images)  # (N, p)
+    by_taps = np.tensordot(errors @ weights, windows, axes=2)  # (c²,)
+    return by_taps.reshape(taps.shape), errors.T @ hidden
+
+
+def hidden_moments(taps, moment, cross_moment):
+    r"""Moments of the hidden layer from those of the images:  Σ^XX_ij = Σ_kl C_k C_l Σ^xx_{k+i-1,l+j-1},  Σ^yX_ij = Σ_k C_k Σ^yx_{i,j+k-1}.
+
+    With them the weights descend by  -∂f/∂W = -W Σ^XX + Σ^yX.
+    Source: 001_0afcf066f581191b.txt, eqs. (C9) and (C10), where the right sides of (C10) have X for x.
+
+    Parameters
+    ----------
+    taps : array (c, c)          the filter C; c <= L
+    moment : array (d, d)        Σ^xx of images of L² = d pixels, as ``moment`` of :class:`lib.fluctuations.regression.Regression`
+    cross_moment : array (p, d)  Σ^yx
+
+    Returns
+    -------
+    (array (h, h), array (p, h))
+
+    Raises
+    ------
+    ValueError                   if an argument is not finite or its shape does not fit the others
+
+    Examples
+    --------
+    >>> one, cross = hidden_moments([[2.0]], [[3.0]], [[5.0]])
+    >>> one.tolist(), cross.tolist()
+    ([[12.0]], [[10.0]])
+    """
+    taps = _taps(taps)  # (c, c)
+    moment, cross_moment, length = _moments(moment, cross_moment, len(taps))  # (d, d), (p, d)
+    pixels = _pixels(length, len(taps))  # (h, c²)
+    lay = np.zeros((len(pixels), length**2))  # (h, d): X = lay x
+    lay[np.arange(len(pixels))[:, None], pixels] = taps.ravel()
+    return lay @ moment @ lay.T, cross_moment @ lay.T
+
+
+def filter_equation(weights, moment, cross_moment):
+    r"""The filter's own linear equation,  -∂f/∂C_i = Q_i - Σ_l P_il C_l,  at given weights.
+
+    P_il = Σ_jk (WᵀW)_jk Σ^xx_{l+k-1,j+i-1} = P_li,  Q_i = Σ_kj W_kj Σ^yx_{k,j+i-1}.
+    Source: 001_0afcf066f581191b.txt, eqs. (C7) and (C8); P and Q are those of appendix C, not a path ordering and not the circulation.
+
+    Parameters
+    ----------
+    weights : array (p, h)       W; h = (L - c + 1)² sets the size c of the filter
+    moment : array (d, d)        Σ^xx of images of L² = d pixels, as ``moment`` of :class:`lib.fluctuations.regression.Regression`
+    cross_moment : array (p, d)  Σ^yx
+
+    Returns
+    -------
+    (array (c², c²), array (c, c))   P, symmetric and positive semidefinite if Σ^xx is; Q
+
+    Raises
+    ------
+    ValueError                   if an argument is not finite or its shape does not fit the others
+
+    Examples
+    --------
+    >>> p, q = filter_equation([[2.0]], [[3.0]], [[5.0]])
+    >>> p.tolist(), q.tolist()
+    ([[12.0]], [[10.0]])
+    """
+    moment, cross_moment, length = _moments(moment, cross_moment)  # (d, d), (p, d)
+    weights = _array("weights", weights, shape=(len(cross_moment), None))  # (p, h)
+    places = isqrt(weights.shape[1])
+    if not 1 <= places <= length or places**2 != weights.shape[1]:
+        checks.fail("weights", f"have o² columns with an integer o from 1 to {length}", f"shape {weights.shape}")
+    pixels = _pixels(length, length - places + 1)  # (h, c²)
+    between = moment[pixels[:, :, None, None], pixels]  # (h, c², h, c²): Σ^xx of pixel (j, i) with pixel (k, l)
+    p = np.einsum("jk,jikl->il", weights.T @ weights, between)  # (c², c²)
+    q = np.einsum("kj,kji->i", weights, cross_moment[:, pixels])  # (c²,)
+    return (p + p.T) / 2, q.reshape(length - places + 1, -1)
+
+
+def minimum(taps, moment, cross_moment):
+    r"""A minimum of the loss over filter and weights, and of its curve (sC, W/s) the point with ‖C‖ = ‖W‖.
+
+    The weights are eliminated,  W = Σ^yX (Σ^XX)⁻¹,  and the filter descends by BFGS with the gradient  P C - Q,
+    whose zero is then refined.
+    Both right sides vanish there: 001_0afcf066f581191b.txt, eqs. (C7) and (C9).
+
+    Parameters
+    ----------
+    taps : array (c, c)          where the search starts; not zero.  Other starts may lead to other minima
+    moment : array (d, d)        Σ^xx of images of L² = d pixels, positive definite
+    cross_moment : array (p, d)  Σ^yx; not zero
+
+    Returns
+    -------
+    (array (c, c), array (p, h))     C, W
+
+    Raises
+    ------
+    ValueError                   if an argument is outside its range, or the search does not end
+
+    Examples
+    --------
+    >>> c, w = minimum([[1.0]], [[1.0]], [[4.0]])
+    >>> round(float(c[0, 0]), 9), round(float(w[0, 0]), 9)
+    (2.0, 2.0)
+    """
+    taps = _taps(taps)  # (c, c)
+    moment, cross_moment, _ = _moments(moment, cross_moment, len(taps))  # (d, d), (p, d)
+    checks.symmetric("moment", moment, definite="strict")
+    for name, value in (("taps", taps), ("cross_moment", cross_moment)):
+        if not value.any():
+            checks.fail(name, "have an entry that is not zero", value)
+    inner, outer = np.trace(moment), np.abs(cross_moment).max()  # units, so that the tolerance has none
+    moment, cross_moment = moment / inner, cross_moment / outer
+
+    def best(flat):
+        size = np.linalg.norm(flat)
+        unit = (flat / size).reshape(taps.shape)  # (c, c)
+        within, cross = hidden_moments(unit, moment, cross_moment)  # (h, h), (p, h)
+        return size, unit, np.linalg.solve(within, cross.T).T, cross  # W (p, h)
+
+    def error(flat):
+        size, unit, weights, cross = best(flat)
+        p, q = filter_equation(weights, moment, cross_moment)
+        return -(weights * cross).sum() / 2, (p @ unit.ravel() - q.ravel()) / size
+
+    found = minimize(error, (taps / np.abs(taps).max()).ravel(), jac=True, options={"gtol": 1e-10, "maxiter": 10_000})
+    tight = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}  # rounding of the loss stops BFGS; the gradient knows more digits
+    end = least_squares(lambda flat: error(flat)[1], found.x, method="lm", **tight)
+    if (left := max(np.abs(end.fun).max(), 1e-3 * np.abs(found.jac).max())) > 1e-8:  # BFGS within 1e-5: no other stationary point
+        checks.fail("taps", "be a start from which the search ends", f"a gradient of {left:.1g} at its end")
+    _, unit, weights, _ = best(end.x)
+    weights *= outer / inner  # (p, h), back in the units of the moments
+    share = np.sqrt(np.linalg.norm(weights))
+    return unit * share, weights / share

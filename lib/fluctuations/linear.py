@@ -1,0 +1,233 @@
+r"""Stochastic linear learning: the stationary law of minibatch descent on a least-squares loss, exact in the learning rate.
+
+The recursion is  W' = W(1 - εS) + εC: 001_0afcf066f581191b.txt, eq. (3.2), taken as the definition of the dynamics, with a fresh
+minibatch every step.  For V = W - W₀ it reads  V' = V(1 - εS) + εξ.  The mean of V decays to zero, and the second moment
+G = E[VᵀV] obeys a closed linear equation,  AG + GA = ε E[SGS] + ε D, with no small parameter.  The source has its limit ε -> 0,
+eq. (2.10), where the right side is ε D(0) if D(0) is the noise of one step, eq. (3.4).
+
+Matrices are in the PCA basis of :mod:`lib.fluctuations.regression`, which also has the data set and its moments.
+"""
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.sparse.linalg import LinearOperator, cg
+
+from lib.common import checks
+from lib.common.linalg import largest
+from lib.fluctuations.regression import _fourth, _problem, _sandwich, batch_variance, noise_moment
+
+EDGE = 1e-9  # closer to the threshold than this part of it, rounding decides whether G is finite
+
+
+def _solve(problem, metric, coupling, right):
+    """The symmetric G of  metric ∘ G - coupling F[G] = right,  by conjugate gradients after division by √metric on both sides.
+
+    So scaled the operator is 1 minus a small positive one, and slow modes are as accurate as fast ones.
+    """
+    shape, root = metric.shape, np.sqrt(metric)  # (n, n)
+
+    def act(vector):
+        scaled = vector.reshape(shape)  # (n, n)
+        return (scaled - coupling * _fourth(problem.inputs, scaled / root) / root).ravel()
+
+    target = (right / root).ravel()  # (n²,)
+    unit = float(np.abs(target).max()) or 1.0  # squares of tiny numbers would vanish
+    operator = LinearOperator((metric.size, metric.size), matvec=act, dtype=np.float64)
+    solution, unfinished = cg(operator, target / unit, rtol=1e-13, atol=0.0, maxiter=1000)
+    if unfinished:
+        checks.fail("learning_rate", "be further below its threshold for the iteration to end", f"{unfinished} iterations")
+    solution = unit * solution.reshape(shape) / root  # (n, n)
+    return (solution + solution.T) / 2
+
+
+def _threshold(problem, variance):
+    lam = problem.eigenvalues  # (n,)
+    return 1 / largest(lambda matrix: _sandwich(problem, matrix, variance), np.add.outer(lam, lam))
+
+
+def _sufficient(problem, variance):
+    squared = _sandwich(problem, np.eye(len(problem.eigenvalues)), variance)  # (n, n)
+    whiten = 1 / np.sqrt(problem.eigenvalues)  # (n,)
+    last = len(whiten) - 1
+    return 2 / float(eigh(whiten[:, None] * squared * whiten, eigvals_only=True, subset_by_index=[last, last])[0])
+
+
+def _rate(learning_rate, problem, variance):
+    """The learning rate, if the chain has a stationary second moment; the cheap bound spares most calls the eigenproblem."""
+    learning_rate = checks.number("learning_rate", learning_rate, above=0)
+    if learning_rate >= _sufficient(problem, variance) * (1 - EDGE):
+        threshold = _threshold(problem, variance)
+        if learning_rate >= threshold * (1 - EDGE):
+            checks.fail("learning_rate", f"be below {threshold:.6g}, where the stationary covariance diverges", learning_rate)
+    return learning_rate
+
+
+def learning_rate_threshold(problem, batch, *, replacement=False):
+    r"""The learning rate ε_max at which the stationary covariance diverges.
+
+    The second moment follows  G' = E[(1 - εS) G (1 - εS)] + ε²D  (from 001_0afcf066f581191b.txt, eq. (3.2); not in that text).
+    The map keeps positive matrices positive, so its spectral radius reaches one first where  AG + GA = ε E[SGS]  has a solution:
+    1/ε_max is the largest eigenvalue of  E[S·S]  against  A· + ·A.  Never above 2/λ_max, where the mean diverges.
+
+    Parameters
+    ----------
+    problem : Regression
+    batch : int                m, as in :func:`lib.fluctuations.regression.batch_variance`
+    replacement : bool         as in :func:`lib.fluctuations.regression.batch_variance`
+
+    Returns
+    -------
+    float                      ε_max
+
+    Raises
+    ------
+    ValueError                 if an argument is outside its range
+
+    Examples
+    --------
+    >>> from lib.fluctuations import regression
+    >>> problem = regression.fit([[1.0], [2.0]], [[0.0], [1.0]])  # S is 1 or 4: ε_max = 2 E[S] / E[S²] = 5 / 8.5
+    >>> round(learning_rate_threshold(problem, 1), 12), round(learning_rate_threshold(problem, 2), 12)
+    (0.588235294118, 0.8)
+    """
+    return _threshold(_problem(problem), batch_variance(len(problem.inputs), batch, replacement))
+
+
+def sufficient_learning_rate(problem, batch, *, replacement=False):
+    r"""A learning rate below which the stationary covariance surely exists:  2 / λ_max(A⁻¹ E[S²]), at most ε_max and cheaper.
+
+    Below it  G = 1  shrinks under the map of :func:`learning_rate_threshold` (001_0afcf066f581191b.txt, eq. (3.2)).
+
+    Parameters
+    ----------
+    problem : Regression
+    batch : int                m, as in :func:`lib.fluctuations.regression.batch_variance`
+    replacement : bool         as in :func:`lib.fluctuations.regression.batch_variance`
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError                 if an argument is outside its range
+
+    Examples
+    --------
+    >>> from lib.fluctuations import regression
+    >>> problem = regression.fit([[1.0, 0.0], [0.0, 2.0]], [[0.0], [1.0]])
+    >>> [round(bound(problem, 1), 12) for bound in (sufficient_learning_rate, learning_rate_threshold)]
+    [0.5, 0.5]
+    """
+    return _sufficient(_problem(problem), batch_variance(len(problem.inputs), batch, replacement))
+
+
+def stationary_covariance(problem, learning_rate, batch, *, replacement=False, pair=None):
+    r"""Stationary weight covariance  G = E[VᵀV]  of minibatch gradient descent, exact:  AG + GA = ε E[SGS] + ε D.
+
+    Source: 001_0afcf066f581191b.txt, eq. (3.2) squared and averaged; its eq. (2.10) is the limit ε -> 0, eq. (B5) that of a pair
+    of outputs,  G_ik = E[V_iᵀ V_k].
+
+    Parameters
+    ----------
+    problem : Regression
+    learning_rate : float                ε; 0 < ε < :func:`learning_rate_threshold`
+    batch : int                          m, as in :func:`lib.fluctuations.regression.batch_variance`
+    replacement : bool                   as in :func:`lib.fluctuations.regression.batch_variance`
+    pair : tuple (i, k), optional        two outputs, from 0; default: the sum over i = k
+
+    Returns
+    -------
+    array (n, n)                         symmetric, in the PCA basis; without `pair` positive semidefinite
+
+    Raises
+    ------
+    ValueError                           if an argument is outside its range
+
+    Examples
+    --------
+    >>> from lib.fluctuations import regression
+    >>> problem = regression.fit([[1.0], [1.0]], [[0.0], [2.0]])  # A = S = 1, D = 1: G = ε / (2 - ε)
+    >>> float(stationary_covariance(problem, 0.5, 1)[0, 0].round(12))
+    0.333333333333
+    """
+    noise = noise_moment(problem, batch, replacement=replacement, pair=pair)  # (n, n)
+    variance = batch_variance(len(problem.inputs), batch, replacement)
+    rate, lam = _rate(learning_rate, problem, variance), problem.eigenvalues  # (n,)
+    metric = np.add.outer(lam, lam) - rate * (1 - variance) * np.outer(lam, lam)  # (n, n), > 0 below 2/λ_max
+    return _solve(problem, metric, rate * variance, rate * noise)
+
+
+def leading_order_covariance(problem, learning_rate, batch, *, replacement=False, pair=None):
+    r"""Stationary weight covariance to leading order in ε:  AG + GA = ε D, that is  G_kl = ε D_kl / (λ_k + λ_l).
+
+    Source: 001_0afcf066f581191b.txt, eq. (2.10), with 2D there equal to ε D(0): a delta function on steps of width ε has
+    height 1/ε.
+
+    Parameters
+    ----------
+    problem : Regression
+    learning_rate : float                ε; > 0
+    batch : int                          m, as in :func:`lib.fluctuations.regression.batch_variance`
+    replacement : bool                   as in :func:`lib.fluctuations.regression.batch_variance`
+    pair : tuple (i, k), optional        two outputs, from 0; default: the sum over i = k
+
+    Returns
+    -------
+    array (n, n)                         symmetric, in the PCA basis
+
+    Raises
+    ------
+    ValueError                           if an argument is outside its range
+
+    Examples
+    --------
+    >>> from lib.fluctuations import regression
+    >>> problem = regression.fit([[1.0], [1.0]], [[0.0], [2.0]])
+    >>> float(leading_order_covariance(problem, 0.5, 1)[0, 0].round(12))
+    0.25
+    """
+    noise = noise_moment(problem, batch, replacement=replacement, pair=pair)  # (n, n)
+    rate, lam = checks.number("learning_rate", learning_rate, above=0), problem.eigenvalues  # (n,)
+    return rate * noise / np.add.outer(lam, lam)
+
+
+def gaussian_covariance(eigenvalues, noise, learning_rate, batch):
+    r"""Stationary variances for Gaussian inputs that are never seen twice, where the fourth moments are known in closed form.
+
+    g_k = ε(cTλ_k + d_k) / {λ_k [2 - ε(1+c)λ_k]},  T = Σ_k λ_k g_k, c = 1/m.  It solves 001_0afcf066f581191b.txt, eq. (3.2), for
+    x ~ N(0, A) and residuals such that D is diagonal in the PCA basis, as for targets with independent label noise.
+
+    Parameters
+    ----------
+    eigenvalues : array (n,)       λ_k; > 0
+    noise : array (n,)             d_k = D_kk, the noise of one step; σ²λ_k/m for label noise of variance σ²; >= 0
+    learning_rate : float          ε; > 0 and  c Σ_k ελ_k / [2 - ε(1+c)λ_k] < 1, every bracket positive
+    batch : int                    m; >= 1
+
+    Returns
+    -------
+    array (n,)                     g_k = E|V_k|²
+
+    Raises
+    ------
+    ValueError                     if an argument is outside its range, or there is no stationary variance
+
+    Examples
+    --------
+    >>> gaussian_covariance([1.0], [1.0], 0.5, 1).tolist()  # ε / (2 - 3ε)
+    [1.0]
+    """
+    lam = checks.entries("eigenvalues", eigenvalues, above=0, ndim=1)  # (n,)
+    if lam.size == 0:
+        checks.fail("eigenvalues", "hold at least one eigenvalue", "none")
+    noise = checks.entries("noise", noise, at_least=0, shape=lam.shape)  # (n,)
+    rate = checks.number("learning_rate", learning_rate, above=0)
+    variance = 1 / checks.integer("batch", batch)
+    bracket = 2 - rate * (1 + variance) * lam  # (n,)
+    with np.errstate(divide="ignore"):
+        feedback = variance * np.sum(rate * lam / bracket)
+    if bracket.min() <= 0 or feedback >= 1 - EDGE:
+        checks.fail("learning_rate", "leave a stationary variance for this spectrum and batch", learning_rate)
+    loss = np.sum(rate * noise / bracket) / (1 - feedback)
+    return rate * (variance * loss * lam + noise) / (lam * bracket)  # (n,)

@@ -1,0 +1,223 @@
+r"""Series of minibatches: how they are drawn, how much their moments fluctuate, and how their noise is correlated in time.
+
+Three ways to draw.  As in 001_0afcf066f581191b.txt: distinct samples in every minibatch, all put back before the next.  With
+replacement: every sample is a fresh draw.  In epochs: successive minibatches share out one permutation of the data, as data
+loaders do; then minibatches depend on each other, and the theory of :mod:`lib.fluctuations.linear` does not hold.
+"""
+
+import numpy as np
+from numba import njit
+
+from lib.common import checks
+from lib.common.linalg import slices
+from lib.fluctuations.regression import _problem, _weighted, batch_variance, noise_moment
+
+
+@njit(cache=True, nogil=True)
+def _draw(order, chosen, step, replacement, epochs, random):
+    """Fill `chosen` with the next minibatch.  Distinct samples: a Fisher-Yates shuffle of `order`, stopped after m of them."""
+    samples, batch = len(order), len(chosen)
+    first = batch * (step % (samples // batch)) if epochs else 0
+    for i in range(batch):
+        if replacement:
+            chosen[i] = random.integers(0, samples)
+        else:
+            j = random.integers(first + i, samples)
+            order[first + i], order[j] = order[j], order[first + i]
+            chosen[i] = order[first + i]
+
+
+@njit(cache=True, nogil=True)
+def _draw_all(order, batches, replacement, epochs, random):
+    for step in range(len(batches)):
+        _draw(order, batches[step], step, replacement, epochs, random)
+
+
+def _sampling(samples, batch, replacement, epochs):
+    """Refuse a way to draw that does not exist; return the two flags."""
+    batch_variance(samples, batch, replacement)
+    if checks.boolean("epochs", epochs) and replacement:
+        checks.fail("epochs", "be False with replacement, as an epoch uses no sample twice", epochs)
+    return bool(replacement), bool(epochs)
+
+
+def draw(samples, batch, steps, seed, *, replacement=False, epochs=False):
+    r"""A series of minibatches, as indices of samples.
+
+    Source: 001_0afcf066f581191b.txt, section III, for the default.
+
+    Parameters
+    ----------
+    samples : int                          N; >= 2
+    batch : int                            m, as in :func:`lib.fluctuations.regression.batch_variance`
+    steps : int                            number of minibatches; >= 1
+    seed : int, SeedSequence, Generator    where the randomness comes from
+    replacement : bool                     whether a sample may occur twice in one minibatch
+    epochs : bool                          whether N // m successive minibatches are disjoint, cut from one permutation
+
+    Returns
+    -------
+    int array (steps, m)
+
+    Raises
+    ------
+    ValueError                             if an argument is outside its range
+
+    Examples
+    --------
+    >>> sorted(draw(6, 2, 3, seed=1, epochs=True).ravel().tolist())
+    [0, 1, 2, 3, 4, 5]
+    """
+    replacement, epochs = _sampling(samples, batch, replacement, epochs)
+    batches = np.empty((checks.integer("steps", steps), batch), dtype=np.int64)  # (steps, m)
+    _draw_all(np.arange(samples), batches, replacement, epochs, checks.generator("seed", seed))
+    return batches
+
+
+def _batches(batches, problem):
+    """A series of minibatches, checked against the data set."""
+    try:
+        series = np.asarray(batches)
+    except ValueError:  # rows of unequal length
+        series = np.empty(0)
+    fits = series.ndim == 2 and series.size > 0 and np.issubdtype(series.dtype, np.integer)
+    if not fits or series.min() < 0 or series.max() >= len(problem.inputs):
+        checks.fail("batches", f"be an integer array (steps, m) of samples from 0 to {len(problem.inputs) - 1}", batches)
+    return series.astype(np.int64)  # (steps, m)
+
+
+def moment_fluctuations(problem, batches):
+    r"""Size of the fluctuations of the minibatch moment:  ‖S_n - A‖ / ‖A‖, Frobenius norm.
+
+    Source: 001_0afcf066f581191b.txt, figure 1, upper row.
+
+    Parameters
+    ----------
+    problem : Regression
+    batches : int array (steps, m)    as :func:`draw` returns it
+
+    Returns
+    -------
+    array (steps,)
+
+    Raises
+    ------
+    ValueError                        if `batches` are not minibatches of this data set
+
+    Examples
+    --------
+    >>> from lib.fluctuations import regression
+    >>> moment_fluctuations(regression.fit([[1.0], [2.0]], [[0.0], [1.0]]), [[0], [1]]).round(12).tolist()  # S = 1, 4; A = 2.5
+    [0.6, 0.6]
+    """
+    lam = _problem(problem).eigenvalues  # (n,)
+    sizes = [np.linalg.norm(z.T @ z / len(z) - np.diag(lam)) for z in (problem.inputs[b] for b in _batches(batches, problem))]
+    return np.array(sizes) / np.linalg.norm(lam)  # (steps,)
+
+
+def expected_fluctuation(problem, batch, *, replacement=False):
+    r"""Root mean square of :func:`moment_fluctuations`:  [c (<|x|⁴> / ‖A‖² - 1)]^{1/2}.
+
+    It predicts 001_0afcf066f581191b.txt, figure 1, upper row.  It does not depend on ε, so it is not the small parameter.
+
+    Parameters
+    ----------
+    problem : Regression
+    batch : int                m, as in :func:`lib.fluctuations.regression.batch_variance`
+    replacement : bool         as in :func:`lib.fluctuations.regression.batch_variance`
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError                 if an argument is outside its range
+
+    Examples
+    --------
+    >>> from lib.fluctuations import regression
+    >>> round(expected_fluctuation(regression.fit([[1.0], [2.0]], [[0.0], [1.0]]), 1), 12)
+    0.6
+    """
+    variance = batch_variance(len(_problem(problem).inputs), batch, replacement)
+    fourth = np.mean((problem.inputs**2).sum(axis=1) ** 2)
+    return float(np.sqrt(variance * max(fourth / (problem.eigenvalues**2).sum() - 1, 0.0)))  # < 0 is rounding
+
+
+def noise_correlation(problem, batches, lags):
+    r"""Measured noise correlation  D(q) = average over n of  ξ_{n+q}ᵀ ξ_n,  with ξ the average of r xᵀ over a minibatch.
+
+    Source: 001_0afcf066f581191b.txt, eq. (3.4) and figure 1, lower row.
+
+    Parameters
+    ----------
+    problem : Regression
+    batches : int array (steps, m)    as :func:`draw` returns it
+    lags : int array (L,)             q, >= 0 and < steps, strictly increasing
+
+    Returns
+    -------
+    array (L, n, n)                   in the PCA basis
+
+    Raises
+    ------
+    ValueError                        if an argument is outside its range
+
+    Examples
+    --------
+    >>> from lib.fluctuations import regression
+    >>> problem = regression.fit([[1.0], [1.0]], [[0.0], [2.0]])  # ξ is -1 or 1
+    >>> noise_correlation(problem, [[0], [1], [0]], [0, 1]).round(12).ravel().tolist()
+    [1.0, -1.0]
+    """
+    batches = _batches(batches, _problem(problem))  # (steps, m)
+    lags = checks.times("lags", lags)  # (L,)
+    if np.any(lags != np.rint(lags)) or lags[-1] >= len(batches):
+        checks.fail("lags", f"hold integers below the number of steps, {len(batches)}", lags)
+    lags = lags.astype(np.int64)  # (L,)
+    inputs, residuals = problem.inputs, problem.residuals
+    outputs, size = residuals.shape[1], inputs.shape[1]
+    total = np.zeros((len(lags), size, size))  # (L, n, n)
+    for piece in slices(len(batches), size * max(outputs, batches.shape[1])):
+        rows = piece.stop - piece.start
+        late = batches[piece.start : piece.stop + lags[-1]]  # (rows + lag, m)
+        noise = np.swapaxes(residuals[late], 1, 2) @ inputs[late] / late.shape[1]  # (rows + lag, p, n)
+        for k, lag in enumerate(lags):
+            after = noise[lag : lag + rows]  # (rows, p, n)
+            total[k] += after.reshape(-1, size).T @ noise[: len(after)].reshape(-1, size)
+    return total / (len(batches) - lags)[:, None, None]
+
+
+def correlation_floor(problem, batch, steps, *, replacement=False):
+    r"""Size of  ‖D(q)‖ / ‖D(0)‖ at q > 0 for independent minibatches, where only sampling noise is left:  (Tr K²/T)^{1/2} / ‖D‖.
+
+    K = E[ξξᵀ] = (c/N) Σ_α |x_α|² r_α r_αᵀ; T steps.  It explains the few per cent of 001_0afcf066f581191b.txt, figure 1, lower row.
+
+    Parameters
+    ----------
+    problem : Regression
+    batch : int                m, as in :func:`lib.fluctuations.regression.batch_variance`; the noise D must not vanish
+    steps : int                T; >= 1
+    replacement : bool         as in :func:`lib.fluctuations.regression.batch_variance`
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError                 if an argument is outside its range
+
+    Examples
+    --------
+    >>> from lib.fluctuations import regression
+    >>> round(correlation_floor(regression.fit([[1.0], [1.0]], [[0.0], [2.0]]), 1, 100), 12)
+    0.1
+    """
+    noise = noise_moment(problem, batch, replacement=replacement)  # (n, n)
+    if not noise.any():
+        checks.fail("batch", "leave some gradient noise", batch)
+    variance = batch_variance(len(problem.inputs), batch, replacement)
+    between = variance * _weighted(problem.residuals, (problem.inputs**2).sum(axis=1))  # (p, p)
+    return float(np.linalg.norm(between) / np.sqrt(checks.integer("steps", steps)) / np.linalg.norm(noise))

@@ -1,0 +1,138 @@
+r"""Time-ordered products and exponentials of matrices, for linear equations whose matrix changes in time.
+
+A row vector V obeys  dV/dt = -V a(t) + b(t), and matrices multiply it from the right, so the factor of the earliest time stands
+leftmost.  If a(t) does not commute with itself at different times, the order is part of the answer.
+Source: 001_0afcf066f581191b.txt, appendix A.  A function of time is given by its values at the midpoints of n equal steps, and
+one step is the exponential of its midpoint value: the error is of second order in the step.
+"""
+
+import numpy as np
+from scipy.linalg import expm
+
+from lib.common import checks
+
+
+def _squares(name, value):
+    """A sequence of square matrices (n, d, d), at least one of each."""
+    result = checks.array(name, value, ndim=3)  # (n, d, d)
+    if result.shape[1] != result.shape[2] or result.size == 0:
+        checks.fail(name, "be a sequence of square matrices, shape (n, d, d)", f"shape {result.shape}")
+    return result
+
+
+def _product(factors, latest_leftmost):
+    result = np.empty((len(factors) + 1, *factors.shape[1:]))  # (n + 1, d, d)
+    result[0] = np.eye(factors.shape[1])
+    for j, factor in enumerate(factors):
+        result[j + 1] = factor @ result[j] if latest_leftmost else result[j] @ factor
+    return result
+
+
+def _exponentials(rates, span):
+    with np.errstate(all="ignore"):  # overflow is reported by checks.finite, by name
+        return checks.finite("rates", expm(-span * rates))  # (n, d, d)
+
+
+def products(factors, *, latest_leftmost=False):
+    r"""Running products of a sequence of matrices in the order of time:  1, F_0, F_0 F_1, F_0 F_1 F_2, ...
+
+    With F_n = 1 - ε S_n they solve the recursion of 001_0afcf066f581191b.txt, eq. (3.2), without its noise.
+
+    Parameters
+    ----------
+    factors : array (n, d, d)      F_0 to F_{n-1}; n >= 1, d >= 1
+    latest_leftmost : bool         multiply from the left instead:  1, F_0, F_1 F_0, ...
+
+    Returns
+    -------
+    array (n + 1, d, d)            entry j holds the product of the first j factors
+
+    Raises
+    ------
+    ValueError                     if the factors are not square, not finite, or their product overflows
+
+    Examples
+    --------
+    >>> swap, double = [[0.0, 1.0], [1.0, 0.0]], [[2.0, 0.0], [0.0, 1.0]]
+    >>> products([swap, double])[-1].tolist(), products([swap, double], latest_leftmost=True)[-1].tolist()
+    ([[0.0, 1.0], [2.0, 0.0]], [[0.0, 2.0], [1.0, 0.0]])
+    """
+    factors = _squares("factors", factors)  # (n, d, d)
+    latest_leftmost = checks.boolean("latest_leftmost", latest_leftmost)
+    with np.errstate(all="ignore"):  # overflow is reported by checks.finite, by name
+        return checks.finite("factors", _product(factors, latest_leftmost))
+
+
+def propagators(rates, step, *, latest_leftmost=False):
+    r"""Time-ordered exponentials  U(0, t) = P exp[-∫_0^t a(t') dt']  at t = 0, h, 2h, ..., the earliest factor leftmost.
+
+    Source: 001_0afcf066f581191b.txt, eq. (A3); midpoint steps exp(-h a), error O(h²).  A row vector that obeys dV/dt = -V a is
+    V(t) = V(0) U(0, t).  U(s, t) between grid points i < j is ``propagators(rates[i:j], step)[-1]``.  The inverse of U(0, t), with
+    the sign changed and the latest factor leftmost, is ``propagators(-rates, step, latest_leftmost=True)``.
+
+    Parameters
+    ----------
+    rates : array (n, d, d)        a at the midpoints (j + 1/2) h of the steps; per unit of time
+    step : float                   h, length of a step; > 0
+    latest_leftmost : bool         whether later factors stand to the left of earlier ones
+
+    Returns
+    -------
+    array (n + 1, d, d)            U(0, j h), the identity first
+
+    Raises
+    ------
+    ValueError                     if an argument is outside its range, or the exponential overflows
+
+    Examples
+    --------
+    >>> bool(abs(propagators([[[1.0]], [[3.0]]], 0.5)[-1, 0, 0] - np.exp(-2)) < 1e-15)  # numbers commute: exp(-∫a)
+    True
+    """
+    rates = _squares("rates", rates)  # (n, d, d)
+    step = checks.number("step", step, above=0)
+    latest_leftmost = checks.boolean("latest_leftmost", latest_leftmost)
+    with np.errstate(all="ignore"):  # overflow is reported by checks.finite, by name
+        return checks.finite("rates", _product(_exponentials(rates, step), latest_leftmost))
+
+
+def wiener_integral(start, rates, kicks, step):
+    r"""Solution of  dV/dt = -V a(t) + b(t):  V(t) = V(0) U(0, t) + ∫_0^t b(t') U(t', t) dt'  at t = 0, h, 2h, ...
+
+    Source: 001_0afcf066f581191b.txt, eq. (A3), second form; midpoint rule, error O(h²) for smooth a and b.  The integral is
+    gathered step by step, U(t', t + h) = U(t', t) U(t, t + h), which never inverts a propagator that has decayed to nothing.
+
+    Parameters
+    ----------
+    start : array (p, d)           V(0), p row vectors
+    rates : array (n, d, d)        a at the midpoints of the steps; per unit of time
+    kicks : array (n, p, d)        b at the midpoints of the steps; units of V per unit of time
+    step : float                   h, length of a step; > 0
+
+    Returns
+    -------
+    array (n + 1, p, d)            V(j h), the start first
+
+    Raises
+    ------
+    ValueError                     if shapes do not fit, an argument is outside its range, or the solution overflows
+
+    Examples
+    --------
+    >>> path = wiener_integral([[0.0]], np.ones((1000, 1, 1)), np.ones((1000, 1, 1)), 0.01)  # 1 - exp(-t) at t = 10
+    >>> bool(abs(path[-1, 0, 0] - (1 - np.exp(-10))) < 1e-5)
+    True
+    """
+    rates = _squares("rates", rates)  # (n, d, d)
+    start = checks.array("start", start, shape=(None, rates.shape[1]))  # (p, d)
+    if len(start) == 0:
+        checks.fail("start", "hold at least one row vector", f"shape {start.shape}")
+    kicks = checks.array("kicks", kicks, shape=(len(rates), *start.shape))  # (n, p, d)
+    step = checks.number("step", step, above=0)
+    halves = _exponentials(rates, step / 2)  # (n, d, d): a kick at a midpoint is damped for half a step
+    path = np.empty((len(rates) + 1, *start.shape))  # (n + 1, p, d)
+    path[0] = start
+    with np.errstate(all="ignore"):  # overflow is reported by checks.finite, by name
+        for j, (half, kick) in enumerate(zip(halves, kicks)):
+            path[j + 1] = (path[j] @ half + step * kick) @ half
+        return checks.finite("rates", path)

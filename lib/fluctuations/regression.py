@@ -1,0 +1,295 @@
+r"""A least-squares problem y ≈ Wx as stochastic linear learning sees it: its PCA basis, its optimum, and its minibatch moments.
+
+A minibatch of m samples has the moments  S = <x xᵀ>  and  C = <y xᵀ>; the full batch of N has A and the least-squares optimum W₀.
+The gradient noise of a minibatch is  ξ = C - W₀S, the average of r xᵀ with the residual r = y - W₀x.
+Source: 001_0afcf066f581191b.txt, eqs. (2.1) to (2.7), where A is Σ_xx.
+
+All matrices over inputs are given in the PCA basis of the data, the eigenvectors of A (not centred).  There A is diagonal, the
+leading order is elementwise, and the directions that no input has, in which W never moves, are absent.  :func:`in_input_basis`
+leads back.  Minibatches are drawn "without replacement" (distinct samples, as in the source) unless said otherwise.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lib.common import checks
+from lib.common.linalg import slices
+
+RANGE = 1e-20  # eigenvalues of A below this part of the largest count as zero.  Rounding leaves 1e-28; images have genuine ones of 1e-10
+LARGEST = 1e30  # eighth powers must stay below overflow, and those of the inverse above underflow
+
+
+@dataclass(frozen=True)
+class Regression:
+    """A least-squares problem in the PCA basis: N samples, d inputs of which n directions are seen, p outputs."""
+
+    inputs: np.ndarray  # (N, n)  rotated samples, x = basis @ z
+    targets: np.ndarray  # (N, p)
+    eigenvalues: np.ndarray  # (n,)  of A, descending, > 0
+    basis: np.ndarray  # (d, n)  eigenvectors of A, in columns
+    optimum: np.ndarray  # (p, n)  W₀ in the PCA basis; optimum @ basis.T is the solution of smallest norm
+    residuals: np.ndarray  # (N, p)  r = y - W₀x
+
+    @property
+    def moment(self):
+        """A = <x xᵀ>, array (d, d), in the basis of the inputs."""
+        return self.basis * self.eigenvalues @ self.basis.T
+
+    @property
+    def cross_moment(self):
+        """C = <y xᵀ>, array (p, d), in the basis of the inputs."""
+        return self.optimum * self.eigenvalues @ self.basis.T
+
+
+def fit(inputs, targets):
+    r"""The least-squares problem of a data set: PCA basis, optimum  W₀ = Σ_yx Σ_xx⁻¹, residuals.
+
+    Source: 001_0afcf066f581191b.txt, eqs. (2.1) to (2.3); below eq. (2.5) the text has the indices of Σ_yx in the other order.
+    A singular value decomposition keeps the digits that forming A would lose.
+
+    Parameters
+    ----------
+    inputs : array (N, d)      one sample a row; N >= 2
+    targets : array (N, p)     one target a row
+
+    Returns
+    -------
+    Regression
+
+    Raises
+    ------
+    ValueError                 if a shape is wrong, or an entry is not finite, too large, or all inputs are (near) zero
+
+    Examples
+    --------
+    >>> problem = fit([[3.0, 0.0], [0.0, 1.0], [0.0, 1.0]], [[3.0], [1.0], [3.0]])
+    >>> problem.eigenvalues.round(12).tolist(), (problem.optimum @ problem.basis.T).round(12).tolist()
+    ([3.0, 0.666666666667], [[1.0, 2.0]])
+    """
+    inputs = checks.array("inputs", inputs, ndim=2)  # (N, d)
+    if inputs.shape[0] < 2 or inputs.shape[1] == 0:
+        checks.fail("inputs", "hold at least 2 samples of at least one input", f"shape {inputs.shape}")
+    if not 1 / LARGEST < np.abs(inputs).max() < LARGEST:
+        checks.fail("inputs", f"have a largest entry from {1 / LARGEST:g} to {LARGEST:g}", f"{np.abs(inputs).max():g}")
+    targets = checks.entries("targets", targets, at_least=-LARGEST, at_most=LARGEST, shape=(len(inputs), None))  # (N, p)
+    if targets.shape[1] == 0:
+        checks.fail("targets", "hold at least one output", f"shape {targets.shape}")
+    scores, scale, basis = np.linalg.svd(inputs, full_matrices=False)  # (N, min), (min,), (min, d)
+    seen = scale**2 > RANGE * scale[0] ** 2  # (min,)
+    scores, scale, basis = scores[:, seen], scale[seen], basis[seen].T  # (N, n), (n,), (d, n)
+    fitted = targets.T @ scores  # (p, n)
+    return Regression(scores * scale, targets, scale**2 / len(inputs), basis, fitted / scale, targets - scores @ fitted.T)
+
+
+def _problem(problem):
+    return checks.instance("problem", problem, Regression, "as regression.fit returns it")
+
+
+def _matrix(name, value, problem):
+    return checks.symmetric(name, value, size=len(problem.eigenvalues))
+
+
+def _pair(pair, problem):
+    """The weights r_i r_k of the samples, or |r|² without a pair."""
+    outputs = problem.residuals.shape[1]
+    if pair is None:
+        return (problem.residuals**2).sum(axis=1)  # (N,)
+    good = isinstance(pair, tuple) and len(pair) == 2 and all(
+        isinstance(i, (int, np.integer)) and not isinstance(i, bool) and 0 <= i < outputs for i in pair
+    )
+    if not good:
+        checks.fail("pair", f"be a tuple of two outputs, integers from 0 to {outputs - 1}", pair)
+    return problem.residuals[:, pair[0]] * problem.residuals[:, pair[1]]  # (N,)
+
+
+def _weighted(inputs, weights):
+    """Σ_α weights_α x_α x_αᵀ / N."""
+    terms = ((inputs[piece] * weights[piece, None]).T @ inputs[piece] for piece in slices(*inputs.shape))
+    return sum(terms) / len(inputs)  # (n, n)
+
+
+def _fourth(inputs, matrix):
+    forms = [np.einsum("an,an->a", inputs[piece] @ matrix, inputs[piece]) for piece in slices(*inputs.shape)]
+    return _weighted(inputs, np.concatenate(forms))  # (n, n)
+
+
+def in_input_basis(problem, matrix):
+    r"""A matrix of the PCA basis in the basis of the inputs:  U M Uᵀ.
+
+    The source's matrices over pixels (001_0afcf066f581191b.txt, figure 2) are of this kind.
+
+    Parameters
+    ----------
+    problem : Regression
+    matrix : array (n, n)      in the PCA basis; symmetric or not
+
+    Returns
+    -------
+    array (d, d)
+
+    Raises
+    ------
+    ValueError                 if the shape is wrong or an entry is not finite
+
+    Examples
+    --------
+    >>> problem = fit([[0.0, 1.0], [2.0, 0.0]], [[1.0], [1.0]])
+    >>> in_input_basis(problem, np.diag(problem.eigenvalues)).round(12).tolist()
+    [[2.0, 0.0], [0.0, 0.5]]
+    """
+    size = len(_problem(problem).eigenvalues)
+    return problem.basis @ checks.array("matrix", matrix, shape=(size, size)) @ problem.basis.T
+
+
+def batch_variance(samples, batch, replacement=False):
+    r"""Variance of a minibatch mean, in units of the variance of one sample:  c = 1/m, or (N - m)/(m(N - 1)) for distinct samples.
+
+    The factor in front of every noise moment, as of D in 001_0afcf066f581191b.txt, eq. (3.4); not written there.
+
+    Parameters
+    ----------
+    samples : int              N; >= 2
+    batch : int                m; >= 1, and <= N without replacement
+    replacement : bool         whether a sample may occur twice in one minibatch
+
+    Returns
+    -------
+    float                      c, from 0 (the full batch) to 1
+
+    Raises
+    ------
+    ValueError                 if an argument is outside its range
+
+    Examples
+    --------
+    >>> batch_variance(5, 2), batch_variance(5, 5), batch_variance(5, 2, replacement=True)
+    (0.375, 0.0, 0.5)
+    """
+    samples, batch = checks.integer("samples", samples, at_least=2), checks.integer("batch", batch)
+    if checks.boolean("replacement", replacement):
+        return 1 / batch
+    if batch > samples:
+        checks.fail("batch", f"be at most N = {samples} without replacement", batch)
+    return (samples - batch) / (batch * (samples - 1))
+
+
+def fourth_moment(problem, matrix):
+    r"""The fourth-moment map  F[G] = <(xᵀGx) x xᵀ>  over the full batch.
+
+    It carries the multiplicative noise that 001_0afcf066f581191b.txt drops between eqs. (2.7) and (2.8).
+
+    Parameters
+    ----------
+    problem : Regression
+    matrix : array (n, n)      G, symmetric, in the PCA basis
+
+    Returns
+    -------
+    array (n, n)               symmetric; positive semidefinite if G is
+
+    Raises
+    ------
+    ValueError                 if the matrix has another size or is not symmetric
+
+    Examples
+    --------
+    >>> float(fourth_moment(fit([[1.0], [2.0]], [[0.0], [1.0]]), [[1.0]]).round(12)[0, 0])
+    8.5
+    """
+    return _fourth(_problem(problem).inputs, _matrix("matrix", matrix, problem))
+
+
+def sandwich_moment(problem, matrix, batch, *, replacement=False):
+    r"""Average of  S G S  over the minibatches:  E[SGS] = AGA + c(F[G] - AGA).
+
+    S is the minibatch moment of 001_0afcf066f581191b.txt, eq. (3.2).
+
+    Parameters
+    ----------
+    problem : Regression
+    matrix : array (n, n)      G, symmetric, in the PCA basis
+    batch : int                m, as in :func:`batch_variance`
+    replacement : bool         as in :func:`batch_variance`
+
+    Returns
+    -------
+    array (n, n)               symmetric
+
+    Raises
+    ------
+    ValueError                 if an argument is outside its range
+
+    Examples
+    --------
+    >>> problem = fit([[1.0], [2.0]], [[0.0], [1.0]])  # with m = 1, S is 1 or 4
+    >>> float(sandwich_moment(problem, [[1.0]], 1).round(12)[0, 0])
+    8.5
+    """
+    variance = batch_variance(len(_problem(problem).inputs), batch, replacement)
+    return _sandwich(problem, _matrix("matrix", matrix, problem), variance)
+
+
+def _sandwich(problem, matrix, variance):
+    lam = problem.eigenvalues  # (n,)
+    return (1 - variance) * np.outer(lam, lam) * matrix + variance * _fourth(problem.inputs, matrix)  # (n, n)
+
+
+def noise_moment(problem, batch, *, replacement=False, pair=None):
+    r"""Noise of one step:  D = E[ξᵀξ] = (c/N) Σ_α |r_α|² x_α x_αᵀ  with  ξ = C̄ - W₀S̄, the average of r xᵀ over a minibatch.
+
+    Source: 001_0afcf066f581191b.txt, eq. (3.4) at q = 0, and (B1) for a pair of outputs (with r_i r_k for |r|²).
+
+    Parameters
+    ----------
+    problem : Regression
+    batch : int                          m, as in :func:`batch_variance`
+    replacement : bool                   as in :func:`batch_variance`
+    pair : tuple (i, k), optional        two outputs, from 0; default: the sum over i = k
+
+    Returns
+    -------
+    array (n, n)                         symmetric, in the PCA basis
+
+    Raises
+    ------
+    ValueError                           if an argument is outside its range
+
+    Examples
+    --------
+    >>> problem = fit([[1.0], [1.0]], [[0.0], [2.0]])  # W₀ = 1, residuals -1 and 1
+    >>> float(noise_moment(problem, 1).round(12)[0, 0]), float(noise_moment(problem, 2)[0, 0])
+    (1.0, 0.0)
+    """
+    variance = batch_variance(len(_problem(problem).inputs), batch, replacement)
+    return variance * _weighted(problem.inputs, _pair(pair, problem))
+
+
+def unprimed_noise_moment(problem, batch, *, replacement=False):
+    r"""What D becomes if -W₀S̄ is left out of the noise:  E[C̄ᵀC̄] = c(<|y|² x xᵀ> - CᵀC).
+
+    The unprimed form is printed in 001_0afcf066f581191b.txt, eq. (B1); it is not the noise that drives V.
+
+    Parameters
+    ----------
+    problem : Regression
+    batch : int                m, as in :func:`batch_variance`
+    replacement : bool         as in :func:`batch_variance`
+
+    Returns
+    -------
+    array (n, n)               symmetric, in the PCA basis
+
+    Raises
+    ------
+    ValueError                 if an argument is outside its range
+
+    Examples
+    --------
+    >>> problem = fit([[1.0], [2.0]], [[1.0], [2.0]])  # a perfect fit has no noise; the unprimed form has
+    >>> float(noise_moment(problem, 1).round(12)[0, 0]), float(unprimed_noise_moment(problem, 1).round(12)[0, 0])
+    (0.0, 2.25)
+    """
+    variance = batch_variance(len(_problem(problem).inputs), batch, replacement)
+    cross = problem.optimum * problem.eigenvalues  # (p, n)
+    return variance * (_weighted(problem.inputs, (problem.targets**2).sum(axis=1)) - cross.T @ cross)

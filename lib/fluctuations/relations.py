@@ -1,0 +1,290 @@
+r"""What the stationary law of stochastic linear learning implies, and how well data can show it.
+
+Fluctuation relations and their errors, circulation and entropy production, the relations of Yaida (2018), and the noise that a
+finite number of steps leaves in each.  Every function takes a covariance G in the PCA basis: the exact one of
+:mod:`lib.fluctuations.linear`, or one measured with :mod:`lib.fluctuations.descent`.  Source: 001_0afcf066f581191b.txt, sections II to IV.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lib.common import checks
+from lib.common.linalg import slices
+from lib.fluctuations.regression import _matrix, _problem, _sandwich, batch_variance, noise_moment
+from lib.foundations import langevin
+
+
+@dataclass(frozen=True)
+class RelationErrors:
+    """How far AG + GA is from a candidate, in the Frobenius norm relative to AG + GA."""
+
+    leading: float  # from ε D, the limit ε -> 0
+    shape: float  # from scale · ε D, with the best factor
+    scale: float  # the best factor
+    exact: float  # from ε E[SGS] + ε D
+
+
+def _flow(problem, covariance):
+    """AG in the PCA basis."""
+    return problem.eigenvalues[:, None] * _matrix("covariance", covariance, problem)  # (n, n)
+
+
+def relation_errors(problem, covariance, learning_rate, batch, *, replacement=False):
+    r"""Distance of  AG + GA  from  ε D (leading order), from its best multiple, and from  ε E[SGS] + ε D (exact).
+
+    Source: 001_0afcf066f581191b.txt, eq. (2.10) with 2D = ε D(0), whose two sides figure 2 compares up to a factor.  For the
+    exact G of :func:`lib.fluctuations.linear.stationary_covariance` the last is rounding, and the first close to ε/ε_max where one mode dominates.
+
+    Parameters
+    ----------
+    problem : Regression
+    covariance : array (n, n)      G, symmetric, not zero
+    learning_rate : float          ε; > 0
+    batch : int                    m, as in :func:`lib.fluctuations.regression.batch_variance`; the noise D must not vanish
+    replacement : bool             as in :func:`lib.fluctuations.regression.batch_variance`
+
+    Returns
+    -------
+    RelationErrors
+
+    Raises
+    ------
+    ValueError                     if an argument is outside its range
+
+    Examples
+    --------
+    >>> from lib.fluctuations import regression
+    >>> problem = regression.fit([[1.0], [1.0]], [[0.0], [2.0]])  # A = S = D = 1, G = ε / (2 - ε)
+    >>> errors = relation_errors(problem, [[1 / 3]], 0.5, 1)
+    >>> round(errors.leading, 9), round(errors.shape, 9), round(errors.scale, 9), round(errors.exact, 9)
+    (0.25, 0.0, 1.333333333, 0.0)
+    """
+    flow = _flow(_problem(problem), covariance)  # (n, n)
+    left = flow + flow.T  # (n, n)
+    rate = checks.number("learning_rate", learning_rate, above=0)
+    noise = rate * noise_moment(problem, batch, replacement=replacement)  # (n, n)
+    size, strength = np.linalg.norm(left), np.linalg.norm(noise)
+    if size == 0:
+        checks.fail("covariance", "differ from zero", covariance)
+    if strength == 0:
+        checks.fail("batch", "leave some gradient noise", batch)
+    scale = np.sum(left * noise) / strength**2
+    variance = batch_variance(len(problem.inputs), batch, replacement)
+    right = noise + rate * _sandwich(problem, _matrix("covariance", covariance, problem), variance)  # (n, n)
+    errors = [np.linalg.norm(left - candidate) / size for candidate in (noise, scale * noise, right)]
+    return RelationErrors(float(errors[0]), float(errors[1]), float(scale), float(errors[2]))
+
+
+def split(problem, covariance):
+    r"""Symmetric and antisymmetric part of AG:  (AG + GA)/2  and  Q = (AG - GA)/2.
+
+    Source: 001_0afcf066f581191b.txt, eq. (1.6), there D + Q.  In the PCA basis  Q_kl = (λ_k - λ_l)/(λ_k + λ_l) × the symmetric part,
+    at every learning rate.
+
+    Parameters
+    ----------
+    problem : Regression
+    covariance : array (n, n)      G, symmetric
+
+    Returns
+    -------
+    (array (n, n), array (n, n))   symmetric part, Q
+
+    Raises
+    ------
+    ValueError                     if the covariance has another size or is not symmetric
+
+    Examples
+    --------
+    >>> from lib.fluctuations import regression
+    >>> problem = regression.fit([[2.0, 0.0], [0.0, 1.0]], [[0.0], [1.0]])  # λ = 2, 1/2
+    >>> split(problem, [[1.0, 4.0], [4.0, 1.0]])[1].round(12).tolist()
+    [[0.0, 3.0], [-3.0, 0.0]]
+    """
+    flow = _flow(_problem(problem), covariance)  # (n, n)
+    return (flow + flow.T) / 2, (flow - flow.T) / 2
+
+
+def noise_tensor(problem, batch, *, replacement=False):
+    r"""Noise of one step with all pairs of outputs:  (c/N) Σ_α (r_α ⊗ x_α)(r_α ⊗ x_α)ᵀ, blocks D_ik.
+
+    Source: 001_0afcf066f581191b.txt, eq. (B1), with the noise ξ that enters there, -W₀S̄ included.  The sum of its diagonal
+    blocks is :func:`lib.fluctuations.regression.noise_moment`.
+
+    Parameters
+    ----------
+    problem : Regression
+    batch : int                    m, as in :func:`lib.fluctuations.regression.batch_variance`
+    replacement : bool             as in :func:`lib.fluctuations.regression.batch_variance`
+
+    Returns
+    -------
+    array (p n, p n)               symmetric; row i n + k is output i, mode k
+
+    Raises
+    ------
+    ValueError                     if an argument is outside its range
+
+    Examples
+    --------
+    >>> from lib.fluctuations import regression
+    >>> problem = regression.fit([[1.0], [1.0]], [[0.0, 1.0], [2.0, -1.0]])
+    >>> noise_tensor(problem, 1).round(12).tolist()
+    [[1.0, -1.0], [-1.0, 1.0]]
+    """
+    variance = batch_variance(len(_problem(problem).inputs), batch, replacement)
+    inputs, residuals = problem.inputs, problem.residuals
+    size = inputs.shape[1] * residuals.shape[1]
+    total = np.zeros((size, size))  # (p n, p n)
+    for piece in slices(len(inputs), size):
+        gradients = (residuals[piece, :, None] * inputs[piece, None, :]).reshape(-1, size)  # (rows, p n)
+        total += gradients.T @ gradients
+    return variance * total / len(inputs)
+
+
+def entropy_production(problem, *, pairs=True):
+    r"""Entropy production of stochastic linear learning to leading order, per unit of time t = ε n, at any ε and batch size.
+
+    :func:`lib.foundations.langevin.entropy_production` with friction A on every output (001_0afcf066f581191b.txt, eqs. (1.6) and (B5)) and
+    diffusion ∝ :func:`noise_tensor`; a common factor of the diffusion drops out.  The tensor shows currents that the sum over
+    outputs hides.
+
+    Parameters
+    ----------
+    problem : Regression
+    pairs : bool                   whether to take all pairs of outputs; False: only their trace, D, as if it drove one process
+
+    Returns
+    -------
+    float                          >= 0; zero exactly if there is no circulation
+
+    Raises
+    ------
+    ValueError                     if the noise does not reach every direction, as for residuals that sum to zero over outputs
+
+    Examples
+    --------
+    >>> from lib.fluctuations import regression
+    >>> problem = regression.fit([[2.0, 1.0], [0.0, 1.0], [1.0, -1.0]], [[1.0], [0.0], [3.0]])
+    >>> bool(entropy_production(regression.fit([[1.0], [2.0]], [[0.0], [3.0]])) == 0)  # one mode cannot turn
+    True
+    """
+    variances = _problem(problem).eigenvalues  # (n,)
+    if checks.boolean("pairs", pairs):
+        noise, outputs = noise_tensor(problem, 1), problem.residuals.shape[1]  # (p n, p n)
+    else:
+        noise, outputs = noise_moment(problem, 1), 1  # (n, n)
+    unit = 1 / np.sqrt(np.diag(noise)) if np.diag(noise).min() > 0 else np.ones(len(noise))  # (p n,)
+    if np.linalg.eigvalsh(unit[:, None] * noise * unit)[0] <= 1e-12:
+        checks.fail("problem", "have gradient noise in every direction: drop an output if the residuals are dependent", "less")
+    # The rate does not depend on the units of each mode: in units where every noise is one, the spectrum does not span decades.
+    friction = np.diag(np.tile(variances, outputs))  # (p n, p n)
+    return langevin.entropy_production(friction, unit[:, None] * noise * unit)
+
+
+def yaida_ratios(problem, covariance, learning_rate, batch, *, replacement=False):
+    r"""Left over right side of the fluctuation-dissipation relations of Yaida (2018), both one at stationarity, exactly.
+
+    First:  Tr AG = (ε/2) Tr(E[SGS] + D);  second:  Tr AGA = (ε/2) Tr A(E[SGS] + D).  These are the equation of
+    :func:`lib.fluctuations.linear.stationary_covariance`, traced, and traced after multiplication by A.  001_0afcf066f581191b.txt finds them in
+    conflict with its eq. (2.10); that is their limit ε -> 0, without E[SGS] and with 2D = ε D(0).
+
+    Parameters
+    ----------
+    problem : Regression
+    covariance : array (n, n)      G, symmetric
+    learning_rate : float          ε; > 0
+    batch : int                    m, as in :func:`lib.fluctuations.regression.batch_variance`; the gradient must not vanish
+    replacement : bool             as in :func:`lib.fluctuations.regression.batch_variance`
+
+    Returns
+    -------
+    (float, float)                 first, second ratio
+
+    Raises
+    ------
+    ValueError                     if an argument is outside its range
+
+    Examples
+    --------
+    >>> from lib.fluctuations import regression
+    >>> problem = regression.fit([[1.0], [1.0]], [[0.0], [2.0]])
+    >>> [round(ratio, 12) for ratio in yaida_ratios(problem, [[1 / 3]], 0.5, 1)]
+    [1.0, 1.0]
+    """
+    flow = _flow(_problem(problem), covariance)  # (n, n)
+    rate = checks.number("learning_rate", learning_rate, above=0)
+    variance = batch_variance(len(problem.inputs), batch, replacement)
+    noise = noise_moment(problem, batch, replacement=replacement)  # (n, n)
+    gradient = np.diag(noise + _sandwich(problem, _matrix("covariance", covariance, problem), variance))  # (n,)
+    lam = problem.eigenvalues  # (n,)
+    if gradient.sum() <= 0 or lam @ gradient <= 0:
+        checks.fail("covariance", "leave a minibatch gradient with this batch", covariance)
+    first = np.trace(flow) / (rate / 2 * gradient.sum())
+    second = np.diag(flow) @ lam / (rate / 2 * lam @ gradient)
+    return float(first), float(second)
+
+
+def relation_floor(problem, learning_rate, steps, chains=1):
+    r"""Sampling error of AG + GA, relative and in the Frobenius norm, over a stationary run:  √(n / (T K p ε λ_max)), an estimate.
+
+    T steps of K chains, all recorded, n modes, p outputs; one mode dominates.  It is also the size of the ratio of norms Q to D that
+    pure noise produces, and so the floor under the comparison of 001_0afcf066f581191b.txt, figure 2, and the values of Q at its end.
+
+    Parameters
+    ----------
+    problem : Regression
+    learning_rate : float          ε; > 0
+    steps : int                    T; >= 1
+    chains : int                   K; >= 1
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError                     if an argument is outside its range
+
+    Examples
+    --------
+    >>> from lib.fluctuations import regression
+    >>> round(relation_floor(regression.fit([[1.0], [1.0]], [[0.0], [2.0]]), 0.25, 100, chains=4), 12)
+    0.1
+    """
+    lam, outputs = _problem(problem).eigenvalues, problem.residuals.shape[1]  # (n,)
+    rate = checks.number("learning_rate", learning_rate, above=0)
+    runs = checks.integer("steps", steps) * checks.integer("chains", chains)
+    return float(np.sqrt(len(lam) / (runs * outputs * rate * lam[0])))
+
+
+def fourier_row(matrix):
+    r"""|F_j| / |F_0| along one axis of the two-dimensional discrete Fourier transform:  F_j = Σ_kl M_kl e^{-2πi jl/d}.
+
+    The comparison of 001_0afcf066f581191b.txt, figure 2, lower row.  It sees the column sums of M only, without their scale.
+
+    Parameters
+    ----------
+    matrix : array (d, d)          over pixels, as :func:`lib.fluctuations.regression.in_input_basis` returns it; entries must not sum to zero
+
+    Returns
+    -------
+    array (d,)                     one at j = 0
+
+    Raises
+    ------
+    ValueError                     if the matrix is not square, not finite, or sums to zero
+
+    Examples
+    --------
+    >>> fourier_row([[1.0, 0.0], [2.0, 1.0]]).tolist()
+    [1.0, 0.5]
+    """
+    matrix = checks.array("matrix", matrix, ndim=2)  # (d, d)
+    if matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
+        checks.fail("matrix", "be square", f"shape {matrix.shape}")
+    sizes = np.abs(np.fft.fft(matrix.sum(axis=0)))  # (d,)
+    if sizes[0] <= 1e-14 * np.abs(matrix).sum():
+        checks.fail("matrix", "have entries that do not sum to zero", matrix)
+    return sizes / sizes[0]

@@ -1,0 +1,153 @@
+r"""Minibatch gradient descent of a sigmoid unit, which :mod:`lib.fluctuations.sigmoid` is held against, with streaming averages.
+
+The recursion is eq. (3.2) of 001_0afcf066f581191b.txt with the gradient of this loss:  V' = V - ε g_B(V),  V = w - w*.  Each
+chain has a twin with the quadratic loss,  U' = U - (ε/m) Σ_b (g_b + h_b x_b·U) x_b,  driven by the same minibatches.  The mean of
+the twin is exactly zero and its covariance known, so the difference of their averages shows what the nonlinearity does, with most
+of the noise taken off.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from joblib import Parallel, delayed
+from numba import njit
+
+from lib.common import checks
+from lib.fluctuations.minibatches import _draw, _sampling
+from lib.fluctuations.sigmoid import _unit, leading_order_covariance, mean_shift
+
+SETTLE = 5  # relaxation times of the slowest mode in the default burn-in
+LONGEST = 10**9  # steps that a default burn-in may take
+
+
+@dataclass(frozen=True)
+class Averages:
+    """Time averages over blocks of independent chains; the first axis counts the blocks.  See :func:`lib.fluctuations.descent.over_blocks`."""
+
+    mean: np.ndarray  # (blocks, d)  E[V], with V = w - w*
+    twin_mean: np.ndarray  # (blocks, d)  E[U] of the twin, zero up to sampling noise
+    second_moment: np.ndarray  # (blocks, d, d)  E[V Vᵀ]
+    twin_second_moment: np.ndarray  # (blocks, d, d)  E[U Uᵀ], known from lib.fluctuations.sigmoid.quadratic_covariance
+    pull: np.ndarray  # (blocks,)  E[V·∇f], with the full gradient ∇f(V)
+    force_square: np.ndarray  # (blocks,)  E|g_B|²
+
+
+@njit(cache=True, nogil=True)
+def _slope(field, target):
+    z = 1 / (1 + math.exp(-field))
+    return (z - target) * z * (1 - z)
+
+
+@njit(cache=True, nogil=True)
+def _descend(chains, twins, samples, rate, batch, steps, record_every, replacement, random, sums):
+    """Run the chains of a block and their twins in place, and add to the sums."""
+    inputs, targets, fields, slopes, curvatures = samples
+    mean, twin_mean, second, twin_second, scalars = sums
+    size = inputs.shape[1]
+    chosen, order = np.empty(batch, dtype=np.int64), np.arange(len(inputs))
+    force, twin_force = np.empty(size), np.empty(size)
+    for c in range(len(chains)):
+        v, u = chains[c], twins[c]
+        for step in range(steps):
+            if step % record_every == 0:
+                mean += v
+                twin_mean += u
+                second += np.outer(v, v)
+                twin_second += np.outer(u, u)
+                for a in range(len(inputs)):
+                    shift = 0.0
+                    for k in range(size):
+                        shift += inputs[a, k] * v[k]
+                    scalars[0] += _slope(fields[a] + shift, targets[a]) * shift / len(inputs)
+            _draw(order, chosen, step, replacement, False, random)
+            force[:] = 0.0
+            twin_force[:] = 0.0
+            for a in chosen:
+                shift, twin_shift = 0.0, 0.0
+                for k in range(size):
+                    shift += inputs[a, k] * v[k]
+                    twin_shift += inputs[a, k] * u[k]
+                pull = _slope(fields[a] + shift, targets[a]) / batch
+                twin_pull = (slopes[a] + curvatures[a] * twin_shift) / batch
+                for k in range(size):
+                    force[k] += pull * inputs[a, k]
+                    twin_force[k] += twin_pull * inputs[a, k]
+            for k in range(size):
+                scalars[1] += force[k] * force[k]
+                v[k] -= rate * force[k]
+                u[k] -= rate * twin_force[k]
+
+
+def simulate(
+    unit, learning_rate, batch, *, steps, chains, seed, burn_in=None, replacement=False, record_every=50, blocks=10, workers=1,
+):
+    r"""Independent chains of minibatch descent,  V' = V - ε g_B(V),  and their time averages in the stationary state.
+
+    No exact stationary law is known.  Chains start from the Gaussian of :func:`lib.fluctuations.sigmoid.leading_order_covariance`, moved by
+    :func:`lib.fluctuations.sigmoid.mean_shift`, and run for `burn_in` steps unseen.  Source of the recursion: 001_0afcf066f581191b.txt,
+    eq. (3.2), there for the linear unit.
+
+    Parameters
+    ----------
+    unit : Unit
+    learning_rate : float          ε; > 0.  Gradients are bounded and none diverges, but the theory needs ε λ_max(H) << 1
+    batch : int                    m, as in :func:`lib.fluctuations.regression.batch_variance`
+    steps, chains : int            length of the averaged run and number of the chains; >= 1
+    seed : int or SeedSequence     block number b draws from its b-th child, so results do not depend on `workers`
+    burn_in : int, optional        steps before the averages begin; >= 0; default: 5 relaxation times 1/(ε λ_min(H)), rounded up
+    replacement : bool             as in :func:`lib.fluctuations.regression.batch_variance`
+    record_every : int             one step in so many enters the averages, |g_B|² every one; must divide steps
+    blocks : int                   independent groups of chains, averaged one by one for error bars; must divide chains
+    workers : int                  threads; >= 1
+
+    Returns
+    -------
+    Averages
+
+    Raises
+    ------
+    ValueError                     if an argument is outside its range
+
+    Examples
+    --------
+    >>> from lib.fluctuations.sigmoid import minimum
+    >>> unit = minimum([[1.0], [1.0], [1.0], [1.0]], [0.0, 1.0, 1.0, 1.0])
+    >>> run = simulate(unit, 0.1, 1, steps=5000, chains=10, seed=1)
+    >>> bool(0.8 < run.second_moment.mean() / leading_order_covariance(unit, 0.1, 1)[0, 0] < 1.3)
+    True
+    """
+    rate, batch = checks.number("learning_rate", learning_rate, above=0), checks.integer("batch", batch)
+    replacement, _ = _sampling(len(_unit(unit).inputs), batch, replacement, False)
+    steps, chains = checks.integer("steps", steps), checks.integer("chains", chains)
+    if chains % (blocks := checks.integer("blocks", blocks)):
+        checks.fail("blocks", f"divide chains = {chains}", blocks)
+    if steps % (record_every := checks.integer("record_every", record_every)):
+        checks.fail("record_every", f"divide steps = {steps}", record_every)
+    workers, given = checks.integer("workers", workers), checks.seed_sequence("seed", seed)
+    slowest = rate * float(np.linalg.eigvalsh(unit.hessian)[0])
+    if burn_in is None and not slowest > SETTLE / LONGEST:
+        checks.fail("learning_rate", f"be large enough to relax within {LONGEST:g} steps, or come with a burn_in", learning_rate)
+    burn_in = math.ceil(SETTLE / slowest) if burn_in is None else checks.integer("burn_in", burn_in, at_least=0)
+    # A fresh copy of the sequence: spawning changes a SeedSequence, and the caller's must give the same runs again.
+    children = np.random.SeedSequence(given.entropy, spawn_key=given.spawn_key, pool_size=given.pool_size).spawn(blocks + 1)
+    spread, size = leading_order_covariance(unit, rate, batch, replacement=replacement), len(unit.weights)  # (d, d)
+    values, vectors = np.linalg.eigh(spread)  # (d,), (d, d)
+    normal = checks.generator("seed", children[-1]).standard_normal((blocks, chains // blocks, size))
+    twins = normal * np.sqrt(np.maximum(values, 0)) @ vectors.T  # (blocks, chains / blocks, d): negative values are rounding
+    state = twins + mean_shift(unit, spread)  # (blocks, chains / blocks, d)
+    inputs = np.ascontiguousarray(unit.inputs)  # (N, d)
+    samples = (inputs, unit.targets, inputs @ unit.weights, unit.slope, unit.curvature)
+    shapes = ((size,), (size,), (size, size), (size, size), (2,))
+    sums = [np.zeros((blocks, *shape)) for shape in shapes]
+
+    def run(b):
+        random = checks.generator("seed", children[b])
+        for length, parts in ((burn_in, [np.zeros(shape) for shape in shapes]), (steps, [each[b] for each in sums])):
+            _descend(state[b], twins[b], samples, rate, batch, length, record_every, replacement, random, tuple(parts))
+
+    Parallel(n_jobs=workers, prefer="threads")(delayed(run)(b) for b in range(blocks))
+    if not all(np.isfinite(each).all() for each in sums):
+        checks.fail("learning_rate", "keep the chains inside the floating-point range", learning_rate)
+    *moments, scalars = (each / (chains // blocks * (steps // record_every)) for each in sums)
+    return Averages(*moments, scalars[:, 0], scalars[:, 1] / record_every)

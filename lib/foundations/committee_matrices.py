@@ -1,0 +1,133 @@
+"""The compiled numbers behind :mod:`lib.foundations.committee`, for overlaps that were checked or made by the caller: its formulas, entry by entry."""
+
+from math import asin, pi, sqrt
+
+import numpy as np
+from numba import njit
+
+
+def error(q, r, t):
+    """ε_g of stacked overlaps that were checked or made here."""
+    units, teachers = r.shape[-2:]
+    x = np.sqrt(1 + np.diagonal(q, axis1=-2, axis2=-1))  # (..., K)
+    y = np.sqrt(1 + np.diagonal(t))                      # (M,)
+    student = np.arcsin(q / (x[..., :, None] * x[..., None, :])).sum(axis=(-2, -1))
+    cross = np.arcsin(r / (x[..., :, None] * y)).sum(axis=(-2, -1))
+    teacher = np.arcsin(t / np.outer(y, y)).sum()
+    return (teachers / units**2 * student + teacher / teachers - 2 / units * cross) / pi
+
+
+@njit(cache=True)
+def drift(q, r, t):
+    """a (K, M) and G (K, K) of :func:`lib.foundations.committee.drift_coefficients`."""
+    units, teachers = r.shape
+    a = np.empty((units, teachers))
+    g = np.empty((units, units))
+    for i in range(units):
+        pull = 0.0
+        for n in range(teachers):
+            a[i, n] = 2 / pi / sqrt((1 + q[i, i]) * (1 + t[n, n]) - r[i, n] ** 2)
+            pull += a[i, n] * r[i, n]
+        for j in range(units):
+            g[i, j] = 2 / pi * teachers / units / sqrt((1 + q[i, i]) * (1 + q[j, j]) - q[i, j] ** 2)
+            pull -= g[i, j] * q[i, j]
+        g[i, i] += pull / (1 + q[i, i])
+    return a, g
+
+
+@njit(cache=True)
+def tilted_sum(s, i, j, weights, tilted, width):
+    """⟨g'(z_i) g'(z_j) Σ_ab weights_ab g(z_a) g(z_b)⟩ for fields z of covariance s; `tilted`, `width` are room to work in."""
+    size = len(s)
+    ci, cj, cross = 1 + s[i, i], 1 + s[j, j], s[i, j]
+    volume = ci * cj - cross**2
+    for a in range(size):
+        for b in range(a + 1):
+            mixed = s[i, a] * s[j, b] + s[j, a] * s[i, b]
+            tilt = cj * s[i, a] * s[i, b] + ci * s[j, a] * s[j, b] - cross * mixed
+            tilted[a, b] = s[a, b] - tilt / volume
+        width[a] = sqrt(1 + tilted[a, a])
+    total = 0.0
+    for a in range(size):
+        for b in range(a):
+            total += 2 * weights[a, b] * asin(tilted[a, b] / (width[a] * width[b]))
+        total += weights[a, a] * asin(tilted[a, a] / width[a] ** 2)
+    return 4 / pi**2 / sqrt(volume) * total
+
+
+@njit(cache=True)
+def noise(q, r, t):
+    """E (K, K) of :func:`lib.foundations.committee.noise_matrix`; explicit loops, because the equations call this some ten thousand times."""
+    units, teachers = r.shape
+    size = units + teachers
+    s = np.empty((size, size))                     # joint covariance of the fields z = (x, y)
+    weight = np.empty(size)                        # δ = Σ_a weight_a g(z_a)
+    for a in range(size):
+        weight[a] = -sqrt(teachers) / units if a < units else 1 / sqrt(teachers)
+        for b in range(a + 1):
+            if a < units:
+                s[a, b] = q[a, b]
+            elif b < units:
+                s[a, b] = r[b, a - units]
+            else:
+                s[a, b] = t[a - units, b - units]
+            s[b, a] = s[a, b]
+    weights = np.outer(weight, weight)
+    tilted, width = np.empty((size, size)), np.empty(size)
+    e = np.empty((units, units))
+    for i in range(units):
+        for j in range(i + 1):
+            e[i, j] = e[j, i] = tilted_sum(s, i, j, weights, tilted, width)
+    return e
+
+
+@njit(cache=True)
+def velocity(q, r, t, learning_rate, second_order):
+    """dQ/dα and dR/dα of :func:`lib.foundations.committee.derivative`."""
+    units, teachers = r.shape
+    a, g = drift(q, r, t)
+    rate = learning_rate / units
+    dq = np.empty((units, units))
+    dr = np.empty((units, teachers))
+    for i in range(units):
+        for n in range(teachers):
+            total = 0.0
+            for m in range(teachers):
+                total += a[i, m] * t[m, n]
+            for j in range(units):
+                total -= g[i, j] * r[j, n]
+            dr[i, n] = rate * total
+        for j in range(i + 1):
+            total = 0.0
+            for m in range(teachers):
+                total += a[i, m] * r[j, m] + a[j, m] * r[i, m]
+            for k in range(units):
+                total -= g[i, k] * q[k, j] + g[j, k] * q[k, i]
+            dq[i, j] = dq[j, i] = rate * total
+    if second_order:
+        e = noise(q, r, t)
+        for i in range(units):
+            for j in range(units):
+                dq[i, j] += rate**2 * teachers * e[i, j]
+    return dq, dr
+
+
+@njit(cache=True)
+def flat_velocity(state, t, units, learning_rate, second_order):
+    """:func:`velocity` for Q and R laid out one after the other."""
+    teachers = len(t)
+    q = np.empty((units, units))
+    r = np.empty((units, teachers))
+    for i in range(units):
+        for j in range(units):
+            q[i, j] = state[i * units + j]
+        for n in range(teachers):
+            r[i, n] = state[units * units + i * teachers + n]
+    dq, dr = velocity(q, r, t, learning_rate, second_order)
+    flat = np.empty(len(state))
+    for i in range(units):
+        for j in range(units):
+            flat[i * units + j] = dq[i, j]
+        for n in range(teachers):
+            flat[units * units + i * teachers + n] = dr[i, n]
+    return flat

@@ -1,0 +1,143 @@
+r"""Hermite expansions: what a nonlinearity does to the correlation of two Gaussian arguments, order by order.
+
+He_n are the probabilists' Hermite polynomials, orthogonal under a unit normal x:  ⟨He_n(x) He_m(x)⟩ = n! δ_nm.  The book derives
+every formula in "Gaussian averages".
+"""
+
+import numpy as np
+from scipy.special import gammaln, roots_hermitenorm
+
+from lib.common import checks
+
+LARGEST = 1e75  # largest scaled coefficient: products of two stay floats
+HIGHEST_ORDER = 170  # the largest n whose factorial is a float
+
+
+def _root_factorials(order):
+    """√n! for n = 0 .. order."""
+    return np.exp(gammaln(np.arange(order + 1) + 1) / 2)  # (order + 1,)
+
+
+def _order(name, value):
+    value = checks.integer(name, value, at_least=0)
+    if value > HIGHEST_ORDER:
+        checks.fail(name, f"be an integer in 0 .. {HIGHEST_ORDER}, where n! is a float", value)
+    return value
+
+
+def _series(name, value):
+    """Coefficients times √n!: the coefficients in the orthonormal basis He_n / √n!, where nothing overflows."""
+    value = checks.array(name, value, ndim=1)  # (n,)
+    if not 1 <= value.size <= HIGHEST_ORDER + 1:
+        checks.fail(name, f"hold 1 to {HIGHEST_ORDER + 1} entries", f"{value.size} entries")
+    with np.errstate(over="ignore"):  # refused in the next line
+        scaled = value * _root_factorials(value.size - 1)  # (n,)
+    if np.abs(scaled).max() > LARGEST:
+        checks.fail(name, f"have entries with |c_n| √n! <= {LARGEST:g}", value)
+    return scaled
+
+
+def coefficients(function, order, *, nodes):
+    r"""Coefficients c_n of f(x) = Σ c_n He_n(x) for x ~ N(0, 1), by Gauss-Hermite quadrature of c_n = ⟨f(x) He_n(x)⟩ / n!.
+
+    Exact for polynomials f with degree(f) + order < 2 nodes.  The error falls fast for smooth f, and only as a power of
+    `nodes` where f has a step or a kink.  Source: derived in the book, "Gaussian averages".
+
+    Parameters
+    ----------
+    function : callable    f, maps an array (nodes,) to an array (nodes,)
+    order : int            highest n, in 0 .. 170
+    nodes : int            number of quadrature points, > order; up to 1000
+
+    Returns
+    -------
+    array (order + 1,)     c_0 .. c_order
+
+    Raises
+    ------
+    ValueError             if an argument is outside its range, or f returns another shape or values that are not finite
+
+    Examples
+    --------
+    >>> coefficients(lambda x: x**3, 3, nodes=8).round(12) + 0  # x³ = He_3 + 3 He_1
+    array([0., 3., 0., 1.])
+    """
+    if not callable(function):
+        checks.fail("function", "be callable", function)
+    order = _order("order", order)
+    nodes = checks.integer("nodes", nodes, at_least=order + 1)
+    if nodes > 1000:
+        checks.fail("nodes", "be at most 1000", nodes)
+    x, weights = roots_hermitenorm(nodes)  # (nodes,), (nodes,)
+    values = checks.array("function", function(x), shape=(nodes,)) * weights / weights.sum()  # (nodes,)
+    lower, upper = np.zeros(nodes), np.ones(nodes)  # (nodes,), (nodes,): He_n / √n!, since He_n alone would overflow
+    projections = np.empty(order + 1)  # (order + 1,)
+    for n in range(order + 1):
+        projections[n] = values @ upper
+        lower, upper = upper, (x * upper - np.sqrt(n) * lower) / np.sqrt(n + 1)  # (nodes,), (nodes,)
+    return projections / _root_factorials(order)  # (order + 1,)
+
+
+def erf_coefficients(variance, order):
+    r"""Hermite coefficients of erf(z / √2) for an argument z = √s x of variance s, where x ~ N(0, 1).
+
+    c_{2k+1} = √(2r/π) (-r/2)^k / [k! (2k + 1)],  r = s / (1 + s);  even ones vanish.
+    Source: derived in the book, "Gaussian averages".
+
+    Parameters
+    ----------
+    variance : float      s >= 0
+    order : int           highest n, in 0 .. 170
+
+    Returns
+    -------
+    array (order + 1,)    c_0 .. c_order
+
+    Raises
+    ------
+    ValueError            if an argument is outside its range
+
+    Examples
+    --------
+    >>> erf_coefficients(1.0, 3).round(4) + 0  # 1/√π, then -1/(12 √π)
+    array([ 0.    ,  0.5642,  0.    , -0.047 ])
+    """
+    variance = checks.number("variance", variance, at_least=0)
+    order = _order("order", order)
+    ratio = variance / (1 + variance)
+    k = np.arange((order + 1) // 2)  # (odd orders,)
+    powers = np.cumprod(np.where(k == 0, 1.0, -ratio / 2 / np.maximum(k, 1)))  # (odd orders,), (-r/2)^k / k!
+    coefficients = np.zeros(order + 1)  # (order + 1,)
+    coefficients[1::2] = np.sqrt(2 * ratio / np.pi) * powers / (2 * k + 1)
+    return coefficients
+
+
+def covariance(coefficients_f, coefficients_g, correlation):
+    r"""Average ⟨f(x) g(y)⟩ = Σ n! c_n d_n ρⁿ of two Hermite series, for unit normals x, y with correlation ρ (Mehler).
+
+    With c_0 = 0 or d_0 = 0 it is the covariance of f and g.  Source: derived in the book, "Gaussian averages".
+
+    Parameters
+    ----------
+    coefficients_f, coefficients_g : array (n,)    c and d from order 0 upwards; 1 <= n <= 171, |c_n| √n! <= 1e75
+    correlation : array (...)                      ρ, in [-1, 1]
+
+    Returns
+    -------
+    array (...)                                    the sum over the given orders
+
+    Raises
+    ------
+    ValueError                                     if an argument is outside its range, or the two series differ in length
+
+    Examples
+    --------
+    >>> covariance([0.0, 1.0, 1.0], [0.0, 1.0, 1.0], 0.5).round(12).item()  # ρ + 2ρ²
+    1.0
+    """
+    c = _series("coefficients_f", coefficients_f)  # (n,)
+    d = _series("coefficients_g", coefficients_g)  # (n,)
+    if c.size != d.size:
+        checks.fail("coefficients_g", f"have as many entries as coefficients_f, {c.size}", f"{d.size} entries")
+    correlation = checks.entries("correlation", correlation, at_least=-1, at_most=1)  # (...)
+    return np.polynomial.polynomial.polyval(correlation, c * d)  # (...)

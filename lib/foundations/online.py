@@ -1,0 +1,232 @@
+r"""One-pass stochastic gradient descent of a soft committee machine, which :mod:`lib.foundations.committee` is held against.
+
+Student and teacher as in :mod:`lib.foundations.committee`; every step draws a fresh ξ ~ N(0, Σ) in N dimensions and moves all
+weights, J_i ← J_i + η (√M/K) δ g'(x_i) ξ/√N  with  δ = ζ - σ.  Nothing is averaged: the overlaps are measured.
+Source: 002_ae911d9b73aa1c7d.txt, eqs. (2) and (3), with the teacher's factor 1/√M restored.
+"""
+
+from dataclasses import dataclass
+from math import erf, exp, pi, sqrt
+
+import numpy as np
+from joblib import Parallel, delayed
+from numba import njit
+
+from lib.common import checks
+from lib.foundations import committee
+
+
+@dataclass(frozen=True)
+class Runs(committee.Trajectory):
+    """Independent runs from one start; the first axis counts them, except in `times` and `teacher_overlap`."""
+
+    student: np.ndarray  # (runs, K, N)  the weights at the last time
+
+
+def random_weights(units, dimension, seed, *, variance=1.0):
+    """Weight vectors with independent Gaussian entries.
+
+    Parameters
+    ----------
+    units : int          number of vectors; >= 1
+    dimension : int      N; >= 1
+    seed : int, SeedSequence or Generator
+    variance : float     of each entry, σ_J² for a student; >= 0
+
+    Returns
+    -------
+    array (units, N)     their overlaps are variance · 1 up to O(1/√N)
+
+    Raises
+    ------
+    ValueError           if an argument is outside its range
+
+    Examples
+    --------
+    >>> random_weights(2, 500, seed=1).shape
+    (2, 500)
+    """
+    units = checks.integer("units", units)
+    dimension = checks.integer("dimension", dimension)
+    variance = checks.number("variance", variance, at_least=0)
+    return sqrt(variance) * checks.generator("seed", seed).standard_normal((units, dimension))
+
+
+def weights_with_overlaps(student_overlap, cross_overlap, teacher_overlap, dimension, seed):
+    """Student and teacher with exactly the given overlaps, randomly oriented: one initial condition for every N.
+
+    Parameters
+    ----------
+    student_overlap : array (K, K)       Q = JJᵀ/N
+    cross_overlap : array (K, M)         R = JBᵀ/N
+    teacher_overlap : array (M, M)       T = BBᵀ/N; the joint matrix must be positive semidefinite
+    dimension : int                      N; >= K + M
+    seed : int, SeedSequence or Generator
+
+    Returns
+    -------
+    (array (K, N), array (M, N))         student J, teacher B
+
+    Raises
+    ------
+    ValueError                           if the overlaps are not a covariance matrix, or N is too small to hold them
+
+    Examples
+    --------
+    >>> student, teacher = weights_with_overlaps([[0.5]], [[0.1]], [[1.0]], 100, seed=1)
+    >>> bool(np.isclose(student[0] @ teacher[0] / 100, 0.1))
+    True
+    """
+    q, r, t = committee.checked_overlaps(student_overlap, cross_overlap, teacher_overlap)
+    size = len(q) + len(t)
+    dimension = checks.integer("dimension", dimension, at_least=size)
+    joint = np.block([[q, r], [r.T, t]])                                               # (K+M, K+M)
+    value, vector = np.linalg.eigh(joint)                                              # (K+M,), (K+M, K+M)
+    gaussian = checks.generator("seed", seed).standard_normal((dimension, size))      # (N, K+M)
+    frame, _ = np.linalg.qr(gaussian)                                                  # (N, K+M), orthonormal columns
+    root = vector * np.sqrt(np.maximum(value, 0))                                      # (K+M, K+M); < 0 is rounding
+    weights = np.ascontiguousarray(sqrt(dimension) * root @ frame.T)                   # (K+M, N)
+    return weights[: len(q)], weights[len(q) :]
+
+
+def overlaps(student, teacher, *, eigenvalues=None):
+    """Q = JΣJᵀ/N, R = JΣBᵀ/N and T = BΣBᵀ/N, the covariances of the fields.
+
+    Parameters
+    ----------
+    student : array (..., K, N)    J; leading axes are runs
+    teacher : array (M, N)         B
+    eigenvalues : array (N,)       of Σ, if the weights are given in its eigenbasis; > 0; default: all one
+
+    Returns
+    -------
+    (array (..., K, K), array (..., K, M), array (M, M))
+
+    Raises
+    ------
+    ValueError                     if the vectors differ in length or an entry is not finite
+
+    Examples
+    --------
+    >>> q, r, t = overlaps([[1.0, 0.0]], [[1.0, 1.0]])
+    >>> float(q[0, 0]), float(r[0, 0]), float(t[0, 0])
+    (0.5, 0.5, 1.0)
+    """
+    student = checks.array("student", student)
+    teacher = checks.array("teacher", teacher, ndim=2)
+    if student.ndim < 2 or student.size == 0:
+        checks.fail("student", "hold weight vectors, shape (..., K, N)", f"shape {student.shape}")
+    if teacher.size == 0 or teacher.shape[1] != student.shape[-1]:
+        checks.fail("teacher", f"hold vectors of N = {student.shape[-1]} entries", f"shape {teacher.shape}")
+    n = teacher.shape[1]
+    weighted = student * _variances(eigenvalues, n)                                    # (..., K, N)
+    known = teacher * _variances(eigenvalues, n)                                       # (M, N)
+    return weighted @ np.swapaxes(student, -1, -2) / n, weighted @ teacher.T / n, known @ teacher.T / n
+
+
+def _variances(eigenvalues, dimension):
+    """Variances of the components of ξ in the eigenbasis of Σ."""
+    if eigenvalues is None:
+        return np.ones(dimension)                                                      # (N,)
+    return checks.entries("eigenvalues", eigenvalues, above=0, shape=(dimension,))    # (N,)
+
+
+# Sums may be reordered, which lets the dot products use vector instructions; NaN and infinity keep their meaning.
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def _descend(student, teacher, scale, learning_rate, steps, snapshots, random):
+    """Run SGD on `student` in place and copy it into snapshots[k] after steps[k] examples."""
+    units, dimension = student.shape
+    teachers = len(teacher)
+    inverse_root = 1 / sqrt(dimension)
+    student_weight, teacher_weight = sqrt(teachers) / units, 1 / sqrt(teachers)
+    step_size = learning_rate * student_weight * sqrt(2 / pi) * inverse_root  # g'(x) = √(2/π) exp(-x²/2)
+    example = np.empty(dimension)
+    x = np.empty(units)
+    done = 0
+    for k in range(len(steps)):
+        for _ in range(steps[k] - done):
+            for c in range(dimension):
+                example[c] = scale[c] * random.standard_normal()
+            delta = 0.0
+            for m in range(teachers):
+                y = 0.0
+                for c in range(dimension):
+                    y += teacher[m, c] * example[c]
+                delta += teacher_weight * erf(y * inverse_root / sqrt(2))
+            for i in range(units):
+                field = 0.0
+                for c in range(dimension):
+                    field += student[i, c] * example[c]
+                x[i] = field * inverse_root
+                delta -= student_weight * erf(x[i] / sqrt(2))
+            for i in range(units):
+                move = step_size * delta * exp(-x[i] * x[i] / 2)
+                for c in range(dimension):
+                    student[i, c] += move * example[c]
+        done = steps[k]
+        for i in range(units):
+            for c in range(dimension):
+                snapshots[k, i, c] = student[i, c]
+
+
+def _one_run(student, teacher, variances, learning_rate, steps, seed):
+    """Overlaps (n, K, K) and (n, K, M) at the given steps, and the last weights (K, N)."""
+    moving = student.copy()                                                            # (K, N)
+    snapshots = np.empty((len(steps), *student.shape))                                 # (n, K, N)
+    random = np.random.Generator(np.random.SFC64(seed))
+    _descend(moving, teacher, np.sqrt(variances), learning_rate, steps, snapshots, random)
+    q, r, _ = overlaps(snapshots, teacher, eigenvalues=variances)                      # (n, K, K), (n, K, M)
+    return q, r, moving
+
+
+def simulate(student, teacher, learning_rate, times, seed, *, eigenvalues=None, runs=1, workers=1):
+    """Train copies of a student on independent streams of examples and record the overlaps.
+
+    Parameters
+    ----------
+    student : array (K, N)      initial weights J, the same for every run (it is not changed)
+    teacher : array (M, N)      B
+    learning_rate : float       η; > 0
+    times : array (n,)          α = examples / N at which to record; >= 0, increasing by at least 1/N
+    eigenvalues : array (N,)    of the covariance Σ of the inputs, one for each component of the weights; > 0; default: all one
+    seed : int or SeedSequence  run number r draws from its r-th child, so results do not depend on `workers`
+    runs : int                  number of runs; >= 1
+    workers : int               threads that share the runs; >= 1
+
+    Returns
+    -------
+    Runs                        times rounded to whole examples, overlaps (runs, n, K, K) and (runs, n, K, M),
+                                ε_g (runs, n), last weights (runs, K, N)
+
+    Raises
+    ------
+    ValueError                  if an argument is outside its range
+
+    Examples
+    --------
+    >>> teacher = random_weights(2, 100, seed=1)
+    >>> student = random_weights(2, 100, seed=2, variance=0.01)
+    >>> path = simulate(student, teacher, 0.5, [0, 1, 100], seed=3, runs=4)
+    >>> path.generalization_error.shape
+    (4, 3)
+    >>> bool(np.all(path.generalization_error[:, 2] < path.generalization_error[:, 0]))
+    True
+    """
+    student = checks.array("student", student, ndim=2)                                # (K, N)
+    teacher = checks.array("teacher", teacher, ndim=2)                                # (M, N)
+    _, _, t = overlaps(student, teacher, eigenvalues=eigenvalues)                      # (M, M)
+    variances = _variances(eigenvalues, teacher.shape[1])                              # (N,)
+    learning_rate = checks.number("learning_rate", learning_rate, above=0)
+    times = checks.times("times", times)                                              # (n,)
+    steps = np.rint(times * student.shape[1]).astype(np.int64)                         # (n,)
+    if np.any(np.diff(steps) < 1):
+        checks.fail("times", f"lie at least one example, 1/N = {1 / student.shape[1]:.3g}, apart", times)
+    given = checks.seed_sequence("seed", seed)
+    runs = checks.integer("runs", runs)
+    workers = checks.integer("workers", workers)
+    # A fresh copy of the sequence: spawning changes a SeedSequence, and the caller's must give the same runs again.
+    streams = np.random.SeedSequence(given.entropy, spawn_key=given.spawn_key, pool_size=given.pool_size).spawn(runs)
+    one = delayed(_one_run)
+    done = Parallel(n_jobs=workers, prefer="threads")(one(student, teacher, variances, learning_rate, steps, s) for s in streams)
+    q, r, last = (np.stack(part) for part in zip(*done))  # (runs, n, K, K), (runs, n, K, M), (runs, K, N)
+    return Runs(steps / student.shape[1], q, r, t, committee.generalization_error(q, r, t), last)

@@ -1,0 +1,103 @@
+"""Averages by sampling, with their standard error, and by exact summation over signs: what closed forms are held against."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import binom
+
+from lib.common import checks
+
+LARGEST = 1e75  # largest averaged value: its square stays a float
+CHUNK = 2**16  # Monte Carlo points held in memory at a time
+
+
+@dataclass(frozen=True)
+class Average:
+    """A Monte Carlo mean with its standard error: floats, or arrays if the averaged function has several components."""
+
+    mean: float | np.ndarray
+    standard_error: float | np.ndarray
+
+
+def monte_carlo_average(function, covariance, samples, seed):
+    r"""Average of F(z) over z ~ N(0, C), with its standard error, in chunks of bounded memory.
+
+    Parameters
+    ----------
+    function : callable                     F, maps points (m, n) to values (m,) or (m, ...), point by point; |F| <= 1e75
+    covariance : array (n, n)               C, symmetric positive semidefinite
+    samples : int                           number of points, >= 2
+    seed : int, SeedSequence or Generator   where the points come from
+
+    Returns
+    -------
+    Average                                 mean and standard error, each of shape () or (...)
+
+    Raises
+    ------
+    ValueError                              if an argument is outside its range, or F returns another shape or NaN
+
+    Examples
+    --------
+    >>> estimate = monte_carlo_average(lambda z: z[:, 0] * z[:, 1], [[1.0, 0.5], [0.5, 1.0]], 10_000, seed=1)
+    >>> bool(abs(estimate.mean - 0.5) < 4 * estimate.standard_error < 0.05)
+    True
+    """
+    if not callable(function):
+        checks.fail("function", "be callable", function)
+    covariance = checks.symmetric("covariance", covariance, definite="semi")  # (n, n)
+    samples = checks.integer("samples", samples, at_least=2)
+    rng = checks.generator("seed", seed)
+    variances, axes = np.linalg.eigh(covariance)  # (n,), (n, n)
+    root = axes * np.sqrt(np.maximum(variances, 0))  # (n, n), root @ root.T = C; a negative is rounding
+    count, mean, squares = 0, 0.0, 0.0
+    while count < samples:
+        size = min(CHUNK, samples - count)
+        points = rng.standard_normal((size, len(root))) @ root.T  # (size, n)
+        values = checks.entries("function", function(points), at_least=-LARGEST, at_most=LARGEST)  # (size, ...)
+        if values.ndim == 0 or len(values) != size or (count > 0 and values.shape[1:] != np.shape(mean)):
+            checks.fail("function", f"return {size} values or equal rows for {size} points", f"shape {values.shape}")
+        chunk_mean = values.mean(axis=0)  # (...)
+        step = chunk_mean - mean  # (...)
+        squares = squares + ((values - chunk_mean) ** 2).sum(axis=0) + step**2 * (count * size / (count + size))  # (...)
+        count += size
+        mean = mean + step * (size / count)  # (...)
+    return Average(mean, np.sqrt(squares / (samples - 1) / samples))
+
+
+def sign_sum_average(function, agreeing, opposing):
+    r"""Exact ⟨F(x, y)⟩ for two sums of d independent signs ξ_i = ±1 that agree in some weights and differ in others.
+
+    x = (Σ_agreeing ξ + Σ_opposing ξ) / √d and y = (Σ_agreeing ξ - Σ_opposing ξ) / √d have unit variances and correlation
+    (agreeing - opposing) / d.  They are Gaussian only for d → ∞.  The sum runs over two binomial numbers, not 2^d signs.
+    Source: derived in the book, "Gaussian averages".
+
+    Parameters
+    ----------
+    function : callable       F, maps two arrays (agreeing + 1, opposing + 1) to one such array
+    agreeing, opposing : int  how many weights are equal and opposite in x and y; >= 1 each
+
+    Returns
+    -------
+    float                     the average
+
+    Raises
+    ------
+    ValueError                if an argument is outside its range, or F returns another shape or values that are not finite
+
+    Examples
+    --------
+    >>> round(sign_sum_average(lambda x, y: x * y, 3, 1), 12)  # the correlation (3 - 1) / 4
+    0.5
+    """
+    if not callable(function):
+        checks.fail("function", "be callable", function)
+    agreeing = checks.integer("agreeing", agreeing)
+    opposing = checks.integer("opposing", opposing)
+    up, down = np.ogrid[: agreeing + 1, : opposing + 1]  # (a + 1, 1), (1, o + 1): how many signs are +1
+    weights = binom.pmf(up, agreeing, 0.5) * binom.pmf(down, opposing, 0.5)  # (a + 1, o + 1)
+    same, other = 2.0 * up - agreeing, 2.0 * down - opposing  # (a + 1, 1), (1, o + 1)
+    scale = 1 / np.sqrt(agreeing + opposing)
+    values = function(scale * (same + other), scale * (same - other))  # (a + 1, o + 1)
+    values = checks.array("function", values, shape=weights.shape)
+    return float((weights * values).sum())

@@ -1,0 +1,267 @@
+r"""Squared hidden distances of all pairs of a data set at the end of learning from small weights, and what to compare them with.
+
+For two points alone the squared hidden distance ends at  A_low = √(ρXY),  X = ‖x_i - x_j‖²,  Y = ‖y_i - y_j‖²,  ρ = α/β (:func:`low_weights`).
+Points of one data set bind each other, and pair by pair these values are no metric.  :func:`exponential_weighing` is the source's repair, by
+hand; :func:`map_metric` is the distance that all points reach together in a linear network.  Inputs or labels alone already correlate with
+the measured distances, so :func:`squared_distances` and :func:`label_distances` belong beside every such correlation.
+Source: 004_96d6416d103afb25.txt, eqs. (11) and (50); the metric is not in the source.
+"""
+
+import numpy as np
+from scipy.spatial.distance import pdist, squareform
+from scipy.stats import pearsonr
+
+from lib.common import checks
+
+
+def _points(name, value, rows=None):
+    points = checks.array(name, value, shape=(rows, None))  # (N, n)
+    if points.size == 0:
+        checks.fail(name, "hold one or more points of one or more components", f"shape {points.shape}")
+    return points
+
+
+def _squares(name, points):
+    return checks.finite(name, squareform(pdist(points, "sqeuclidean")))  # (N, N)
+
+
+def _ratio(ratio):
+    return checks.number("ratio", ratio, above=0)
+
+
+def _distance_matrix(name, value, rows=None):
+    matrix = checks.symmetric(name, value, size=rows)  # (N, N)
+    if matrix.min() < 0:
+        checks.fail(name, "have entries >= 0", value)
+    return matrix
+
+
+def squared_distances(points):
+    r"""Squared Euclidean distances ‖x_i - x_j‖² of all pairs: of hidden vectors the quantity to predict, of inputs a baseline.
+
+    Source: 004_96d6416d103afb25.txt, ‖dh‖² of eq. (7) for every pair.
+
+    Parameters
+    ----------
+    points : array (N, n)    one row a point
+
+    Returns
+    -------
+    array (N, N)             symmetric, zero on the diagonal
+
+    Raises
+    ------
+    ValueError               if `points` is no matrix of finite numbers, or empty
+
+    Examples
+    --------
+    >>> squared_distances([[0.0, 0.0], [3.0, 4.0]]).tolist()
+    [[0.0, 25.0], [25.0, 0.0]]
+    """
+    return _squares("points", _points("points", points))  # (N, N)
+
+
+def label_distances(labels):
+    r"""Squared distances of one-hot labels: 0 within a class, 2 between classes, the baseline that knows the labels alone.
+
+    Not in the source, 004_96d6416d103afb25.txt.
+
+    Parameters
+    ----------
+    labels : int array (N,)    class of each point
+
+    Returns
+    -------
+    array (N, N)
+
+    Raises
+    ------
+    ValueError                 if `labels` is not one row of integers, or empty
+
+    Examples
+    --------
+    >>> label_distances([3, 7, 3]).tolist()
+    [[0.0, 2.0, 0.0], [2.0, 0.0, 2.0], [0.0, 2.0, 0.0]]
+    """
+    values = checks.array("labels", labels, ndim=1)  # (N,)
+    if values.size == 0 or np.any(values != np.rint(values)):
+        checks.fail("labels", "hold one or more integers", labels)
+    return 2.0 * (values[:, None] != values)  # (N, N)
+
+
+def low_weights(inputs, targets, *, ratio=1.0):
+    r"""Squared hidden distance of each pair, taken alone, at the end of learning from small weights:  √ρ ‖x_i - x_j‖ ‖y_i - y_j‖.
+
+    Source: 004_96d6416d103afb25.txt, A_low of eq. (11), which writes ρ = τ_y/τ_h.
+
+    Parameters
+    ----------
+    inputs : array (N, n)     x_i
+    targets : array (N, m)    y_i
+    ratio : float             ρ = α/β of the effective learning rates of encoder and decoder; > 0
+
+    Returns
+    -------
+    array (N, N)
+
+    Raises
+    ------
+    ValueError                if an argument is outside its range
+
+    Examples
+    --------
+    >>> low_weights([[0.0], [1.0], [3.0]], [[0.0], [2.0], [0.0]]).tolist()  # no metric: (0, 2) merge, 1 is far from both
+    [[0.0, 2.0, 0.0], [2.0, 0.0, 4.0], [0.0, 4.0, 0.0]]
+    """
+    x = _points("inputs", inputs)  # (N, n)
+    y = _points("targets", targets, len(x))  # (N, m)
+    # The factors are norms, not roots of a product of squares, which over- and underflows earlier.
+    root = np.sqrt(_ratio(ratio))
+    with np.errstate(over="ignore", invalid="ignore"):
+        return checks.finite("inputs", root * squareform(pdist(x)) * squareform(pdist(y)))  # (N, N)
+
+
+def exponential_weighing(distances, *, scale=1.0, normalised=False):
+    r"""Pairwise predictions S averaged over near points:  P_ij = Σ_kl e^{-S_ik/s} S_kl e^{-S_lj/s}.
+
+    As printed, s = 1 and nothing divides the sum: P depends on the unit of S, grows with the number of points, and does not vanish on the
+    diagonal, so it can be compared by correlation only.  `normalised` divides by  Σ_k e^{-S_ik/s} Σ_l e^{-S_lj/s},  which makes P_ij the mean
+    of S between the surroundings of i and of j, in the unit of S.  Source: 004_96d6416d103afb25.txt, eq. (50); s and the mean are not in it.
+
+    Parameters
+    ----------
+    distances : array (N, N)    S, squared distances pair by pair; symmetric, >= 0
+    scale : float               s, in the unit of S; > 0
+    normalised : bool           True returns the mean in place of the sum
+
+    Returns
+    -------
+    array (N, N)                symmetric; the diagonal is not zero in general
+
+    Raises
+    ------
+    ValueError                  if an argument is outside its range
+
+    Examples
+    --------
+    >>> far = [[0.0, 100.0], [100.0, 0.0]]
+    >>> exponential_weighing(far).round(6).tolist(), exponential_weighing(far, scale=1e9, normalised=True).round(6).tolist()
+    ([[0.0, 100.0], [100.0, 0.0]], [[50.0, 50.0], [50.0, 50.0]])
+    """
+    s = _distance_matrix("distances", distances)  # (N, N)
+    scale, normalised = checks.number("scale", scale, above=0), checks.boolean("normalised", normalised)
+    with np.errstate(over="ignore", invalid="ignore"):  # e^{-S/s} of far points is zero
+        weights = np.exp(-s / scale)  # (N, N)
+        if normalised:
+            weights /= weights.sum(axis=1, keepdims=True)  # (N, N)  rows sum to one, no longer symmetric
+        half = weights @ (s / 2) @ weights.T  # (N, N)
+        return checks.finite("distances", half + half.T)  # (N, N)  symmetric to the last bit
+
+
+def linear_map(inputs, targets, *, ridge=0.0, intercept=True):
+    r"""The matrix M of the regression  y ≈ M x + c,  the end-to-end map that a linear network learns.
+
+    M minimises  Σ_i ‖M x_i + c - y_i‖² + r ‖M‖²;  of several, at r = 0, it is the smallest, to which small weights lead.
+    Not in the source, 004_96d6416d103afb25.txt.
+
+    Parameters
+    ----------
+    inputs : array (N, n)     x_i, or features of them
+    targets : array (N, m)    y_i
+    ridge : float             r, in the unit of squared inputs summed over points; >= 0
+    intercept : bool          False leaves c out, as in a network without biases
+
+    Returns
+    -------
+    array (m, n)              M
+
+    Raises
+    ------
+    ValueError                if an argument is outside its range
+
+    Examples
+    --------
+    >>> linear_map([[0.0, 1.0], [2.0, 1.0]], [[5.0], [6.0]]).round(12).tolist()
+    [[0.5, 0.0]]
+    """
+    x = _points("inputs", inputs)  # (N, n)
+    y = _points("targets", targets, len(x))  # (N, m)
+    ridge = checks.number("ridge", ridge, at_least=0)
+    if checks.boolean("intercept", intercept):
+        x, y = x - x.mean(axis=0), y - y.mean(axis=0)
+    left, size, right = np.linalg.svd(x, full_matrices=False)  # (N, r), (r,), (r, n)
+    size = size[size > max(x.shape) * np.finfo(float).eps * size.max()]  # (r,)  what is left of collinear inputs is rounding
+    shrink = 1 / (size + ridge / size)  # (r,)  s/(s² + r) without the square
+    return (y.T @ left[:, : size.size] * shrink) @ right[: size.size]  # (m, n)
+
+
+def map_metric(inputs, end_to_end, *, ratio=1.0):
+    r"""Squared hidden distances of all points together:  d²_ij = √ρ (x_i - x_j)ᵀ (MᵀM)^{1/2} (x_i - x_j).
+
+    Exact for a linear network of two layers that learns the map M from small weights; its square root obeys the triangle inequality.  For two
+    points, M = (y_2 - y_1)(x_2 - x_1)ᵀ/X, it is :func:`low_weights`.  With features in place of inputs it serves nonlinear networks.
+    Not in the source, 004_96d6416d103afb25.txt, where eq. (50) stands for it.
+
+    Parameters
+    ----------
+    inputs : array (N, n)         x_i, or features of them
+    end_to_end : array (m, n)     M, see :func:`linear_map`
+    ratio : float                 ρ = α/β; > 0
+
+    Returns
+    -------
+    array (N, N)
+
+    Raises
+    ------
+    ValueError                    if an argument is outside its range
+
+    Examples
+    --------
+    >>> map_metric([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [[4.0, 0.0]]).tolist()  # the second component does not count
+    [[0.0, 4.0, 0.0], [4.0, 0.0, 4.0], [0.0, 4.0, 0.0]]
+    """
+    x = _points("inputs", inputs)  # (N, n)
+    end_to_end = checks.array("end_to_end", end_to_end, shape=(None, x.shape[1]))  # (m, n)
+    if end_to_end.size == 0:
+        checks.fail("end_to_end", "have one row or more", f"shape {end_to_end.shape}")
+    # With M = U S Vᵀ the root of MᵀM is V S Vᵀ: coordinates √S Vᵀx, and no matrix (n, n) that squares the singular values.
+    _, size, right = np.linalg.svd(end_to_end, full_matrices=False)  # (r,), (r, n)
+    with np.errstate(over="ignore", invalid="ignore"):
+        hidden = x @ right.T * np.sqrt(np.sqrt(_ratio(ratio)) * size)  # (N, r)
+        return _squares("inputs", hidden)  # (N, N)
+
+
+def correlation(predicted, measured):
+    r"""Pearson correlation of two distance matrices over the pairs i < j.
+
+    Source: 004_96d6416d103afb25.txt, the figure of merit of its Fig. 9.
+
+    Parameters
+    ----------
+    predicted : array (N, N)    symmetric, >= 0, N >= 3
+    measured : array (N, N)     symmetric, >= 0
+
+    Returns
+    -------
+    float                       -1 <= r <= 1; the diagonals have no say
+
+    Raises
+    ------
+    ValueError                  if the shapes differ, or a matrix is the same number for all pairs
+
+    Examples
+    --------
+    >>> x = squared_distances([[0.0], [1.0], [3.0]])
+    >>> round(correlation(x, 5 * x), 12)
+    1.0
+    """
+    one = _distance_matrix("predicted", predicted)  # (N, N)
+    if len(one) < 3:
+        checks.fail("predicted", "be of three points or more", f"shape {one.shape}")
+    other = _distance_matrix("measured", measured, len(one))  # (N, N)
+    above = np.triu_indices(len(one), 1)  # (N(N-1)/2,) twice
+    for name, matrix in (("predicted", one), ("measured", other)):
+        if np.ptp(matrix[above]) <= 1e-12 * matrix[above].max():
+            checks.fail(name, "differ between pairs: the correlation with a constant is not defined", matrix)
+    return float(pearsonr(one[above], other[above]).statistic)

@@ -1,0 +1,197 @@
+r"""Two points at random starts: the law of the final hidden distance, and how the size of the hidden vectors grows with depth.
+
+If a₀/X and b₀/a₀, the squared gains of encoder and decoder, are independent normal numbers with mean G and deviation G, then A_high of
+:mod:`lib.representations.two_points_limits` is normal as well, with mean XG(1 - ρ) and deviation XG√(1 + ρ²), ρ = α/β.  A normal law for a square puts 16 % of its
+weight below zero: the law illustrates the step from rich to lazy and describes no network.
+Source: 004_96d6416d103afb25.txt, eqs. (14) and (44) to (48), corrected: (46) to (48) hold for ρ = 1 only.
+"""
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from lib.common import checks
+from lib.representations.two_points_limits import final_distance
+
+
+def _law(input_distance, target_distance, gain, rate_ratio):
+    """Mean and deviation of A_high, and A_low."""
+    given = {"input_distance": input_distance, "gain": gain, "rate_ratio": rate_ratio}
+    x, g, ratio = (checks.number(name, value, above=0) for name, value in given.items())
+    y = checks.number("target_distance", target_distance, at_least=0)
+    found = x * g * (1 - ratio), x * g * float(np.hypot(1, ratio)), float(np.sqrt(ratio) * np.sqrt(x) * np.sqrt(y))
+    if not np.isfinite(found).all() or found[1] == 0:
+        checks.fail("gain", "keep A_high inside the floating-point range", gain)
+    return found
+
+
+def cumulative(hidden, input_distance, target_distance, gain, *, rate_ratio=1.0):
+    r"""Probability that the squared hidden distance ends below h:  Φ[(h - A_low²/h - XG(1-ρ))/(XG√(1+ρ²))].
+
+    Source: 004_96d6416d103afb25.txt, eq. (47), for any ratio of rates.
+
+    Parameters
+    ----------
+    hidden : array (...)         h; > 0
+    input_distance : float       X; > 0
+    target_distance : float      Y; >= 0
+    gain : float                 G, mean and deviation of the squared gains a₀/X and b₀/a₀; > 0
+    rate_ratio : float           ρ = α/β, encoder over decoder; > 0
+
+    Returns
+    -------
+    float or array (...)
+
+    Raises
+    ------
+    ValueError                   if an argument is outside its range
+
+    Examples
+    --------
+    >>> cumulative([0.5, 1.0, 2.0], 1.0, 1.0, 0.1).round(6).tolist()  # a step at A_low = 1 for a small gain
+    [0.0, 0.5, 1.0]
+    """
+    h = checks.entries("hidden", hidden, above=0)  # (...)
+    mean, deviation, low = _law(input_distance, target_distance, gain, rate_ratio)
+    with np.errstate(over="ignore"):
+        return ndtr((h - low * (low / h) - mean) / deviation)[()]
+
+
+def density(hidden, input_distance, target_distance, gain, *, rate_ratio=1.0):
+    r"""Density of the squared hidden distance at the end, the derivative of :func:`cumulative`.
+
+    Source: 004_96d6416d103afb25.txt, eq. (48), for any ratio of rates.  For Y = 0 the starts with A_high < 0 end at h = 0 and are not part of it.
+
+    Parameters
+    ----------
+    hidden : array (...)         h; > 0
+    input_distance : float       X; > 0
+    target_distance : float      Y; >= 0
+    gain : float                 G; > 0
+    rate_ratio : float           ρ = α/β, encoder over decoder; > 0
+
+    Returns
+    -------
+    float or array (...)
+
+    Raises
+    ------
+    ValueError                   if an argument is outside its range
+
+    Examples
+    --------
+    >>> round(float(density(1.0, 1.0, 1.0, 1.0)), 6)  # 1/√π
+    0.56419
+    """
+    h = checks.entries("hidden", hidden, above=0)  # (...)
+    mean, deviation, low = _law(input_distance, target_distance, gain, rate_ratio)
+    with np.errstate(over="ignore"):
+        ratio = low / h  # (...)
+        score = (h - low * ratio - mean) / deviation  # (...)
+        # ln(1 + r²) = 2 ln √(1 + r²) in the exponent: at small h the factor grows without bound where the exponential vanishes.
+        found = np.exp(2 * np.log(np.hypot(1, np.minimum(ratio, 1e300))) - 0.5 * score**2) / (np.sqrt(2 * np.pi) * deviation)  # (...)
+    return checks.finite("hidden", found)[()]
+
+
+def quantile(probability, input_distance, target_distance, gain, *, rate_ratio=1.0):
+    r"""Squared hidden distance below which a given share of starts ends, the inverse of :func:`cumulative`.
+
+    h - A_low²/h is A_high, so this is a_∞ at the same quantile of A_high.  Source: not in 004_96d6416d103afb25.txt; the inverse of its eq. (47).
+
+    Parameters
+    ----------
+    probability : array (...)    > 0 and < 1
+    input_distance : float       X; > 0
+    target_distance : float      Y; >= 0
+    gain : float                 G; > 0
+    rate_ratio : float           ρ = α/β, encoder over decoder; > 0
+
+    Returns
+    -------
+    float or array (...)
+
+    Raises
+    ------
+    ValueError                   if an argument is outside its range
+
+    Examples
+    --------
+    >>> float(quantile(0.5, 1.0, 1.0, 5.0))
+    1.0
+    """
+    probability = checks.entries("probability", probability, above=0, below=1)  # (...)
+    mean, deviation, low = _law(input_distance, target_distance, gain, rate_ratio)
+    return final_distance(mean + deviation * ndtri(probability), low)
+
+
+def sample(count, input_distance, target_distance, gain, seed, *, rate_ratio=1.0):
+    r"""Final squared hidden distances of random starts: a₀/X and b₀/a₀ drawn, then a_∞.
+
+    Source: 004_96d6416d103afb25.txt, eqs. (44), (45) and (10).
+
+    Parameters
+    ----------
+    count : int                  number of starts; >= 1
+    input_distance : float       X; > 0
+    target_distance : float      Y; >= 0
+    gain : float                 G; > 0
+    seed : int, numpy.random.SeedSequence or numpy.random.Generator
+    rate_ratio : float           ρ = α/β, encoder over decoder; > 0
+
+    Returns
+    -------
+    array (count,)
+
+    Raises
+    ------
+    ValueError                   if an argument is outside its range
+
+    Examples
+    --------
+    >>> bool(abs(np.median(sample(4000, 1.0, 1.0, 0.1, 1)) - 1) < 0.01)
+    True
+    """
+    count, random = checks.integer("count", count), checks.generator("seed", seed)
+    _, _, low = _law(input_distance, target_distance, gain, rate_ratio)
+    encoder, decoder = gain * (1 + random.standard_normal((2, count)))  # (count,), (count,)
+    return final_distance(input_distance * (encoder - rate_ratio * decoder), low)
+
+
+def squared_gains(widths, gain, *, slope=1.0):
+    r"""Mean factors by which a random network multiplies the squared norm of its input, up to each layer.
+
+    Weights of variance  2g²/(n_in + n_out)  give  2g² n_out/(n_in + n_out)  before the nonlinearity, and units  max(u, su)  a further  (1 + s²)/2:
+    g^{2n} for n equal linear layers.  Exact at every width.  The squared distance of two inputs has the same factors for linear units, and for
+    others if both inputs lie on one ray from the origin.
+    Source: 004_96d6416d103afb25.txt, eq. (14), corrected: G^n there holds if G is the gain of a square.
+
+    Parameters
+    ----------
+    widths : sequence of n + 1 ints    inputs and units of every layer; >= 1
+    gain : float                       g, factor of the Xavier weights; > 0
+    slope : float                      s, slope of the units for negative arguments, 1 for linear units; >= -1 and <= 1
+
+    Returns
+    -------
+    array (n,)
+
+    Raises
+    ------
+    ValueError                         if an argument is outside its range, or the factors overflow
+
+    Examples
+    --------
+    >>> squared_gains([10, 10, 10], 2.0).tolist(), squared_gains([1, 3], 1.0, slope=0.0).tolist()
+    ([4.0, 16.0], [0.75])
+    """
+    try:
+        sizes = np.array([checks.integer("widths", width) for width in widths], dtype=float)  # (n + 1,)
+    except (TypeError, ValueError):
+        checks.fail("widths", "be a sequence of integers >= 1", widths)
+    if sizes.size < 2:
+        checks.fail("widths", "hold the inputs and at least one layer", widths)
+    g, slope = checks.number("gain", gain, above=0), checks.number("slope", slope, at_least=-1, at_most=1)
+    with np.errstate(over="ignore"):
+        factors = np.cumprod(2 * g**2 * sizes[1:] / (sizes[:-1] + sizes[1:]) * (1 + slope**2) / 2)  # (n,)
+    if not np.isfinite(factors).all():
+        checks.fail("gain", "keep the factors inside the floating-point range", gain)
+    return factors

@@ -1,0 +1,252 @@
+r"""Effective learning rates of a network from the curves of two points: what the two-point theory leaves to be fitted.
+
+The theory of :mod:`lib.representations.two_points` has three unknowns, the rates α of the encoder, β of the decoder and γ of the mean output.  α and β are
+those that bring its closed form closest to the measured a(t), b(t) and w(t); γ comes last, from the loss.  Fitted are the logarithms; the
+first guess needs no search: the end of a(t) fixes α/β, and the time at which half of the error is left fixes the unit of time.
+Source: 004_96d6416d103afb25.txt, eqs. (7), (9), (10) and (49); the guess, the second weighting and the uncertainties are not in the source.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import least_squares, minimize_scalar
+from sklearn.metrics import r2_score
+
+from lib.common import checks
+from lib.representations import two_points
+
+BOUND = 12  # the logarithms stay within this distance of the first guess
+JITTER = 0.7  # standard deviation of the logarithms of the other starts about the first guess
+SAME = 0.01  # starts whose logarithms end closer than this to the best have found the same rates
+
+
+@dataclass(frozen=True)
+class RateFit:
+    """Fitted rates and how well they do; entries in the order α, β, γ of the rates and a, b, w of the curves."""
+
+    encoder_rate: float  # α, per unit of the times
+    decoder_rate: float  # β
+    mean_rate: float  # γ; NaN if the mean output is right from the start, so that no γ can be found
+    r_squared: np.ndarray  # (3,)  1 - ∫(data - fit)² dt / ∫(data - its mean)² dt of each curve
+    loss_r_squared: float  # the same of the loss
+    cost: float  # ∫[(a-â)² + (b-b̂)² + (w-ŵ)²] dt, in the weighting of the fit
+    uncertainty: np.ndarray  # (3,)  change of ln α, ln β (the other following) and ln γ at which the cost doubles, linearised
+    identifiable: np.ndarray  # (3,)  truth values: the uncertainty is below one, a factor e; never at a bound of the search
+    agreeing: int  # how many of the starts ended at these α and β
+
+
+@dataclass(frozen=True)
+class _Data:
+    elapsed: np.ndarray  # (A,)  time since the first sample
+    weights: np.ndarray  # (A,)  dt of the trapezoidal rule
+    states: np.ndarray  # (A, 3)  a, b, w
+    loss: np.ndarray  # (A,)
+    start: np.ndarray  # (3,)
+    x: float
+    y: float
+
+
+def _start(start, first, y):
+    """a, b, w to start the theory from.  What single precision leaves outside (b - w)² <= bY is taken back, more is refused."""
+    a, b, w = checks.array("start", first if start is None else start, shape=(3,))  # (3,)
+    most = np.sqrt(b * y) if b > 0 else 0.0
+    if a <= 0 or b < 0 or abs(b - w) > most + 1e-5 * max(most, b):
+        checks.fail("start", "have a > 0, b >= 0, (b - w)² <= bY; give exact values if the first sample is noisy", [a, b, w])
+    if 2 * w - b + y <= 1e-9 * max(b, y):
+        checks.fail("start", "not rest: 2w - b + Y > 0", [a, b, w])
+    return np.array([a, b, b - np.clip(b - w, -most, most)])  # (3,)
+
+
+def _data(times, states, loss, input_distance, target_distance, start, final_loss):
+    t = checks.times("times", times)  # (A,)
+    if t.size < 5:
+        checks.fail("times", "hold five samples or more", times)
+    states = checks.array("states", states, shape=(t.size, 3))  # (A, 3)
+    losses = checks.array("loss", loss, shape=t.shape)  # (A,)
+    x = checks.number("input_distance", input_distance, above=0)
+    y = checks.number("target_distance", target_distance, at_least=0)
+    for name, values in (("states", states), ("loss", losses)):
+        if np.any(np.ptp(values, axis=0) <= 1e-12 * np.abs(values).max(axis=0)):
+            checks.fail(name, "change in the course of the run: a constant curve does not determine a rate", values)
+    final_loss = checks.number("final_loss", final_loss, above=0)
+    if losses[-1] >= final_loss:
+        checks.fail("loss", f"end below {final_loss}: a run that has not ended does not determine the rates", float(losses[-1]))
+    half = np.diff(t) / 2  # (A-1,)
+    return _Data(t - t[0], np.append(half, 0) + np.append(0, half), states, losses, _start(start, states[0], y), x, y)
+
+
+def _difference_loss(states, y):
+    """The part ‖e‖²/8 of the loss that belongs to the difference of the outputs, ‖e‖² = 2w - b + Y; (A,)."""
+    return (2 * states[..., 2] - states[..., 1] + y) / 8
+
+
+def _half_time(times, falling):
+    """Time at which a curve first is at half its first value, on straight lines between samples; None if it never is."""
+    below = falling <= falling[0] / 2  # (A,)
+    if falling[0] <= 0 or not below.any():
+        return None
+    i = int(np.argmax(below))
+    return times[i - 1] + (times[i] - times[i - 1]) * (falling[i - 1] - falling[0] / 2) / (falling[i - 1] - falling[i])
+
+
+def _guesses(data):
+    """Logarithms of α and β (G, 2) to start from: one pair where a(t) ends as eq. (10) allows, else a fan of ratios."""
+    a, b, w = data.start
+    end = data.states[-1, 0]
+    below = data.x * (data.y - end * b / a)
+    ratio = end * (end - a) / below if below != 0 else 0.0
+    natural = a**2 / (data.x * max(data.y, b))
+    ratios = [ratio] if end > 0 and 0 < ratio < np.inf else natural * np.array([1, 0.03, 30, 1e-3, 1e3])  # (G,)
+    measured = _half_time(data.elapsed, _difference_loss(np.vstack([data.start, data.states[1:]]), data.y))
+    if measured is None:
+        checks.fail("states", "reach half of the first 2w - b + Y", data.states[-1])
+    clock, guesses = np.append(0, np.geomspace(1e-6, 1e6, 4000)), []  # (4001,)
+    for rho in ratios:
+        unit = a + np.hypot(a - rho * data.x * b / a, 2 * np.sqrt(rho * data.x * data.y))  # its inverse is a rate
+        theory = two_points.trajectory(clock, data.start, data.x, data.y, rho / unit, 1 / unit)  # (4001, 3)
+        half = _half_time(clock, _difference_loss(theory, data.y))
+        if half is not None:  # rates times half/measured are half times the other way round
+            guesses.append(np.log([rho / unit * half / measured, half / unit / measured]))
+    if not guesses:
+        checks.fail("start", "be a state that the theory leaves", data.start)
+    return np.array(guesses)  # (G, 2)
+
+
+def _uncertainty(jacobian, misfit):
+    """Steps (P,) of the parameters, the others following, that add the misfit once more; infinite along a direction without effect."""
+    _, size, modes = np.linalg.svd(jacobian, full_matrices=False)  # (P,), (P, P)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        reach = np.abs(modes) * np.where(size > 1e-12 * size[0], np.sqrt(misfit) / size, np.inf)[:, None]  # (P, P)
+    return np.sqrt((np.where(np.abs(modes) > 1e-9, reach, 0) ** 2).sum(axis=0))  # (P,)
+
+
+def _mean_rate(data, difference):
+    """γ, its uncertainty and the fitted loss:  [L(0) - ‖e(0)‖²/8] e^{-2γt} + ‖e(t)‖²/8."""
+    offset = data.loss[0] - _difference_loss(data.start, data.y)
+    if offset <= 1e-9 * data.loss[0]:
+        return np.nan, np.inf, difference
+
+    def misfit(log_rate):
+        return data.weights @ (data.loss - difference - offset * np.exp(-2 * np.exp(log_rate) * data.elapsed)) ** 2
+
+    grid = np.linspace(np.log(1e-2 / data.elapsed[-1]), np.log(10 / data.elapsed[1]), 60)  # (60,)
+    best = int(np.argmin([misfit(value) for value in grid]))
+    if best in (0, 59):
+        rate, uncertainty = np.exp(grid[best]), np.inf
+    else:
+        found = minimize_scalar(misfit, bounds=(grid[best - 1], grid[best + 1]), method="bounded", options={"xatol": 1e-10})
+        rate = np.exp(found.x)
+        slope = 2 * rate * data.elapsed * offset * np.exp(-2 * rate * data.elapsed)  # (A,)
+        uncertainty = _uncertainty((np.sqrt(data.weights) * slope)[:, None], found.fun)[0]
+    return float(rate), uncertainty, difference + offset * np.exp(-2 * rate * data.elapsed)
+
+
+def first_guess(times, states, loss, input_distance, target_distance, *, start=None, final_loss=1e-3):
+    r"""α and β without a search:  α/β = a_∞(a_∞ - a₀) / [X(Y - a_∞b₀/a₀)],  and the unit of time from the time of half the error.
+
+    The error is ‖dy - Δ‖² = 2w - b + Y; a_∞ is the last a.  Where no α/β > 0 comes out, a₀²/(X max(Y, b₀)) stands in for it.
+    Source: 004_96d6416d103afb25.txt, eq. (10) solved for the ratio; the unit of time is not in the source.
+
+    Parameters
+    ----------
+    times : array (A,)                 t; >= 0, strictly increasing, A >= 5
+    states : array (A, 3)              measured a, b, w, see :func:`lib.representations.two_points.state`
+    loss : array (A,)                  measured loss ½⟨‖f - y‖²⟩
+    input_distance : float             X; > 0
+    target_distance : float            Y; >= 0
+    start : array (3,), optional       exact a₀, b₀, w₀ at times[0]; default: the first of the states
+    final_loss : float                 the last loss must be below this; > 0
+
+    Returns
+    -------
+    (float, float)                     α, β
+
+    Raises
+    ------
+    ValueError                         if an argument is outside its range, or the data do not determine a guess
+
+    Examples
+    --------
+    >>> t, two = np.linspace(0, 4000, 400), ([1e-2, 1e-4, -0.0099], 1.0, 1.0, 0.01, 0.02)
+    >>> guess = first_guess(t, two_points.trajectory(t, *two), two_points.loss_curve(t, *two), 1.0, 1.0)
+    >>> bool(np.allclose(guess, (0.01, 0.02), rtol=0.01))
+    True
+    """
+    return tuple(np.exp(_guesses(_data(times, states, loss, input_distance, target_distance, start, final_loss))[0]).tolist())
+
+
+def fit(
+    times, states, loss, input_distance, target_distance, *, seed, weighting="raw", start=None, final_loss=1e-3, restarts=4, model=None
+):
+    r"""Effective learning rates α and β that minimise  ∫[(a-â)² + (b-b̂)² + (w-ŵ)²] dt,  then γ from the loss.
+
+    Trust-region least squares on ln α and ln β within a factor e^{±12} of :func:`first_guess`, from there and from `restarts` points about it;
+    dt by the trapezoidal rule.  γ minimises  ∫(L - L̂)² dt  with  L̂ = c e^{-2γt} + ⅛‖dy - Δ‖²,  c from the first loss.
+    Source: 004_96d6416d103afb25.txt, eqs. (49) and (9); there the weighting is "raw", in which the largest curve counts most.
+
+    Parameters
+    ----------
+    times : array (A,)                 t; >= 0, strictly increasing, A >= 5
+    states : array (A, 3)              measured a, b, w, see :func:`lib.representations.two_points.state`
+    loss : array (A,)                  measured loss ½⟨‖f - y‖²⟩
+    input_distance : float             X; > 0
+    target_distance : float            Y; >= 0
+    seed : int or Generator            of the restarts
+    weighting : str                    "raw", or "range": every curve divided by its largest minus its smallest value
+    start : array (3,), optional       exact a₀, b₀, w₀ at times[0]; default: the first of the states, which then must not be noisy
+    final_loss : float                 the last loss must be below this; > 0
+    restarts : int                     >= 0
+    model : callable, optional         (elapsed (A,), α, β) -> (A, 3) in place of :func:`lib.representations.two_points.trajectory` from `start`
+
+    Returns
+    -------
+    RateFit
+
+    Raises
+    ------
+    ValueError                         if an argument is outside its range, the run has not ended, or a curve does not change
+
+    Examples
+    --------
+    >>> t, two = np.linspace(0, 4000, 400), ([1e-2, 1e-4, -0.0099], 1.0, 1.0, 0.01, 0.02)
+    >>> loss = two_points.loss_curve(t, *two, mean_distance=0.3, mean_rate=0.004)
+    >>> found = fit(t, two_points.trajectory(t, *two), loss, 1.0, 1.0, seed=1)
+    >>> round(found.encoder_rate, 6), round(found.decoder_rate, 6), round(found.mean_rate, 6)
+    (0.01, 0.02, 0.004)
+    """
+    data = _data(times, states, loss, input_distance, target_distance, start, final_loss)
+    rng = checks.generator("seed", seed)
+    if weighting not in ("raw", "range"):
+        checks.fail("weighting", 'be "raw" or "range"', weighting)
+    restarts = checks.integer("restarts", restarts, at_least=0)
+    if model is not None and not callable(model):
+        checks.fail("model", "be a function of the times, α and β", model)
+    guesses = _guesses(data)  # (G, 2)
+    unit = np.ptp(data.states, axis=0) if weighting == "range" else np.ones(3)  # (3,)
+    roots = np.sqrt(data.weights)[:, None] / unit  # (A, 3)
+
+    def curves(logs):
+        rates = np.exp(guesses[0] + logs)  # (2,)
+        if model is None:
+            return two_points.trajectory(data.elapsed, data.start, data.x, data.y, *rates)  # (A, 3)
+        return checks.array("model", model(data.elapsed, *rates), shape=data.states.shape)  # (A, 3)
+
+    fan = np.clip(guesses - guesses[0], 1 - BOUND, BOUND - 1)  # (G, 2)
+    begins = np.vstack([fan, rng.normal(0, JITTER, (restarts, 2))])  # (G + restarts, 2)
+    settings = {"method": "trf", "bounds": (-BOUND, BOUND), "xtol": 1e-11, "ftol": 1e-11, "gtol": 1e-14}
+    tried = [least_squares(lambda logs: ((curves(logs) - data.states) * roots).ravel(), begin, **settings) for begin in begins]
+    best = min(tried, key=lambda result: result.cost)
+    at_bound = np.abs(best.x) > BOUND - 0.1  # (2,)
+    fitted = curves(best.x)  # (A, 3)
+    gamma, gamma_error, fitted_loss = _mean_rate(data, _difference_loss(fitted, data.y))
+    uncertainty = np.append(np.where(at_bound, np.inf, _uncertainty(best.jac, 2 * best.cost)), gamma_error)  # (3,)
+    return RateFit(
+        *np.exp(guesses[0] + best.x).tolist(),
+        gamma,
+        r2_score(data.states, fitted, sample_weight=data.weights, multioutput="raw_values"),
+        float(r2_score(data.loss, fitted_loss, sample_weight=data.weights)),
+        float(2 * best.cost),
+        uncertainty,
+        uncertainty < 1,
+        sum(bool(np.abs(result.x - best.x).max() < SAME) for result in tried),
+    )

@@ -1,0 +1,156 @@
+r"""Data sets of the experiments on representation learning: two points, exclusive or, and blobs read in one of two contexts.
+
+Source: 004_96d6416d103afb25.txt, section B of its appendix.  Distances are squared throughout; the source's grid of tasks (Fig. 5) is one
+of plain distances, as in the authors' public code.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lib.common import checks
+
+
+@dataclass(frozen=True)
+class Blobs:
+    """Pictures of a blob with a context; the target is the coordinate of the blob's centre that the context asks for."""
+
+    inputs: np.ndarray  # (P, pixels² + 2)  the picture row by row, then the context one-hot
+    targets: np.ndarray  # (P, 1)
+    centres: np.ndarray  # (P, 2)  horizontal and vertical coordinate, in [-1, 1]
+    context: np.ndarray  # (P,)  0: the horizontal coordinate is asked for, 1: the vertical
+
+
+def two_points(input_distance=1.0, target_distance=0.5, *, first_input=-1.0, first_target=0.6):
+    r"""Two points on a line:  x = (x_1, x_1 + √X),  y = (y_1, y_1 + √Y).
+
+    Source: 004_96d6416d103afb25.txt, section B.1 of its appendix, with the separations X = 1 and Y = 0.5 of the authors' public code.
+
+    Parameters
+    ----------
+    input_distance : float        X = (x_2 - x_1)²; > 0
+    target_distance : float       Y = (y_2 - y_1)²; >= 0
+    first_input : float           x_1
+    first_target : float          y_1
+
+    Returns
+    -------
+    inputs, targets : arrays (2, 1)
+
+    Raises
+    ------
+    ValueError                    if an argument is outside its range
+
+    Examples
+    --------
+    >>> inputs, targets = two_points(1.0, 0.25)
+    >>> inputs.ravel().tolist(), targets.ravel().tolist()
+    ([-1.0, 0.0], [0.6, 1.1])
+    """
+    apart = np.sqrt(checks.number("input_distance", input_distance, above=0))
+    gap = np.sqrt(checks.number("target_distance", target_distance, at_least=0))
+    x, y = checks.number("first_input", first_input), checks.number("first_target", first_target)
+    return np.array([[x], [x + apart]]), np.array([[y], [y + gap]])  # (2, 1) each
+
+
+def exclusive_or():
+    """Four points:  inputs 00, 10, 01, 11 and their targets 0, 1, 1, 0.
+
+    Source: 004_96d6416d103afb25.txt, section B.2 of its appendix.
+
+    Returns
+    -------
+    inputs : array (4, 2)
+    targets : array (4, 1)
+
+    Examples
+    --------
+    >>> inputs, targets = exclusive_or()
+    >>> bool((targets[:, 0] == inputs.sum(axis=1) % 2).all())
+    True
+    """
+    inputs = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])  # (4, 2)
+    return inputs, inputs.sum(axis=1, keepdims=True) % 2  # (4, 1)
+
+
+def blobs(side, *, pixels=5, width=1.0, normalised=False):
+    r"""Blobs in front of a camera, each shown twice, once in either context.
+
+    Pixel u of a picture is  exp(-|u - c|² / 2σ²),  with pixels and centres c on regular grids over [-1, 1]².
+    Source: 004_96d6416d103afb25.txt, section B.3 of its appendix; ranges and width are not given there.
+
+    Parameters
+    ----------
+    side : int             centres along one coordinate; >= 2
+    pixels : int           pixels along one coordinate; >= 2
+    width : float          σ; > 0
+    normalised : bool      whether the pixels of a picture are divided by their sum, as in the authors' public code
+
+    Returns
+    -------
+    Blobs                  P = 2 side²; the first half is asked for the horizontal coordinate
+
+    Raises
+    ------
+    ValueError             if an argument is outside its range
+
+    Examples
+    --------
+    >>> data = blobs(3)
+    >>> data.inputs.shape, data.centres[1].tolist(), data.targets[1].tolist(), data.targets[10].tolist()
+    ((18, 27), [-1.0, 0.0], [-1.0], [0.0])
+    """
+    places = np.linspace(-1, 1, checks.integer("side", side, at_least=2))  # (side,)
+    screen = np.linspace(-1, 1, checks.integer("pixels", pixels, at_least=2))  # (pixels,)
+    width = checks.number("width", width, above=0)
+    lines = np.exp(-((screen - places[:, None]) ** 2) / (2 * width**2))  # (side, pixels)
+    pictures = np.einsum("jr,ic->ijrc", lines, lines)  # (side, side, pixels, pixels)  horizontal, vertical, row, column
+    pictures = pictures.reshape(len(places) ** 2, -1)  # (side², pixels²)
+    if checks.boolean("normalised", normalised):
+        pictures = pictures / pictures.sum(axis=1, keepdims=True)  # (side², pixels²)
+    centres = np.stack(np.meshgrid(places, places, indexing="ij"), axis=2).reshape(-1, 2)  # (side², 2)
+    centres, context = np.tile(centres, (2, 1)), np.repeat([0, 1], len(pictures))  # (P, 2), (P,)
+    inputs = np.hstack([np.tile(pictures, (2, 1)), np.eye(2)[context]])  # (P, pixels² + 2)
+    return Blobs(inputs, centres[np.arange(len(context)), context][:, None], centres, context)
+
+
+def spreads(squared_distances, centres, context):
+    r"""Spread of blobs along the coordinate that is asked for, along the other one, and between the contexts.
+
+    S_rel and S_irr are half the mean squared distance of two blobs in the same context that differ in one coordinate at most, the one asked
+    for or the other one: for a full grid the mean variance along a line of the grid.  g is the mean squared distance between contexts less
+    that within them: for equal grids the squared distance of their means.  Not in the source (004_96d6416d103afb25.txt).
+
+    Parameters
+    ----------
+    squared_distances : array (N, N)     of hidden vectors, inputs or a prediction; symmetric, >= 0
+    centres : array (N, 2)               of the blobs, from :func:`blobs`
+    context : array (N,)                 0 or 1, both occurring
+
+    Returns
+    -------
+    array (3,)                           S_rel, S_irr, g
+
+    Raises
+    ------
+    ValueError                           if an argument is outside its range
+
+    Examples
+    --------
+    >>> data = blobs(3)
+    >>> points = np.hstack([2 * data.targets, 5.0 * data.context[:, None]])  # what is asked for, twice as large, and the context
+    >>> spreads(((points[:, None] - points) ** 2).sum(axis=2), data.centres, data.context).round(3).tolist()
+    [2.667, 0.0, 25.0]
+    """
+    table = checks.symmetric("squared_distances", squared_distances)  # (N, N)
+    if table.min() < 0:
+        checks.fail("squared_distances", "have entries >= 0", squared_distances)
+    centres = checks.array("centres", centres, shape=(len(table), 2))  # (N, 2)
+    context = checks.array("context", context, shape=(len(table),))  # (N,)
+    if set(context) != {0.0, 1.0}:
+        checks.fail("context", "hold 0 and 1, both at least once", context)
+    which, every = context.astype(int), np.arange(len(table))  # (N,), (N,)
+    asked, other = centres[every, which], centres[every, 1 - which]  # (N,), (N,)
+    together = context[:, None] == context  # (N, N)
+    relevant, irrelevant = (table[together & (one[:, None] == one)].mean() / 2 for one in (other, asked))
+    return np.array([relevant, irrelevant, table[~together].mean() - table[together].mean()])  # (3,)

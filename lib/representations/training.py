@@ -1,0 +1,272 @@
+r"""Training networks side by side, and what the two-point theory speaks of along the way.
+
+Full-batch or minibatch descent,  θ ← θ - η ∇L,  or Adam, on the mean square error of trials that differ in their weights only.  All trials
+take a step in the same few matrix products; each would do the same alone, up to rounding.  Plain descent adds the outer products of its gradient
+to the weights in place and never forms the gradient.  Observables of a pair of points: the squared hidden distance  a = |h_2 - h_1|², the
+squared output distance  b = |Δf|², the alignment  w = b - Δf·(y_2 - y_1), and the mean output  ȳ.
+Source: 004_96d6416d103afb25.txt, eqs. (1), (4) and section B.1 of its appendix.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from lib.common import checks
+from lib.representations.nets import Parameters, _backward, _children, _forward, _net, _parameters, _points
+
+LOSSES = {"half": 0.5, "whole": 1.0}
+OPTIMIZERS = ("descent", "adam")
+_MEANS, _SQUARES, _TINY = 0.9, 0.999, 1e-8  # Adam's customary constants
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Observables of T trials at n epochs, float64; those of one layer have no axis K, those of several have one."""
+
+    epochs: np.ndarray  # (n,)
+    squared_hidden_distance: np.ndarray  # (T, n) or (T, n, K)  a
+    output_difference: np.ndarray  # (T, n, m)  Δf = f(x_2) - f(x_1)
+    squared_output_distance: np.ndarray  # (T, n)  b
+    alignment: np.ndarray  # (T, n)  w
+    loss: np.ndarray  # (T, n)  of the whole data set
+    mean_output: np.ndarray  # (T, n, m)  ȳ, mean over the pair
+    hidden: np.ndarray | tuple | None  # (T, n, Q, units)  of the chosen points, as `precision`; of several layers: one array for each
+    parameters: Parameters  # at the last epoch
+
+    def converged(self, *, below=1e-3):
+        """Which trials end with a loss smaller than `below`, bool array (T,); its mean is the converged fraction."""
+        return self.loss[:, -1] < checks.number("below", below, above=0)
+
+
+def _adam(weights, biases, rate, trains_bias):
+    """A function that takes Adam's step for one layer; it keeps the running moments of every layer."""
+    moments = [tuple(torch.zeros_like(p) for p in (w, w, b, b)) for w, b in zip(weights, biases)]
+    counts = [0] * len(weights)
+
+    def move(parameter, gradient, mean, square, count):
+        mean.lerp_(gradient, 1 - _MEANS)
+        square.mul_(_SQUARES).addcmul_(gradient, gradient, value=1 - _SQUARES)
+        spread = (square.sqrt() / (1 - _SQUARES**count) ** 0.5).add_(_TINY)  # as parameter
+        parameter.addcdiv_(mean, spread, value=-rate / (1 - _MEANS**count))
+
+    def step(i, seen, slope):
+        counts[i] += 1
+        move(weights[i], torch.bmm(seen.transpose(1, 2), slope), *moments[i][:2], counts[i])
+        if trains_bias[i]:
+            move(biases[i], slope.sum(1, keepdim=True), *moments[i][2:], counts[i])
+
+    return step
+
+
+def _descent(weights, biases, rate, trains_bias):
+    """A function that takes the step of plain descent for one layer."""
+
+    def step(i, seen, slope):
+        weights[i].baddbmm_(seen.transpose(1, 2), slope, alpha=-rate)
+        if trains_bias[i]:
+            biases[i].sub_(slope.sum(1, keepdim=True), alpha=rate)
+
+    return step
+
+
+def _masks(net, shape, randoms, dtype):
+    """One dropout mask for the input of every layer, each trial from its own stream."""
+    sizes = [net.inputs, *(layer.positions * layer.filters for layer in net.layers[:-1])]
+    drawn = np.stack([random.random((shape[1], sum(sizes)), dtype=np.float32) for random in randoms])  # (T, P, sum of units)
+    kept = torch.from_numpy(drawn >= np.float32(net.dropout)).to(dtype) / (1 - net.dropout)  # (T, P, sum of units)
+    return kept.split(sizes, dim=2)
+
+
+def _batches(points, targets, batch, randoms):
+    """The minibatches of one epoch: each trial shares out its own permutation, the last batch may be smaller."""
+    order = torch.from_numpy(np.stack([random.permutation(points.shape[1]) for random in randoms]))  # (T, P)
+    trial = torch.arange(len(points))[:, None]  # (T, 1)
+    for chosen in order.split(batch, dim=1):
+        yield points[trial, chosen], targets[trial, chosen]
+
+
+class _Recorder:
+    """Arrays that the observables are written into, record by record."""
+
+    def __init__(self, net, trials, dtype, targets, pair, layers, points, scale, records):
+        self.targets, self.pair, self.layers, self.points, self.scale = targets, pair, layers, points, scale
+        units = [net.layers[layer - 1].positions * net.layers[layer - 1].filters for layer in layers]
+        dtype = str(dtype).removeprefix("torch.")
+        self.a = np.empty((trials, records, len(layers)))  # (T, n, K)
+        self.difference, self.mean = np.empty((2, trials, records, net.outputs))  # (T, n, m) each
+        self.loss = np.empty((trials, records))  # (T, n)
+        self.hidden = [np.empty((trials, records, len(points), size), dtype=dtype) for size in units]  # (T, n, Q, units) each
+
+    def write(self, slot, values):
+        """`values` are those of all layers, inputs first."""
+        first, second = self.pair
+        for k, layer in enumerate(self.layers):
+            apart = (values[layer][:, second].double() - values[layer][:, first].double()).numpy()  # (T, units)
+            self.a[:, slot, k] = (apart**2).sum(axis=1)
+            if self.points:
+                self.hidden[k][:, slot] = values[layer][:, self.points].numpy()
+        output = values[-1].double().numpy()  # (T, P, m)
+        self.difference[:, slot] = output[:, second] - output[:, first]
+        self.mean[:, slot] = (output[:, second] + output[:, first]) / 2
+        residuals = (output - self.targets).reshape(len(output), -1)  # (T, P·m)
+        self.loss[:, slot] = self.scale * (residuals**2).sum(axis=1) / len(self.targets)
+
+
+def _layers(net, layer):
+    """The recorded layers as a tuple, and whether there is an axis for them."""
+    if layer is None:
+        return (net.middle,), False
+    several = isinstance(layer, (tuple, list, range))
+    layers = tuple(layer) if several else (layer,)
+    hidden = len(net.layers) - 1
+    for one in layers:
+        if checks.integer("layer", one) > hidden:
+            checks.fail("layer", f"be between 1 and the number of hidden layers, {hidden}", one)
+    if not layers:
+        checks.fail("layer", "hold at least one layer", layer)
+    return layers, several
+
+
+def _indices(name, value, count, size=None):
+    if not isinstance(value, (tuple, list, range)) or (size is not None and len(value) != size):
+        checks.fail(name, f"be a tuple or list of {'' if size is None else f'{size} '}indices of points", value)
+    for index in value:
+        if checks.integer(name, index, at_least=0) >= count:
+            checks.fail(name, f"hold indices of points below {count}", value)
+    if len(set(value)) != len(value):
+        checks.fail(name, "hold distinct points", value)
+    return [int(index) for index in value]
+
+
+def _check_finite(recorder, weights):
+    fine = np.isfinite(recorder.loss).all(axis=1) & np.isfinite(recorder.a).all(axis=(1, 2))  # (T,)
+    fine &= np.array([all(bool(torch.isfinite(w[t]).all()) for w in weights) for t in range(len(fine))])  # (T,)
+    if not fine.all():
+        lost = ", ".join(map(str, np.flatnonzero(~fine)))
+        checks.fail("learning_rate", "be small enough to keep every trial inside the floating-point range", f"overflow in trials {lost}")
+
+
+def train(
+    net,
+    start,
+    inputs,
+    targets,
+    learning_rate,
+    epochs,
+    *,
+    loss="half",
+    optimizer="descent",
+    batch=None,
+    seed=None,
+    record_every=1,
+    layer=None,
+    pair=(0, 1),
+    points=(),
+):
+    r"""Train the trials of a net side by side and record their observables.
+
+    The loss is  L = c Σ_i |f(x_i) - y_i|² / P  with c = ½ for "half", 004_96d6416d103afb25.txt, eq. (1), or c = 1 for "whole".  A step is
+    θ ← θ - η ∇L, eq. (4), or Adam's with the customary (0.9, 0.999, 1e-8).  Everything recorded is without dropout.
+
+    Parameters
+    ----------
+    net : Net                            from :mod:`lib.representations.nets`
+    start : Parameters                   of T trials, from :func:`lib.representations.nets.draw`; float32 parameters are trained in float32
+    inputs : array (P, n)                one point in each row
+    targets : array (P, m)
+    learning_rate : float                η; > 0
+    epochs : int                         sweeps through the data; >= 1
+    loss : str                           "half" or "whole"
+    optimizer : str                      "descent" or "adam"
+    batch : int, optional                points in a minibatch, 1 to P, drawn as successive pieces of a permutation; default: all points
+    seed : int, SeedSequence             only for minibatches and dropout, where it is required; trial t draws from its t-th child
+    record_every : int                   epochs from one record to the next; must divide `epochs`
+    layer : int or tuple of K, optional  hidden layers to record, counted from 1; default: ``net.middle``
+    pair : two of int                    the points x_1 and x_2, as rows of `inputs`
+    points : tuple of Q int              points whose hidden vectors are kept at every record, as rows of `inputs`
+
+    Returns
+    -------
+    Curves                               n = epochs / record_every + 1 records, the start first
+
+    Raises
+    ------
+    ValueError                           if an argument is outside its range, or a trial leaves the floating-point range
+
+    Examples
+    --------
+    >>> from lib.representations.nets import Net, draw
+    >>> net = Net(1, 1, 20, 1, "linear")
+    >>> curves = train(net, draw(net, 0.3, 4, seed=1), [[-0.5], [0.5]], [[-0.3], [0.3]], 0.1, 500, record_every=100)
+    >>> curves.alignment.shape, curves.converged().tolist(), bool(np.allclose(curves.squared_output_distance[:, -1], 0.36))
+    ((4, 6), [True, True, True, True], True)
+    """
+    weights, biases = _parameters(_net(net), start, "start")
+    trials, dtype = len(weights[0]), weights[0].dtype
+    points_in = _points(net, inputs, trials, dtype)  # (T, P, n)
+    count = points_in.shape[1]
+    targets = checks.array("targets", targets, shape=(count, net.outputs))  # (P, m)
+    wanted = torch.from_numpy(targets).to(dtype).repeat(trials, 1, 1)  # (T, P, m)
+    rate = checks.number("learning_rate", learning_rate, above=0)
+    epochs, every = checks.integer("epochs", epochs), checks.integer("record_every", record_every)
+    if epochs % every:
+        checks.fail("record_every", f"divide the number of epochs, {epochs}", record_every)
+    if not isinstance(loss, str) or loss not in LOSSES:
+        checks.fail("loss", 'be "half" or "whole"', loss)
+    if optimizer not in OPTIMIZERS:
+        checks.fail("optimizer", 'be "descent" or "adam"', optimizer)
+    if batch is not None and checks.integer("batch", batch) > count:
+        checks.fail("batch", f"be at most the number of points, {count}", batch)
+    batch = None if batch == count else batch
+    layers, several = _layers(net, layer)
+    pair, points = _indices("pair", pair, count, 2), _indices("points", points, count)
+    randoms = None
+    if seed is not None or batch is not None or net.dropout:
+        # The children of the children: weights drawn from the same seed stay independent of what is drawn here.
+        randoms = [checks.generator("seed", _children(child, 1)[0]) for child in _children(seed, trials)]
+
+    recorder = _Recorder(net, trials, dtype, targets, pair, layers, points, LOSSES[loss], epochs // every + 1)
+    trains_bias = [net.trains_bias(i) for i in range(len(weights))]
+    step = {"descent": _descent, "adam": _adam}[optimizer](weights, biases, rate, trains_bias)
+    simple = batch is None and not net.dropout
+
+    def sweep(values, trace, batch_targets, kept):
+        gradient = (values[-1] - batch_targets) * (2 * LOSSES[loss] / batch_targets.shape[1])  # (T, P, m)
+        for i, seen, slope, _ in _backward(net, weights, values, trace, gradient, kept):
+            step(i, seen, slope)
+
+    for epoch in range(epochs + 1):
+        recording = epoch % every == 0
+        if simple or recording:
+            values, trace = _forward(net, weights, biases, points_in)
+        if recording:
+            recorder.write(epoch // every, values)
+        if epoch == epochs:
+            break
+        if simple:
+            sweep(values, trace, wanted, None)
+            continue
+        for some, some_targets in [(points_in, wanted)] if batch is None else _batches(points_in, wanted, batch, randoms):
+            kept = _masks(net, some.shape, randoms, dtype) if net.dropout else None
+            sweep(*_forward(net, weights, biases, some, kept), some_targets, kept)
+    _check_finite(recorder, weights)
+    return _curves(recorder, targets, several, epochs, every, weights, biases)
+
+
+def _curves(recorder, targets, several, epochs, every, weights, biases):
+    difference = recorder.difference  # (T, n, m)
+    b = (difference**2).sum(axis=2)  # (T, n)
+    w = (difference * (difference - (targets[recorder.pair[1]] - targets[recorder.pair[0]]))).sum(axis=2)  # (T, n)
+    hidden = None if not recorder.points else tuple(recorder.hidden) if several else recorder.hidden[0]
+    return Curves(
+        epochs=np.arange(0, epochs + 1, every),  # (n,)
+        squared_hidden_distance=recorder.a if several else recorder.a[:, :, 0],
+        output_difference=difference,
+        squared_output_distance=b,
+        alignment=w,
+        loss=recorder.loss,
+        mean_output=recorder.mean,
+        hidden=hidden,
+        parameters=Parameters(tuple(x.numpy() for x in weights), tuple(x.numpy() for x in biases)),
+    )

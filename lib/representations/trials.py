@@ -1,0 +1,306 @@
+r"""Many random starts of one experiment, and the two effective rates of each.
+
+Trials of small nets are trained in one stack; trials of wide ones, whose time goes into reading memory, one by one on all cores, where a
+sweep keeps each that is finished.  Source: 004_96d6416d103afb25.txt, section B.1 of its appendix and eq. (49).
+"""
+
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from lib.common import checks
+from lib.representations import architectures, nets, rate_fit, training
+from lib.services import sweep
+
+STACKED = 100  # nets of at most so many units are trained in one stack
+
+
+@dataclass(frozen=True)
+class Fits:
+    """Fits of T trials; NaN for those that have not converged."""
+
+    converged: np.ndarray  # (T,)  truth values
+    encoder_rate: np.ndarray  # (T,)  α
+    decoder_rate: np.ndarray  # (T,)  β
+    mean_rate: np.ndarray  # (T,)  γ
+    r_squared: np.ndarray  # (T, 3)  of a, b and w
+    loss_r_squared: np.ndarray  # (T,)
+    cost: np.ndarray  # (T,)  ∫[(a-â)² + (b-b̂)² + (w-ŵ)²] dt
+    identifiable: np.ndarray  # (T, 2)  of α and β; False where there is no fit
+
+
+def _experiment(experiment):
+    if not isinstance(experiment, architectures.Experiment):
+        checks.fail("experiment", "be a lib.representations.architectures.Experiment", experiment)
+    return experiment
+
+
+def _curves(curves):
+    if not isinstance(curves, training.Curves):
+        checks.fail("curves", "be a lib.representations.training.Curves", curves)
+    return curves
+
+
+def run(experiment, inputs, targets, trials, seed, *, precision="float32", keep_parameters=False, **options):
+    """Draw the starts of an experiment and train them in one stack.
+
+    Source: 004_96d6416d103afb25.txt, section B.1 of its appendix.
+
+    Parameters
+    ----------
+    experiment : Experiment        from :mod:`lib.representations.architectures`, perhaps changed by ``dataclasses.replace``
+    inputs : array (P, n)
+    targets : array (P, m)
+    trials : int                   T; >= 1
+    seed : int or SeedSequence     trial t depends on its t-th child only
+    precision : str                "float64" or "float32"
+    keep_parameters : bool         whether the curves hold the parameters at the end; otherwise None
+    options                        optimizer, record_every, layer, pair, points of :func:`lib.representations.training.train`
+
+    Returns
+    -------
+    Curves
+
+    Raises
+    ------
+    ValueError                     if an argument is outside its range, or a trial leaves the floating-point range
+
+    Examples
+    --------
+    >>> from lib.representations import tasks
+    >>> row = replace(architectures.experiment("narrow"), epochs=10)
+    >>> run(row, *tasks.two_points(), 3, seed=1, record_every=5).loss.shape
+    (3, 3)
+    """
+    row = _experiment(experiment)
+    start = nets.draw(row.net, row.gain, trials, seed, precision=precision)
+    keep_parameters = checks.boolean("keep_parameters", keep_parameters)
+    curves = training.train(
+        row.net, start, inputs, targets, row.learning_rate, row.epochs, loss=row.loss, batch=row.batch, seed=seed, **options
+    )
+    return curves if keep_parameters else replace(curves, parameters=None)
+
+
+def _stacks(experiment, trials, together):
+    """Numbers of trials of the stacks."""
+    trials = checks.integer("trials", trials)
+    if together is None:
+        together = trials if _experiment(experiment).net.width <= STACKED else 1
+    together = checks.integer("together", together)
+    return [min(together, trials - begun) for begun in range(0, trials, together)]
+
+
+def starts(experiment, trials, seed, *, together=None, precision="float32"):
+    """The parameters that :func:`many` starts from with the same arguments.
+
+    Source: 004_96d6416d103afb25.txt, section B.1 of its appendix.
+
+    Parameters
+    ----------
+    experiment, trials, seed, together     as for :func:`many`
+    precision : str                        "float64" or "float32"
+
+    Returns
+    -------
+    Parameters                             of T trials
+
+    Raises
+    ------
+    ValueError                             if an argument is outside its range
+
+    Examples
+    --------
+    >>> starts(architectures.experiment("narrow"), 3, seed=1, together=2).weights[1].shape
+    (3, 50, 50)
+    """
+    row = _experiment(experiment)
+    sizes = _stacks(row, trials, together)
+    drawn = [nets.draw(row.net, row.gain, size, child, precision=precision) for size, child in zip(sizes, nets._children(seed, len(sizes)))]
+    weights, biases = (tuple(np.concatenate(layer) for layer in zip(*(getattr(d, kind) for d in drawn))) for kind in ("weights", "biases"))
+    return nets.Parameters(weights, biases)  # (T, in, out) and (T, 1, out) each
+
+
+def many(experiment, inputs, targets, trials, seed, *, together=None, workers=None, **options):
+    """The trials of :func:`run`, in one or several stacks that may run at the same time and that a sweep keeps.
+
+    Not in the source (004_96d6416d103afb25.txt).
+
+    Parameters
+    ----------
+    experiment, inputs, targets    as for :func:`run`
+    trials : int                   T; >= 1
+    seed : int or SeedSequence     stack number n gets the n-th child, so the results depend on `together`
+    together : int, optional       trials in a stack; default: all for nets of at most 100 units, or else one
+    workers : int, optional        see :func:`lib.services.sweep.run`
+    options                        those of :func:`run`
+
+    Returns
+    -------
+    Curves
+
+    Raises
+    ------
+    ValueError                     if an argument is outside its range, or a trial leaves the floating-point range
+
+    Examples
+    --------
+    >>> from lib.representations import tasks
+    >>> row = replace(architectures.experiment("narrow"), epochs=10)
+    >>> many(row, *tasks.two_points(), 3, seed=1, together=2, record_every=5).loss.shape
+    (3, 3)
+    """
+    sizes = _stacks(experiment, trials, together)
+    settings = [dict(experiment=experiment, inputs=inputs, targets=targets, trials=size, **options) for size in sizes]
+    return join(sweep.run(run, settings, seed, workers=workers))
+
+
+def join(parts):
+    """Curves of several stacks of trials of the same experiment as one.
+
+    Not in the source (004_96d6416d103afb25.txt).
+
+    Parameters
+    ----------
+    parts : list of Curves       with the same epochs, layers and points; parameters are dropped unless there is only one part
+
+    Returns
+    -------
+    Curves
+
+    Raises
+    ------
+    ValueError                   if the parts do not fit together
+
+    Examples
+    --------
+    >>> from lib.representations import tasks
+    >>> row = replace(architectures.experiment("narrow"), epochs=10)
+    >>> join([run(row, *tasks.two_points(), 2, seed=seed, record_every=5) for seed in (1, 2)]).loss.shape
+    (4, 3)
+    """
+    if not isinstance(parts, (list, tuple)) or not parts or not all(isinstance(part, training.Curves) for part in parts):
+        checks.fail("parts", "be a list of one or more lib.representations.training.Curves", parts)
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0]
+    shapes = [[array.shape[1:] for array in _arrays(part)] for part in parts]
+    if any(shape != shapes[0] for shape in shapes) or any(not np.array_equal(part.epochs, first.epochs) for part in parts):
+        checks.fail("parts", "have the same epochs, outputs, layers and points", [part.loss.shape for part in parts])
+
+    def joined(name):
+        values = [getattr(part, name) for part in parts]
+        if values[0] is None:
+            return None
+        if isinstance(values[0], tuple):
+            return tuple(np.concatenate(arrays) for arrays in zip(*values))  # (T, n, Q, units) each
+        return np.concatenate(values)  # (T, ...)
+
+    names = [field.name for field in fields(first) if field.name not in ("epochs", "parameters")]
+    return replace(first, parameters=None, **{name: joined(name) for name in names})
+
+
+def _arrays(curves):
+    hidden = curves.hidden if isinstance(curves.hidden, tuple) else () if curves.hidden is None else (curves.hidden,)
+    return curves.squared_hidden_distance, curves.output_difference, curves.loss, *hidden
+
+
+def states(curves, *, layer=None):
+    """The three numbers (a, b, w) of every trial and record.
+
+    Source: 004_96d6416d103afb25.txt, eq. (7).
+
+    Parameters
+    ----------
+    curves : Curves            of T trials and n records
+    layer : int, optional      place among the recorded layers, from 0; required if several were recorded
+
+    Returns
+    -------
+    array (T, n, 3)
+
+    Raises
+    ------
+    ValueError                 if an argument is outside its range
+
+    Examples
+    --------
+    >>> from lib.representations import tasks
+    >>> row = replace(architectures.experiment("narrow"), epochs=10)
+    >>> states(run(row, *tasks.two_points(), 2, seed=1)).shape
+    (2, 11, 3)
+    """
+    a = _curves(curves).squared_hidden_distance  # (T, n) or (T, n, K)
+    if layer is None:
+        if a.ndim == 3:
+            checks.fail("layer", f"be given, from 0 to {a.shape[2] - 1}, as several layers were recorded", layer)
+    else:
+        count = a.shape[2] if a.ndim == 3 else 1
+        if checks.integer("layer", layer, at_least=0) >= count:
+            checks.fail("layer", f"be below the number of recorded layers, {count}", layer)
+        a = a[:, :, layer] if a.ndim == 3 else a  # (T, n)
+    return np.stack([a, curves.squared_output_distance, curves.alignment], axis=2)  # (T, n, 3)
+
+
+def fits(
+    curves, input_distance, target_distance, seed, *, layer=None, final_loss=1e-3, weighting="raw", restarts=2, from_output=0.0
+):
+    r"""Fit the two effective rates to every trial that has converged.
+
+    Each as by :func:`lib.representations.rate_fit.fit`, from its own first record or, to leave the plateau out, from the first at which b ends its last stay
+    below a part of Y.  Source: 004_96d6416d103afb25.txt, eq. (49).
+
+    Parameters
+    ----------
+    curves : Curves              of T trials of two points, with the loss that has the factor ½
+    input_distance : float       X; > 0
+    target_distance : float      Y; >= 0
+    seed : int or SeedSequence   trial t draws its restarts from the t-th child
+    layer : int, optional        see :func:`states`
+    final_loss : float           a trial has converged if its last loss is below; > 0
+    weighting : str              "raw" or "range"
+    restarts : int               of each fit; >= 0
+    from_output : float          b/Y above which the fit begins; 0 (the whole run) to 1, excluded
+
+    Returns
+    -------
+    Fits                         the mean rate γ, too, from the records of the fit
+
+    Raises
+    ------
+    ValueError                   if an argument is outside its range, or a curve of a converged trial does not change
+
+    Examples
+    --------
+    >>> from lib.representations import tasks
+    >>> shallow = architectures.experiment("shallow")
+    >>> row = replace(shallow, net=replace(shallow.net, width=50), gain=0.6)
+    >>> found = fits(run(row, *tasks.two_points(), 2, seed=1, record_every=20), 1.0, 0.5, seed=1)
+    >>> found.converged.tolist(), bool((found.r_squared[:, :2] > 0.9).all())
+    ([True, True], True)
+    """
+    measured = states(curves, layer=layer)  # (T, n, 3)
+    converged = curves.converged(below=checks.number("final_loss", final_loss, above=0))  # (T,)
+    level = checks.number("from_output", from_output, at_least=0, below=1) * checks.number("target_distance", target_distance, at_least=0)
+
+    def fitted(t, child):
+        low = np.flatnonzero(measured[t, :, 1] < level)  # (records below the level,)
+        kept = slice(low[-1] + 1 if low.size else 0, None)
+        data = curves.epochs[kept] - curves.epochs[kept][0], measured[t, kept], curves.loss[t, kept]
+        options = {"seed": child, "weighting": weighting, "final_loss": final_loss, "restarts": restarts}
+        return rate_fit.fit(*data, input_distance, target_distance, **options)
+
+    found = [fitted(t, child) if converged[t] else None for t, child in enumerate(nets._children(seed, len(converged)))]
+
+    def column(read, missing):
+        return np.array([missing if one is None else read(one) for one in found])  # (T, ...)
+
+    return Fits(
+        converged,
+        column(lambda one: one.encoder_rate, np.nan),
+        column(lambda one: one.decoder_rate, np.nan),
+        column(lambda one: one.mean_rate, np.nan),
+        column(lambda one: one.r_squared, np.full(3, np.nan)),
+        column(lambda one: one.loss_r_squared, np.nan),
+        column(lambda one: one.cost, np.nan),
+        column(lambda one: one.identifiable[:2], np.zeros(2, dtype=bool)),
+    )

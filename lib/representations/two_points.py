@@ -1,0 +1,219 @@
+r"""Two training points whose hidden vectors are close: three coupled equations for a network's inner distances, solved in closed form.
+
+Cut a network at a hidden layer and linearise encoder and decoder about the mid-point of two inputs.  With dh and dy the differences of hidden
+vectors and of outputs, Δ that of the targets, X = ‖x₂-x₁‖² and Y = ‖Δ‖², the state is  a = ‖dh‖²,  b = ‖dy‖²,  w = dy·(dy - Δ), and
+
+    da/dt = -αXw,   db/dt = -w(βa + αXb/a),   dw/dt = -(β/2)(3w - b + Y)a - (αX/2)(b + w)w/a.
+
+Gradient descent with step η on a linear net with one hidden layer and the loss  ½⟨‖f - y‖²⟩  has α = β = η/2.  What the curves tend to:
+:mod:`lib.representations.two_points_limits`; without the assumption that dh keeps its direction: :mod:`lib.representations.two_points_exact`.
+Source: 004_96d6416d103afb25.txt, eqs. (7) and (9); the closed form is not in the source.
+"""
+
+import numpy as np
+
+from lib.common import checks
+from lib.representations import _two_points
+
+
+def state(hidden_difference, output_difference, target_difference):
+    r"""The state (a, b, w) = (‖dh‖², ‖dy‖², dy·(dy - Δ)) of two points of any network.
+
+    Source: 004_96d6416d103afb25.txt, definitions above eq. (7).
+
+    Parameters
+    ----------
+    hidden_difference : array (..., H)    dh
+    output_difference : array (..., m)    dy; the same leading axes
+    target_difference : array (m,)        Δ
+
+    Returns
+    -------
+    array (..., 3)
+
+    Raises
+    ------
+    ValueError                            if a shape does not fit, or an entry is not finite
+
+    Examples
+    --------
+    >>> state([1.0, 2.0], [0.5], [1.0]).tolist()
+    [5.0, 0.25, -0.25]
+    """
+    dh = checks.array("hidden_difference", hidden_difference)  # (..., H)
+    dy = checks.array("output_difference", output_difference)  # (..., m)
+    if dh.ndim == 0 or dh.shape[-1] == 0:
+        checks.fail("hidden_difference", "be one or more vectors", hidden_difference)
+    if dy.ndim != dh.ndim or dy.shape[:-1] != dh.shape[:-1] or dy.shape[-1] == 0:
+        checks.fail("output_difference", "have the leading axes of hidden_difference", f"shape {dy.shape}")
+    delta = checks.array("target_difference", target_difference, shape=dy.shape[-1:])  # (m,)
+    return np.stack([(dh**2).sum(-1), (dy**2).sum(-1), (dy * (dy - delta)).sum(-1)], axis=-1)  # (..., 3)
+
+
+def derivative(state, input_distance, target_distance, encoder_rate, decoder_rate):
+    r"""Time derivative of (a, b, w).  Source: 004_96d6416d103afb25.txt, eq. (7).
+
+    Singular at a = 0, which is reached in finite time from some starts; explicit integrators go wrong there unnoticed: use :func:`trajectory`.
+
+    Parameters
+    ----------
+    state : array (..., 3)       a > 0, b >= 0, w; (b - w)² <= bY
+    input_distance : float       X; > 0
+    target_distance : float      Y; >= 0
+    encoder_rate : float         α, effective learning rate of the encoder; > 0
+    decoder_rate : float         β, that of the decoder; > 0
+
+    Returns
+    -------
+    array (..., 3)               d(a, b, w)/dt
+
+    Raises
+    ------
+    ValueError                   if an argument is outside its range
+
+    Examples
+    --------
+    >>> derivative([1.0, 0.25, -0.25], 1.0, 1.0, 2.0, 4.0).tolist()
+    [0.5, 1.125, 0.0]
+    """
+    state, squared = _two_points.bounded_state("state", state, target_distance)  # (..., 3)
+    x, alpha, beta = _two_points.constants(input_distance, encoder_rate, decoder_rate)
+    a, b, w = np.moveaxis(state, -1, 0)  # (...), (...), (...)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        pull = alpha * x * w  # (...)
+        turn = -0.5 * beta * (3 * w - b + squared) * a - 0.5 * pull * (b + w) / a  # (...)
+        return checks.finite("state", np.stack([-pull, -w * beta * a - pull * b / a, turn], axis=-1))  # (..., 3)
+
+
+def trajectory(times, start, input_distance, target_distance, encoder_rate, decoder_rate):
+    r"""The state (a, b, w) at any times, from any start, in closed form.
+
+    z = (ŝ, p̂, q̂), with  a = αXŝ²,  dy = 2kŝ(p̂, q̂) along and across Δ  and  k = ½√(αβX),  obeys  dz/dt = Mz - k²‖z‖²z:
+
+        z(t) = e^{Mt}z₀ / √(1 + 2k² ∫₀ᵗ ‖e^{Mt'}z₀‖² dt'),   M = ((μ, κ, 0), (κ, -μ, 0), (0, 0, -μ)),  μ = βA_high/4,  κ = k√Y.
+
+    Source: not in the source; it solves 004_96d6416d103afb25.txt, eq. (7), and goes on smoothly where that is singular.
+
+    Parameters
+    ----------
+    times : array (T,)           t; >= 0, strictly increasing
+    start : array (3,)           a₀ > 0, b₀ >= 0, w₀; (b₀ - w₀)² <= b₀Y
+    input_distance : float       X; > 0
+    target_distance : float      Y; >= 0
+    encoder_rate : float         α, effective learning rate of the encoder; > 0
+    decoder_rate : float         β, that of the decoder; > 0
+
+    Returns
+    -------
+    array (T, 3)                 a, b, w
+
+    Raises
+    ------
+    ValueError                   if an argument is outside its range
+
+    Examples
+    --------
+    >>> trajectory([0.0, 1e9], [0.01, 0.0001, -0.0099], 1.0, 1.0, 1.0, 1.0).round(6).tolist()  # ends at (a_∞, Y, 0)
+    [[0.01, 0.0001, -0.0099], [1.0, 1.0, 0.0]]
+    """
+    times = checks.times("times", times)  # (T,)
+    m = _two_points.modes(start, input_distance, target_distance, encoder_rate, decoder_rate)
+    s, p, _, along, across = _two_points.solve(times, m)
+    forward = 2 * m.k * s * p  # (T,)  dy·Δ/D
+    return np.stack([encoder_rate * input_distance * s**2, forward**2 + across**2, forward * along + across**2], axis=1)  # (T, 3)
+
+
+def loss_curve(times, start, input_distance, target_distance, encoder_rate, decoder_rate, *, mean_distance=0.0, mean_rate=0.0):
+    r"""Loss along :func:`trajectory`:  ½‖δ₀‖² e^{-2γt} + ⅛‖dy - Δ‖²,  exact to relative precision down to the smallest values.
+
+    δ₀ is the distance at the start of the output at the mid-point from the mean of the targets.  Source: 004_96d6416d103afb25.txt, eqs. (9), (22).
+
+    Parameters
+    ----------
+    times : array (T,)           t; >= 0, strictly increasing
+    start : array (3,)           a₀ > 0, b₀ >= 0, w₀; (b₀ - w₀)² <= b₀Y
+    input_distance : float       X; > 0
+    target_distance : float      Y; >= 0
+    encoder_rate : float         α; > 0
+    decoder_rate : float         β; > 0
+    mean_distance : float        ‖δ₀‖²; >= 0
+    mean_rate : float            γ; >= 0
+
+    Returns
+    -------
+    array (T,)
+
+    Raises
+    ------
+    ValueError                   if an argument is outside its range
+
+    Examples
+    --------
+    >>> loss_curve([0.0, 1e9], [0.01, 0.0001, -0.0099], 1.0, 1.0, 1.0, 1.0, mean_distance=0.5, mean_rate=1.0).round(6).tolist()
+    [0.372512, 0.0]
+    """
+    times = checks.times("times", times)  # (T,)
+    mean, rate = (checks.number(name, value, at_least=0) for name, value in (("mean_distance", mean_distance), ("mean_rate", mean_rate)))
+    _, _, _, along, across = _two_points.solve(times, _two_points.modes(start, input_distance, target_distance, encoder_rate, decoder_rate))
+    with np.errstate(over="ignore"):
+        return 0.5 * mean * np.exp(-2 * rate * times) + (along**2 + across**2) / 8  # (T,)
+
+
+def loss(state, target_distance, *, mean_distance=0.0):
+    r"""Loss ½⟨‖f - y‖²⟩ of two points from their state:  ½‖δ‖² + ¼(w + ½(Y - b)),  an identity for any network.
+
+    δ is the mean of the two outputs minus the mean of the two targets.  Source: 004_96d6416d103afb25.txt, eq. (22), which is (9).
+
+    Parameters
+    ----------
+    state : array (..., 3)                       a >= 0, b >= 0, w; (b - w)² <= bY
+    target_distance : float                      Y; >= 0
+    mean_distance : float or array (...)         ‖δ‖²; >= 0
+
+    Returns
+    -------
+    float or array (...)
+
+    Raises
+    ------
+    ValueError                                   if an argument is outside its range
+
+    Examples
+    --------
+    >>> float(loss([5.0, 0.25, -0.25], 1.0, mean_distance=0.5))
+    0.28125
+    """
+    state, squared = _two_points.bounded_state("state", state, target_distance, moving=False)  # (..., 3)
+    mean = checks.entries("mean_distance", mean_distance, at_least=0)  # (...)
+    if mean.ndim and mean.shape != state.shape[:-1]:
+        checks.fail("mean_distance", f"be a number or have shape {state.shape[:-1]}", f"shape {mean.shape}")
+    return (0.5 * mean + 0.25 * (state[..., 2] + 0.5 * (squared - state[..., 1])))[()]
+
+
+def conserved(state, input_distance, encoder_rate, decoder_rate):
+    r"""The constant of the motion  C = b/a - βa/(αX) = -βA_high/(αX).  Source: 004_96d6416d103afb25.txt, eqs. (23), (24).
+
+    Parameters
+    ----------
+    state : array (..., 3)       a > 0, b >= 0, w (of no effect)
+    input_distance : float       X; > 0
+    encoder_rate : float         α; > 0
+    decoder_rate : float         β; > 0
+
+    Returns
+    -------
+    float or array (...)
+
+    Raises
+    ------
+    ValueError                   if an argument is outside its range
+
+    Examples
+    --------
+    >>> float(conserved([2.0, 3.0, 0.5], 1.0, 1.0, 4.0))
+    -6.5
+    """
+    state = _two_points.checked_state("state", state)  # (..., 3)
+    x, alpha, beta = _two_points.constants(input_distance, encoder_rate, decoder_rate)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        return checks.finite("state", state[..., 1] / state[..., 0] - beta / (alpha * x) * state[..., 0])[()]

@@ -1,0 +1,286 @@
+r"""Two points of a network without the assumption that the hidden difference keeps its direction: vectors instead of three numbers.
+
+The two-layer linear flow behind :mod:`lib.representations.two_points`, with the decoder's Jacobian D_y and  e = dy - Δ,  dy = D_y dh,
+
+    d(dh)/dt = -½αX D_yᵀe,   dD_y/dt = -½β e dhᵀ,
+
+closes on (a, b, w) only if dh does not rotate.  For one output it is solved here for every start; for several it is integrated, and
+:func:`rank_one` is the case in which (a, b, w) is exact.
+Source: 004_96d6416d103afb25.txt, eqs. (17) to (19), with ¼ for ½ in (17), so that gradient descent with step η has α = β = η/2; the solutions
+are not in the source.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from lib.common import checks
+from lib.representations import _two_points
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Differences between two points along a solution."""
+
+    hidden: np.ndarray  # (T, H)  dh
+    decoder: np.ndarray  # (T, m, H)  D_y
+    output: np.ndarray  # (T, m)  dy
+    residual: np.ndarray  # (T, m)  dy - Δ
+
+
+def _vectors(hidden_difference, decoder, target_difference):
+    """dh (H,), D_y (m, H), Δ (m,)."""
+    dh = checks.array("hidden_difference", hidden_difference, ndim=1)  # (H,)
+    if dh.size == 0:
+        checks.fail("hidden_difference", "have at least one entry", hidden_difference)
+    target = checks.array("target_difference", target_difference, ndim=1)  # (m,)
+    if target.size == 0:
+        checks.fail("target_difference", "have at least one entry", target_difference)
+    return dh, checks.array("decoder", decoder, shape=(target.size, dh.size)), target
+
+
+def gradients(mean_output, encoder, decoder, inputs, targets):
+    r"""Gradients of the loss of two linearised points:  ȳ - (y₁ + y₂)/2,  ¼D_yᵀe Δxᵀ,  ¼ e dhᵀ.
+
+    The loss is  ½⟨‖ȳ ± ½D_yD_hΔx - y_i‖²⟩ over the two points.  Source: 004_96d6416d103afb25.txt, eq. (17), corrected: its last lines have ½.
+
+    Parameters
+    ----------
+    mean_output : array (m,)     ȳ, output at the mid-point of the inputs
+    encoder : array (H, n)       D_h
+    decoder : array (m, H)       D_y
+    inputs : array (2, n)        x₁, x₂
+    targets : array (2, m)       y₁, y₂
+
+    Returns
+    -------
+    (array (m,), array (H, n), array (m, H))    with respect to ȳ, D_h, D_y
+
+    Raises
+    ------
+    ValueError                   if a shape does not fit, or an entry is not finite
+
+    Examples
+    --------
+    >>> [part.tolist() for part in gradients([1.0], [[1.0]], [[2.0]], [[0.0], [1.0]], [[0.0], [1.0]])]
+    [[0.5], [[0.5]], [[0.25]]]
+    """
+    mean = checks.array("mean_output", mean_output, ndim=1)  # (m,)
+    encoder = checks.array("encoder", encoder, ndim=2)  # (H, n)
+    decoder = checks.array("decoder", decoder, shape=(mean.size, len(encoder)))  # (m, H)
+    x = checks.array("inputs", inputs, shape=(2, encoder.shape[1]))  # (2, n)
+    y = checks.array("targets", targets, shape=(2, mean.size))  # (2, m)
+    step = x[1] - x[0]  # (n,)
+    dh = encoder @ step  # (H,)
+    error = decoder @ dh - (y[1] - y[0])  # (m,)
+    return mean - y.mean(axis=0), 0.25 * np.outer(decoder.T @ error, step), 0.25 * np.outer(error, dh)
+
+
+def integrate(times, hidden_difference, decoder, target_difference, input_distance, encoder_rate, decoder_rate):
+    r"""Numerical solution of  d(dh)/dt = -½αX D_yᵀe,  dD_y/dt = -½β e dhᵀ  for any number of outputs; the reference for the closed forms.
+
+    Source: 004_96d6416d103afb25.txt, eqs. (6) and (17), corrected.
+
+    Parameters
+    ----------
+    times : array (T,)                t; >= 0, strictly increasing
+    hidden_difference : array (H,)    dh at t = 0
+    decoder : array (m, H)            D_y at t = 0
+    target_difference : array (m,)    Δ
+    input_distance : float            X; > 0
+    encoder_rate : float              α; > 0
+    decoder_rate : float              β; > 0
+
+    Returns
+    -------
+    Vectors
+
+    Raises
+    ------
+    ValueError                        if an argument is outside its range, or the integrator fails
+
+    Examples
+    --------
+    >>> integrate([0.0, 40.0], [1.0, 0.0], [[0.1, 0.5]], [1.0], 1.0, 1.0, 1.0).output.round(6).tolist()
+    [[0.1], [1.0]]
+    """
+    times = checks.times("times", times)  # (T,)
+    dh, jacobian, target = _vectors(hidden_difference, decoder, target_difference)  # (H,), (m, H), (m,)
+    x, alpha, beta = _two_points.constants(input_distance, encoder_rate, decoder_rate)
+    shape = (len(target) + 1, dh.size)
+
+    def slope(_, flat):
+        rows = flat.reshape(shape)  # (1 + m, H)
+        error = rows[1:] @ rows[0] - target  # (m,)
+        return np.vstack([-0.5 * alpha * x * error @ rows[1:], -0.5 * beta * np.outer(error, rows[0])]).ravel()  # ((1 + m) H,)
+
+    start = np.vstack([dh, jacobian]).ravel()  # ((1 + m) H,)
+    span, finest = (0.0, times[-1] or 1.0), 1e-14 * (np.abs(start).max() or 1.0)  # a start or an interval of zero would stop the integrator
+    solution = solve_ivp(slope, span, start, method="DOP853", t_eval=times, rtol=1e-12, atol=finest)
+    if not solution.success or not np.isfinite(solution.y).all():
+        checks.fail("times", "end where the integrator still follows", times)
+    rows = solution.y.T.reshape(-1, *shape)  # (T, 1 + m, H)
+    output = np.einsum("tmh,th->tm", rows[:, 1:], rows[:, 0])  # (T, m)
+    return Vectors(rows[:, 0], rows[:, 1:], output, output - target)
+
+
+def rank_one(times, hidden_difference, output_difference, target_difference, input_distance, encoder_rate, decoder_rate):
+    r"""Exact solution if the decoder sees nothing but the hidden difference,  D_y = dy dhᵀ/‖dh‖²;  then (a, b, w) closes.
+
+    dh keeps its line, and turns round where it passes through zero.  Source: not in the source; it is :func:`lib.representations.two_points.trajectory` with signs.
+
+    Parameters
+    ----------
+    times : array (T,)                t; >= 0, strictly increasing
+    hidden_difference : array (H,)    dh at t = 0; not zero
+    output_difference : array (m,)    dy at t = 0
+    target_difference : array (m,)    Δ
+    input_distance : float            X; > 0
+    encoder_rate : float              α; > 0
+    decoder_rate : float              β; > 0
+
+    Returns
+    -------
+    Vectors
+
+    Raises
+    ------
+    ValueError                        if an argument is outside its range
+
+    Examples
+    --------
+    >>> rank_one([0.0, 60.0], [1.0], [-2.0], [1.0], 1.0, 1.0, 1.0).hidden.round(6).tolist()  # ends in opposite order
+    [[1.0], [-0.550251]]
+    """
+    times = checks.times("times", times)  # (T,)
+    dh = checks.array("hidden_difference", hidden_difference, ndim=1)  # (H,)
+    target = checks.array("target_difference", target_difference, ndim=1)  # (m,)
+    if target.size == 0:
+        checks.fail("target_difference", "have at least one entry", target_difference)
+    dy = checks.array("output_difference", output_difference, shape=target.shape)  # (m,)
+    size, gap = np.linalg.norm(dh), np.linalg.norm(target)
+    if size == 0:
+        checks.fail("hidden_difference", "not be zero", hidden_difference)
+    start = [size**2, dy @ dy, dy @ (dy - target)]
+    m = _two_points.modes(start, input_distance, gap**2, encoder_rate, decoder_rate)
+    s, p, q, along, across = _two_points.solve(times, m)
+    forward = target / gap if gap > 0 else np.zeros(target.size)  # (m,)
+    sideways = dy - (dy @ forward) * forward  # (m,)
+    length = np.linalg.norm(sideways)
+    sideways = sideways / length if m.q > 0 and length > 0 else np.zeros(target.size)  # (m,)
+    hidden = np.sqrt(encoder_rate * input_distance) * np.outer(s, dh / size)  # (T, H)
+    column = np.sqrt(decoder_rate) * (np.outer(p, forward) + np.outer(q, sideways))  # (T, m)
+    output = np.sqrt(encoder_rate * input_distance) * s[:, None] * column  # (T, m)
+    return Vectors(hidden, column[:, :, None] * (dh / size), output, np.outer(along, forward) + np.outer(across, sideways))
+
+
+def one_output(times, hidden_difference, decoder, target_difference, input_distance, encoder_rate, decoder_rate):
+    r"""Exact solution for one output from any start, dh free to rotate.
+
+    ĥ = dh/√(αX) and v̂ = v/√β have  ĥ ± v̂ = (ĥ₀ ± v̂₀) x^{±½},  and x obeys a Riccati equation with constant coefficients,
+
+        dx/dt = -k²P x² + 2kΔ x + k²M,   x(0) = 1,   P = ‖ĥ₀ + v̂₀‖²,   M = ‖ĥ₀ - v̂₀‖²,   k = ½√(αβX).
+
+    Distances depend on a₀ = ‖dh₀‖², dy₀ and V₀ = ‖v₀‖² alone: the vectors (√a₀, 0) and (dy₀/√a₀, √(V₀ - dy₀²/a₀)) give them.
+    Source: not in the source; it solves 004_96d6416d103afb25.txt, eq. (17), corrected, for one output.
+
+    Parameters
+    ----------
+    times : array (T,)                t; >= 0, strictly increasing
+    hidden_difference : array (H,)    dh at t = 0
+    decoder : array (1, H)            D_y = vᵀ at t = 0
+    target_difference : array (1,)    Δ, of either sign
+    input_distance : float            X; > 0
+    encoder_rate : float              α; > 0
+    decoder_rate : float              β; > 0
+
+    Returns
+    -------
+    Vectors
+
+    Raises
+    ------
+    ValueError                        if an argument is outside its range
+
+    Examples
+    --------
+    >>> end = one_output([0.0, 1e9], [0.01, 0.0], [[0.0, 0.01]], [1.0], 1.0, 1.0, 1.0)  # dh turns by 45 degrees
+    >>> end.hidden[-1].round(4).tolist(), end.output[-1].round(6).tolist()
+    ([0.7071, 0.7071], [1.0])
+    """
+    times = checks.times("times", times)  # (T,)
+    target = checks.array("target_difference", target_difference, shape=(1,))  # (1,)
+    dh, jacobian, target = _vectors(hidden_difference, decoder, target)  # (H,), (1, H), (1,)
+    x, alpha, beta = _two_points.constants(input_distance, encoder_rate, decoder_rate)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        k, delta = 0.5 * np.sqrt(alpha) * np.sqrt(beta) * np.sqrt(x), target[0]
+        h, v = dh / np.sqrt(alpha * x), jacobian[0] / np.sqrt(beta)  # (H,), (H,)
+        kp, km = k * ((h + v) @ (h + v)), k * ((h - v) @ (h - v))
+        speed = checks.finite("hidden_difference", np.sqrt(delta**2 + kp * km))  # rate of x is 2k times this
+        upper, lower = speed + abs(delta), kp * km / (speed + abs(delta)) if speed > 0 else 0.0
+        upper, lower = (upper, lower) if delta >= 0 else (lower, upper)  # speed ± Δ, without cancellation
+        fade = np.exp(-2 * k * speed * times)  # (T,)
+        elapsed = k * times if speed == 0 else -np.expm1(-2 * k * speed * times) / (2 * speed)  # (T,)
+    # x = numerator / denominator, both solutions of one linear equation and divided by e^{k·speed·t}
+    numerator = _mobius(fade, elapsed, speed, upper, lower, km, delta)  # (T,)
+    denominator = _mobius(fade, elapsed, speed, lower, upper, kp, -delta)  # (T,)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        growth = np.sqrt(numerator / denominator) if kp > 0 else np.zeros(times.size)  # (T,)
+        shrinking = np.sqrt(denominator / numerator) if km > 0 else np.zeros(times.size)  # (T,)
+        residual = (jacobian[0] @ dh - delta) * (fade / numerator) / denominator  # (T,)
+    if not (np.isfinite(growth).all() and np.isfinite(shrinking).all()):
+        checks.fail("times", "stay where the solution is inside the floating-point range", times)
+    plus, minus = np.outer(growth, h + v) / 2, np.outer(shrinking, h - v) / 2  # (T, H), (T, H)
+    hidden, row = np.sqrt(alpha * x) * (plus + minus), np.sqrt(beta) * (plus - minus)  # (T, H), (T, H)
+    output = np.einsum("th,th->t", hidden, row)  # (T,)
+    if (km == 0 and delta <= 0) or (kp == 0 and delta >= 0):  # the saddle: nothing is learned, and both quotients fade
+        residual = output - delta  # (T,)
+    return Vectors(hidden, row[:, None, :], output[:, None], residual[:, None])
+
+
+def _mobius(fade, elapsed, speed, near, far, push, drift):
+    """e^{-k·speed·t} (cosh + (drift + push) sinh/speed), near = speed + drift, far = speed - drift, as a sum of positive terms."""
+    if far <= push:
+        return (1 + fade) / 2 + elapsed * (drift + push)
+    return ((near + push) + fade * (far - push)) / (2 * speed)
+
+
+def final_distance(hidden_difference, decoder, target_difference, input_distance, rate_ratio):
+    r"""Squared hidden distance at the end for one output:  a_∞ = ½Ã + √(¼Ã² + ρX(a₀‖v₀‖² - dy₀²) + A_low²),  Ã = a₀ - ρX‖v₀‖².
+
+    The term in brackets is >= 0 and vanishes where v₀ is parallel to dh₀; then Ã = A_high, and this is :func:`lib.representations.two_points_limits.final_distance`.
+    It leaves out the starts that rest at the saddle, ρX‖v₀‖² = a₀ with v₀ along -Δdh₀.  Source: not in the source; it replaces
+    004_96d6416d103afb25.txt, eq. (10), where dh rotates.
+
+    Parameters
+    ----------
+    hidden_difference : array (H,)    dh at t = 0
+    decoder : array (1, H)            D_y = vᵀ at t = 0
+    target_difference : array (1,)    Δ
+    input_distance : float            X; > 0
+    rate_ratio : float                ρ = α/β, encoder over decoder; > 0
+
+    Returns
+    -------
+    float                             a_∞
+
+    Raises
+    ------
+    ValueError                        if an argument is outside its range
+
+    Examples
+    --------
+    >>> round(final_distance([0.01, 0.0], [[0.0, 0.01]], [1.0], 1.0, 1.0), 6)
+    1.0
+    """
+    target = checks.array("target_difference", target_difference, shape=(1,))  # (1,)
+    dh, jacobian, target = _vectors(hidden_difference, decoder, target)  # (H,), (1, H), (1,)
+    x, ratio = (checks.number(name, value, above=0) for name, value in (("input_distance", input_distance), ("rate_ratio", rate_ratio)))
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        a, v = dh @ dh, jacobian[0] * np.sqrt(ratio) * np.sqrt(x)  # (H,)
+        across = v - (v @ dh) / a * dh if a > 0 else v  # (H,)
+        rest = a * (across @ across) + ratio * x * target[0] ** 2
+        half = 0.5 * (a - v @ v)
+        root = checks.finite("hidden_difference", np.sqrt(half**2 + rest))
+    return float(half + root if half >= 0 else rest / (root - half))

@@ -1,0 +1,283 @@
+r"""Two points of a network: where the distances of :mod:`lib.representations.two_points` end, how fast, how long they wait, and when the start decides.
+
+The end depends on two numbers in units of the squared hidden distance,  A_high = a₀ - ρX b₀/a₀  of the start and  A_low = √(ρXY)  of the data,
+with the ratio of effective learning rates  ρ = α/β:  a_∞ = A_low e^{arsinh(A_high/(2A_low))}.
+Source: 004_96d6416d103afb25.txt, eqs. (10) to (13), (26) to (40); :func:`half_time` and :func:`zero_crossing` are not in the source.
+"""
+
+import numpy as np
+
+from lib.common import checks
+from lib.representations import _two_points
+
+
+def final_distance(high, low):
+    r"""Squared hidden distance at the end:  a_∞ = ½A_high + ½√(A_high² + 4A_low²),  without cancellation for A_high < 0.
+
+    Source: 004_96d6416d103afb25.txt, eq. (10).  Its limit for large weights is max(A_high, 0), and not A_high as in the text after eq. (12).
+
+    Parameters
+    ----------
+    high : float or array    A_high; of any sign
+    low : float or array     A_low; >= 0; of a shape that broadcasts with `high`
+
+    Returns
+    -------
+    float or array           a_∞
+
+    Raises
+    ------
+    ValueError               if an argument is outside its range
+
+    Examples
+    --------
+    >>> [float(final_distance(high, 1.0)) for high in (0.0, 1e9, -1e9)]
+    [1.0, 1000000000.0, 1e-09]
+    """
+    high = checks.array("high", high)  # (...)
+    low = checks.entries("low", low, at_least=0)  # (...)
+    try:
+        high, low = np.broadcast_arrays(high, low)  # (...), (...)
+    except ValueError:
+        checks.fail("low", "broadcast with high", f"shapes {low.shape} and {high.shape}")
+    larger = 0.5 * np.abs(high) + np.hypot(0.5 * high, low)  # (...)
+    smaller = low * np.divide(low, larger, out=np.zeros(larger.shape), where=larger > 0)  # (...)
+    return np.where(high >= 0, larger, smaller)[()]
+
+
+def high_low(start, input_distance, target_distance, rate_ratio):
+    r"""The two numbers that fix the end,  A_high = a₀ - ρX b₀/a₀  and  A_low = √(ρXY).
+
+    Source: 004_96d6416d103afb25.txt, eq. (11), where ρ = τ_y/τ_h.
+
+    Parameters
+    ----------
+    start : array (3,)           a₀ > 0, b₀ >= 0, w₀; (b₀ - w₀)² <= b₀Y
+    input_distance : float       X; > 0
+    target_distance : float      Y; >= 0
+    rate_ratio : float           ρ = α/β, encoder over decoder; > 0
+
+    Returns
+    -------
+    (float, float)               A_high, A_low
+
+    Raises
+    ------
+    ValueError                   if an argument is outside its range
+
+    Examples
+    --------
+    >>> high_low([2.0, 1.0, 0.5], 1.0, 4.0, 1.0)
+    (1.5, 2.0)
+    """
+    (a, b, _), squared = _two_points.bounded_state("start", start, target_distance, ndim=1)
+    x, ratio = (checks.number(name, value, above=0) for name, value in (("input_distance", input_distance), ("rate_ratio", rate_ratio)))
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        return tuple(checks.finite("start", np.array([a - ratio * x * b / a, np.sqrt(ratio * x * squared)])).tolist())
+
+
+def fixed_point(start, input_distance, target_distance, rate_ratio):
+    r"""The end (a_∞, Y, 0) of a trajectory, for every start but the exceptional ones that rest at a saddle.
+
+    Source: 004_96d6416d103afb25.txt, eqs. (10), (11) and (36).
+
+    Parameters
+    ----------
+    start : array (3,)           a₀ > 0, b₀ >= 0, w₀; (b₀ - w₀)² <= b₀Y
+    input_distance : float       X; > 0
+    target_distance : float      Y; >= 0
+    rate_ratio : float           ρ = α/β, encoder over decoder; > 0
+
+    Returns
+    -------
+    array (3,)                   a, b, w
+
+    Raises
+    ------
+    ValueError                   if an argument is outside its range
+
+    Examples
+    --------
+    >>> fixed_point([2.0, 1.0, 0.5], 1.0, 4.0, 1.0).round(6).tolist()
+    [2.886001, 4.0, 0.0]
+    """
+    high, low = high_low(start, input_distance, target_distance, rate_ratio)
+    return np.array([final_distance(high, low), float(target_distance), 0.0])  # (3,)
+
+
+def decay_rates(high, low, decoder_rate):
+    r"""Eigenvalues of the Jacobian at the end:  -βa_∞  and  -½β√(A_high² + 4A_low²).
+
+    What is left of dy - Δ across Δ decays with half the first.  Along Δ one part decays with the second; another, which one output does not
+    show, follows the square of what is left across, and so decays with the first.  Both are real: the end is a node, never a spiral.
+    Source: 004_96d6416d103afb25.txt, eqs. (29) to (31), simplified.
+
+    Parameters
+    ----------
+    high : float            A_high
+    low : float             A_low; >= 0
+    decoder_rate : float    β; > 0
+
+    Returns
+    -------
+    array (2,)              per unit of time; <= 0
+
+    Raises
+    ------
+    ValueError              if an argument is outside its range
+
+    Examples
+    --------
+    >>> decay_rates(1.5, 1.0, 2.0).tolist()
+    [-4.0, -2.5]
+    """
+    high, low = checks.number("high", high), checks.number("low", low, at_least=0)
+    beta = checks.number("decoder_rate", decoder_rate, above=0)
+    return -beta * np.array([final_distance(high, low), np.hypot(0.5 * high, low)])  # (2,)
+
+
+def regime(high, low, *, margin=5.0):
+    r"""What decides the end: the data ("rich"), a large start ("lazy"), or a start with the larger decoder ("collapse").
+
+    Then a_∞ is close to A_low, A_high or A_low²/|A_high|; |A_high| is compared with 2A_low.
+    Source: 004_96d6416d103afb25.txt, eqs. (12), (13), corrected: numbers with units are compared with
+    each other and not with one, and A_high < 0 has an end of its own.
+
+    Parameters
+    ----------
+    high : float      A_high
+    low : float       A_low; >= 0; not zero together with `high`
+    margin : float    how many times larger one side must be; > 1
+
+    Returns
+    -------
+    str               "rich", "lazy", "collapse" or "between"
+
+    Raises
+    ------
+    ValueError        if an argument is outside its range
+
+    Examples
+    --------
+    >>> [regime(high, 1.0) for high in (0.1, 2.0, 19.2, -57.6)]
+    ['rich', 'between', 'lazy', 'collapse']
+    """
+    high, low = checks.number("high", high), checks.number("low", low, at_least=0)
+    margin = checks.number("margin", margin, above=1)
+    if high == 0 and low == 0:
+        checks.fail("low", "be > 0 where high is 0", low)
+    if abs(high) * margin <= 2 * low:
+        return "rich"
+    if abs(high) < margin * 2 * low:
+        return "between"
+    return "lazy" if high > 0 else "collapse"
+
+
+def half_time(start, input_distance, target_distance, encoder_rate, decoder_rate):
+    r"""Length of the plateau: when the fast-growing part of a small start has half its final squared size.
+
+    t = ln(λ/(k²ζ²) - 1)/(2λ)  with  λ = ¼β√(A_high² + 4A_low²),  k = ½√(αβX)  and ζ the start's component along the growing direction.
+    For a balanced start a is half of a_∞ then.  Every factor 1/10 in the scale of the weights adds  ln(10)/λ.  Source: not in the source.
+
+    Parameters
+    ----------
+    start : array (3,)           a₀ > 0, b₀ >= 0, w₀; (b₀ - w₀)² <= b₀Y
+    input_distance : float       X; > 0
+    target_distance : float      Y; >= 0
+    encoder_rate : float         α; > 0
+    decoder_rate : float         β; > 0
+
+    Returns
+    -------
+    float                        t; > 0
+
+    Raises
+    ------
+    ValueError                   if an argument is outside its range, or the start is not small or has no growing part
+
+    Examples
+    --------
+    >>> steps = [half_time([scale, scale**2, scale**2 - scale], 1.0, 1.0, 1.0, 1.0) for scale in (1e-6, 1e-8)]
+    >>> round(steps[1] - steps[0], 4)  # a factor 1/10 in the amplitude; λ = ½
+    4.6052
+    """
+    m = _two_points.modes(start, input_distance, target_distance, encoder_rate, decoder_rate)
+    part = (m.k * m.growing) ** 2
+    if not 0 < 2 * part < m.rate:
+        checks.fail("start", "be on the plateau: a small part along the growing direction, below half its final size", start)
+    return float((np.log(m.rate - part) - np.log(part)) / (2 * m.rate))
+
+
+def zero_crossing(start, input_distance, target_distance, encoder_rate, decoder_rate):
+    r"""Time at which the hidden vectors of the two points meet, a = 0, on their way to opposite order; infinite if they do not.
+
+    With (cos, sin) the growing and (-sin, cos) the decaying direction, ζ₊ and ζ₋ the start's components:  t = ln(ζ₋ sin/(ζ₊ cos))/(2λ)  if ζ₊ < 0.
+    There eq. (7) is singular.  Source: not in 004_96d6416d103afb25.txt, which excludes visits to a = 0 in its section A.3.
+
+    Parameters
+    ----------
+    start : array (3,)           a₀ > 0, b₀ >= 0, w₀; (b₀ - w₀)² <= b₀Y
+    input_distance : float       X; > 0
+    target_distance : float      Y; >= 0
+    encoder_rate : float         α; > 0
+    decoder_rate : float         β; > 0
+
+    Returns
+    -------
+    float                        t; > 0, or infinity
+
+    Raises
+    ------
+    ValueError                   if an argument is outside its range
+
+    Examples
+    --------
+    >>> round(zero_crossing([1.0, 4.0, 6.0], 1.0, 1.0, 1.0, 1.0), 6)  # dy = -2, Δ = 1: A_high = -3
+    0.631935
+    """
+    m = _two_points.modes(start, input_distance, target_distance, encoder_rate, decoder_rate)
+    if not m.growing < 0:
+        return np.inf
+    return float(np.log(m.sin * m.decaying / (m.cos * m.growing)) / (2 * m.rate))
+
+
+def identical_targets(times, start, input_distance, encoder_rate, decoder_rate):
+    r"""The state (a, b, w = b) if both points have the same target, Y = 0.
+
+    a = A_high/(1 + E),  b = -βA_high²E/(αX (1 + E)²),  E = (A_high/a₀ - 1) e^{-βA_high t};  for A_high = 0 the power law a₀/(1 + βa₀t).
+    Source: 004_96d6416d103afb25.txt, eqs. (39), (40), corrected: there the exponent lacks β = 1/τ_y.
+
+    Parameters
+    ----------
+    times : array (T,)           t; >= 0, strictly increasing
+    start : array (2,)           a₀ > 0, b₀ >= 0
+    input_distance : float       X; > 0
+    encoder_rate : float         α; > 0
+    decoder_rate : float         β; > 0
+
+    Returns
+    -------
+    array (T, 3)                 a, b, w
+
+    Raises
+    ------
+    ValueError                   if an argument is outside its range
+
+    Examples
+    --------
+    >>> identical_targets([0.0, 1.0, 1e9], [1.0, 1.0], 1.0, 1.0, 1.0).round(6).tolist()  # A_high = 0
+    [[1.0, 1.0, 1.0], [0.5, 0.25, 0.25], [0.0, 0.0, 0.0]]
+    """
+    times = checks.times("times", times)  # (T,)
+    start = checks.array("start", start, shape=(2,))  # (2,)
+    a, b, _ = _two_points.checked_state("start", [*start, start[1]])
+    x, alpha, beta = _two_points.constants(input_distance, encoder_rate, decoder_rate)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        high = checks.finite("start", a - alpha / beta * x * b / a)
+        # Both ends of the exponential without overflow: divided by e^{β|A_high|t} where A_high < 0.
+        fade = np.exp(-beta * abs(high) * times)  # (T,)
+        elapsed = beta * times if high == 0 else -np.expm1(-beta * abs(high) * times) / abs(high)  # (T,)
+        factor = 1 / (a * elapsed + (fade if high > 0 else 1))  # (T,)
+        hidden = a * factor * (fade if high < 0 else 1)  # (T,)
+        output = b * factor**2 * fade  # (T,)
+    return checks.finite("start", np.stack([hidden, output, output], axis=1))  # (T, 3)

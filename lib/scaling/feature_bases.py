@@ -1,0 +1,126 @@
+r"""A linear student that may train only some of its weights, which belong to any basis: correlated inputs, frozen and trained.
+
+The covariance of the inputs is cut into the blocks Σ̃ (trained), Σ̂ (frozen) and Σ_× between them.  What linear regression on the trained inputs
+cannot tell of the others stays as an error,  ε_∞ = (1+σ_J²)/(2N) Tr(Σ̂ - Σ_×ᵀ Σ̃⁻¹ Σ_×),  the trace of a Schur complement.  The same regression
+turns descent in any basis into descent in an eigenbasis, that of :mod:`lib.scaling.feature_scaling`.  Source: 002_ae911d9b73aa1c7d.txt, eqs. (82) to (88).
+"""
+
+import numpy as np
+from scipy.linalg import cholesky, eigh
+from scipy.optimize import brentq
+
+from lib.common import checks
+from lib.scaling.feature_scaling import _trained, _variance
+
+
+def schur_floors(covariance, *, student_variance=0.0):
+    r"""Error that is left at small learning rate when the first N_l weights of any basis are trained, for all N_l at once.
+
+    With the Cholesky factor  Σ = C Cᵀ  the trace of the Schur complement is  Σ_{a≥j>N_l} C_aj²,  so one factor serves every N_l.
+    Source: 002_ae911d9b73aa1c7d.txt, eqs. (82) to (88).
+
+    Parameters
+    ----------
+    covariance : array (N, N)    Σ, symmetric, positive definite
+    student_variance : float     σ_J²; >= 0
+
+    Returns
+    -------
+    array (N + 1,)               ε_∞ for N_l = 0, ..., N; the last is zero
+
+    Raises
+    ------
+    ValueError                   if the covariance is not symmetric and positive definite
+
+    Examples
+    --------
+    >>> schur_floors([[1.0, 0.6], [0.6, 1.0]]).round(6).tolist()  # (1 - 0.36)/4 with one weight
+    [0.5, 0.16, 0.0]
+    """
+    sigma = checks.symmetric("covariance", covariance, definite="strict")  # (N, N)
+    columns = (cholesky(sigma, lower=True) ** 2).sum(axis=0)  # (N,)
+    tails = np.concatenate([np.cumsum(columns[::-1])[::-1], [0.0]])  # (N + 1,)
+    return _variance(student_variance) / (2 * len(sigma)) * tails
+
+
+def decoupled(covariance, trained):
+    r"""The frame in which descent on the first N_l weights of any basis is descent in an eigenbasis, example by example.
+
+    With the regression W = Σ̃⁻¹Σ_× and the eigenvectors U of Σ̃ and V of the Schur complement the inputs  ξ' = (Uᵀξ̃, Vᵀ(ξ̂ - Wᵀξ̃))  are
+    independent; the deviation J - B = D becomes  D' = (Uᵀ(D̃ + WD̂), VᵀD̂).  Source: the flow of 002_ae911d9b73aa1c7d.txt, eqs. (82) to (86),
+    carried over to single steps.  Use: ``linear_descent.simulate(D @ transform.T, variances, η, times, seed, trained=N_l)``.
+
+    Parameters
+    ----------
+    covariance : array (N, N)         Σ, symmetric, positive definite
+    trained : int                     N_l; 1 <= N_l <= N
+
+    Returns
+    -------
+    (array (N,), array (N, N))        variances of ξ': eigenvalues of Σ̃, then of the Schur complement, each ascending;
+                                      transform T with D' = T D and Tᵀ diag(variances) T = Σ
+
+    Raises
+    ------
+    ValueError                        if the covariance is not symmetric and positive definite, or N_l is outside its range
+
+    Examples
+    --------
+    >>> variances, transform = decoupled([[1.0, 0.6], [0.6, 1.0]], 1)
+    >>> variances.round(6).tolist(), np.abs(transform).round(6).tolist()
+    ([1.0, 0.64], [[1.0, 0.6], [0.0, 1.0]])
+    """
+    sigma = checks.symmetric("covariance", covariance, definite="strict")  # (N, N)
+    trained = _trained(trained, len(sigma))
+    inner, cross = sigma[:trained, :trained], sigma[:trained, trained:]  # (N_l, N_l), (N_l, N - N_l)
+    predictor = np.linalg.solve(inner, cross)  # (N_l, N - N_l)
+    schur = sigma[trained:, trained:] - cross.T @ predictor  # (N - N_l, N - N_l)
+    learned, modes = eigh(inner)  # (N_l,), (N_l, N_l)
+    transform = np.zeros_like(sigma)  # (N, N)
+    transform[:trained] = np.hstack([modes.T, modes.T @ predictor])
+    if trained == len(sigma):
+        return learned, transform
+    frozen, rest = eigh((schur + schur.T) / 2)  # (N - N_l,), (N - N_l, N - N_l)
+    transform[trained:, trained:] = rest.T
+    return np.concatenate([learned, frozen]), transform
+
+
+def random_basis_floor(eigenvalues, trained, *, student_variance=0.0):
+    r"""Error that is left at small learning rate when N_l weights of a random orthogonal basis are trained, for many weights.
+
+    ε_∞ ≃ (1+σ_J²)/(2N) κN_l  with the root of  Σ_k λ_k/(λ_k + κ) = N_l.  It holds up to the fluctuations between bases where no single component
+    dominates what is unexplained.  The average of 002_ae911d9b73aa1c7d.txt, eq. (88), over bases.
+
+    Parameters
+    ----------
+    eigenvalues : array (N,)     λ_k of every component; > 0, of any mean
+    trained : int                N_l; 1 <= N_l <= N
+    student_variance : float     σ_J²; >= 0
+
+    Returns
+    -------
+    float                        zero for N_l = N
+
+    Raises
+    ------
+    ValueError                   if an argument is outside its range
+
+    Examples
+    --------
+    >>> round(random_basis_floor([1.0, 1.0, 1.0, 1.0], 1), 12)  # no direction is special: (1 - N_l/N)/2
+    0.375
+    """
+    lam = checks.entries("eigenvalues", eigenvalues, above=0, ndim=1)  # (N,)
+    if lam.size == 0:
+        checks.fail("eigenvalues", "hold at least one eigenvalue", "none")
+    trained, variance = _trained(trained, lam.size), _variance(student_variance)
+    if trained == lam.size:
+        return 0.0
+
+    def surplus(log_kappa):
+        return (lam / (lam + np.exp(log_kappa))).sum() - trained
+
+    # If all eigenvalues were equal, κ would be λ(N - N_l)/N_l: the smallest and the largest enclose the root; 1 against rounding.
+    spread = np.log([lam.min(), lam.max()]) + np.log((lam.size - trained) / trained)  # (2,)
+    kappa = np.exp(brentq(surplus, spread[0] - 1, spread[1] + 1, xtol=1e-13, rtol=1e-14))
+    return float(variance * kappa * trained / (2 * lam.size))

@@ -1,0 +1,155 @@
+r"""One-pass stochastic gradient descent of a linear student, which :mod:`lib.scaling.linear_student` is held against.
+
+Only the deviation D = J - B of the student from its teacher moves: every step draws a fresh ξ ~ N(0, Σ) in N dimensions and sets
+D ← D - (η/N) (D·ξ) ξ,  the linear case of 002_ae911d9b73aa1c7d.txt, eq. (3), with ξ in the eigenbasis of Σ, where its components are
+independent.  Nothing is averaged and nothing is approximated at finite N: |D_c|² is measured.  Time is α = examples / N.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from joblib import Parallel, delayed
+from numba import njit
+
+from lib.common import checks
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Independent runs; the first axis counts them, except in `times`."""
+
+    times: np.ndarray  # (n,)  rounded to whole examples
+    space_errors: np.ndarray  # (runs, n, L)  e_k = |P_k D|²/N in every eigenspace
+    generalization_error: np.ndarray  # (runs, n)  ½ Σ_c λ_c D_c²/N
+    deviation: np.ndarray  # (runs, N)  D at the last time
+
+
+def random_deviations(runs, dimension, seed, *, student_variance=0.0):
+    """Deviations D = J - B at the start, for students and teachers with independent Gaussian entries, one pair for each run.
+
+    The random initial conditions of 002_ae911d9b73aa1c7d.txt, eq. (8): the entries of the teacher have variance one.
+
+    Parameters
+    ----------
+    runs : int                  number of pairs; >= 1
+    dimension : int             N; >= 1
+    seed : int, SeedSequence or Generator
+    student_variance : float    σ_J²; >= 0
+
+    Returns
+    -------
+    array (runs, N)             Gaussian entries of variance 1 + σ_J²
+
+    Raises
+    ------
+    ValueError                  if an argument is outside its range
+
+    Examples
+    --------
+    >>> random_deviations(3, 100, seed=1).shape
+    (3, 100)
+    """
+    shape = checks.integer("runs", runs), checks.integer("dimension", dimension)
+    spread = np.sqrt(1 + checks.number("student_variance", student_variance, at_least=0))
+    return spread * checks.generator("seed", seed).standard_normal(shape)  # (runs, N)
+
+
+# Sums may be reordered, which lets the dot products use vector instructions; NaN and infinity keep their meaning.
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def _descend(moving, scale, frozen_spread, rate, steps, snapshots, random):
+    """Run SGD on the trained components in place and copy them into snapshots[k] after steps[k] examples."""
+    size = len(moving)
+    example = np.empty(size)
+    done = 0
+    for k in range(len(steps)):
+        for _ in range(steps[k] - done):
+            for c in range(size):
+                example[c] = scale[c] * random.standard_normal()
+            field = 0.0
+            if frozen_spread > 0:
+                field = frozen_spread * random.standard_normal()
+            for c in range(size):
+                field += moving[c] * example[c]
+            move = rate * field
+            for c in range(size):
+                moving[c] -= move * example[c]
+        done = steps[k]
+        for c in range(size):
+            snapshots[k, c] = moving[c]
+
+
+def _one_run(deviation, variances, trained, rate, steps, first, seed):
+    """Errors (n, L) of the eigenspaces that begin at the components `first`, errors (n,), and the last deviation (N,)."""
+    size = len(deviation)
+    path = np.tile(deviation, (len(steps), 1))  # (n, N)
+    moving = deviation[:trained].copy()  # (N_l,)
+    moved = np.empty((len(steps), trained))  # (n, N_l)
+    # Frozen components meet a fresh example in every step: their part of D·ξ is one Gaussian number of constant variance.
+    frozen_spread = float(np.sqrt(variances[trained:] @ deviation[trained:] ** 2))
+    random = np.random.Generator(np.random.SFC64(seed))
+    _descend(moving, np.sqrt(variances[:trained]), frozen_spread, rate / size, steps, moved, random)
+    path[:, :trained] = moved
+    with np.errstate(over="ignore", invalid="ignore"):  # the caller names a run that left the floating-point range
+        squares = path**2 / size  # (n, N)
+        return np.add.reduceat(squares, first, axis=1), squares @ variances / 2, path[-1]
+
+
+def simulate(deviation, eigenvalues, learning_rate, times, seed, *, multiplicities=None, trained=None, workers=1):
+    r"""Train linear students on independent streams of examples and record their errors.
+
+    D ← D - (η/N) (D·ξ) ξ  in the first N_l components, D constant in the others.  Source: 002_ae911d9b73aa1c7d.txt, eq. (3) with
+    g(x) = x and K = M = 1; with N_l < N the student of its section on feature scaling.
+
+    Parameters
+    ----------
+    deviation : array (runs, N)              D = J - B at the start, one row for each run, in the eigenbasis of Σ
+    eigenvalues : array (N,)                 variance λ_c of every component of ξ; > 0, of any mean
+    learning_rate : float                    η; > 0
+    times : array (n,)                       α = examples / N at which to record; >= 0, increasing by at least 1/N
+    seed : int or SeedSequence               run number r draws from its r-th child, so results do not depend on `workers`
+    multiplicities : int array (L,), optional
+                                             m_k: the components of eigenspace 1, then 2, ...; they add up to N; default: all 1
+    trained : int, optional                  N_l; 1 <= N_l <= N; default: N
+    workers : int                            threads that share the runs; >= 1
+
+    Returns
+    -------
+    Runs
+
+    Raises
+    ------
+    ValueError                               if an argument is outside its range, or a run leaves the floating-point range
+
+    Examples
+    --------
+    >>> start = random_deviations(4, 100, seed=1)
+    >>> runs = simulate(start, np.ones(100), 0.5, [0, 1, 10], seed=2, multiplicities=[100])
+    >>> runs.space_errors.shape, bool(np.all(runs.generalization_error[:, 2] < 1e-2))
+    ((4, 3, 1), True)
+    """
+    deviation = checks.array("deviation", deviation, ndim=2)  # (runs, N)
+    if deviation.size == 0:
+        checks.fail("deviation", "hold at least one run and one component", f"shape {deviation.shape}")
+    size = deviation.shape[1]
+    variances = checks.entries("eigenvalues", eigenvalues, above=0, shape=(size,))  # (N,)
+    rate = checks.number("learning_rate", learning_rate, above=0)
+    times = checks.times("times", times)  # (n,)
+    steps = np.rint(times * size).astype(np.int64)  # (n,)
+    if np.any(np.diff(steps) < 1):
+        checks.fail("times", f"lie at least one example, 1/N = {1 / size:.3g}, apart", times)
+    counts = np.ones(size) if multiplicities is None else checks.entries("multiplicities", multiplicities, at_least=1, ndim=1)
+    if counts.sum() != size or np.any(counts != np.rint(counts)):
+        checks.fail("multiplicities", f"be whole numbers that add up to N = {size}", multiplicities)
+    first = np.concatenate([[0], np.cumsum(counts[:-1])]).astype(np.int64)  # (L,)
+    trained = size if trained is None else checks.integer("trained", trained)
+    if trained > size:
+        checks.fail("trained", f"be at most N = {size}", trained)
+    given, workers = checks.seed_sequence("seed", seed), checks.integer("workers", workers)
+    # A fresh copy of the sequence: spawning changes a SeedSequence, and the caller's must give the same runs again.
+    streams = np.random.SeedSequence(given.entropy, spawn_key=given.spawn_key, pool_size=given.pool_size).spawn(len(deviation))
+    one = delayed(_one_run)
+    jobs = (one(start, variances, trained, rate, steps, first, stream) for start, stream in zip(deviation, streams))
+    spaces, errors, last = (np.stack(part) for part in zip(*Parallel(n_jobs=workers, prefer="threads")(jobs)))
+    if not (np.isfinite(spaces).all() and np.isfinite(errors).all()):
+        checks.fail("learning_rate", "keep every run inside the floating-point range up to the last time", learning_rate)
+    return Runs(steps / size, spaces, errors, last)

@@ -1,0 +1,132 @@
+r"""Linearization of the structured equations around any state: one column for every independent entry of Q^k and R^k.
+
+The equations of :mod:`lib.scaling.structured` are analytic wherever |R_in| and |Q_ij| stay below their bounds, on the edge of the covariance
+matrices too, where the fixed points lie: perfect learning and the plateau.  A direction (X^k, Y^k) of (Q^k, R^k) is written as one vector of
+n = L K(K+1)/2 + L K M coordinates: the upper triangles of X^1, ..., X^L row by row, then Y^1, ..., Y^L row by row.
+For one eigenvalue this is :func:`lib.foundations.stability.jacobian`.  Source: 002_ae911d9b73aa1c7d.txt, eqs. (100), (112) and (118) are special cases.
+"""
+
+import numpy as np
+
+from lib.common import checks
+from lib.scaling import structured
+from lib.scaling.spectra import checked_spectrum
+
+STEP = 1e-5  # of the covariances of the fields, whatever λ_k
+
+
+def _flat(x, y):
+    i, j = np.triu_indices(x.shape[1])
+    return np.concatenate([x[:, i, j].ravel(), y.ravel()])  # (n,)
+
+
+def coordinates(student_direction, cross_direction):
+    r"""The vector that stands for a direction of Q^k and R^k in :func:`jacobian`.
+
+    The directions are those of 002_ae911d9b73aa1c7d.txt, eqs. (100) and (118), for units that need not be alike.
+
+    Parameters
+    ----------
+    student_direction : array (L, K, K)    X^k, symmetric
+    cross_direction : array (L, K, M)      Y^k
+
+    Returns
+    -------
+    array (n,)                             n = L K(K+1)/2 + L K M
+
+    Raises
+    ------
+    ValueError                             if shapes disagree, an X^k is not symmetric, or an entry is not finite
+
+    Examples
+    --------
+    >>> coordinates([[[1.0, 2.0], [2.0, 3.0]]], [[[4.0], [5.0]]]).tolist()
+    [1.0, 2.0, 3.0, 4.0, 5.0]
+    """
+    x = checks.array("student_direction", student_direction, ndim=3)  # (L, K, K)
+    if x.size == 0 or x.shape[1] != x.shape[2] or not np.allclose(x, np.swapaxes(x, 1, 2), rtol=0, atol=1e-10 * np.abs(x).max()):
+        checks.fail("student_direction", "hold symmetric matrices", f"shape {x.shape}")
+    return _flat(x, checks.array("cross_direction", cross_direction, shape=(*x.shape[:2], None)))
+
+
+def directions(vector, levels, students, teachers):
+    r"""Inverse of :func:`coordinates`: the matrices X^k and Y^k of a vector, such as an eigenvector of :func:`jacobian`.
+
+    The directions are those of 002_ae911d9b73aa1c7d.txt, eqs. (100) and (118), for units that need not be alike.
+
+    Parameters
+    ----------
+    vector : array (n,)               n = L K(K+1)/2 + L K M
+    levels : int                      L; >= 1
+    students, teachers : int          K, M; >= 1
+
+    Returns
+    -------
+    (array (L, K, K), array (L, K, M))
+
+    Raises
+    ------
+    ValueError                        if a size is out of range, or the vector has another length
+
+    Examples
+    --------
+    >>> [part.tolist() for part in directions([1.0, 2.0, 3.0, 4.0, 5.0], 1, 2, 1)]
+    [[[[1.0, 2.0], [2.0, 3.0]]], [[[4.0], [5.0]]]]
+    """
+    sizes = (("levels", levels), ("students", students), ("teachers", teachers))
+    levels, students, teachers = (checks.integer(name, value) for name, value in sizes)
+    own, total = levels * students * (students + 1) // 2, levels * students * teachers
+    vector = checks.array("vector", vector, shape=(own + total,))  # (n,)
+    x, (i, j) = np.empty((levels, students, students)), np.triu_indices(students)  # (L, K, K)
+    x[:, i, j] = x[:, j, i] = vector[:own].reshape(levels, -1)
+    return x, vector[own:].reshape(levels, students, teachers)
+
+
+def jacobian(student_resolved, cross_resolved, teacher_resolved, eigenvalues, learning_rate, *, multiplicities=None, second_order=True):
+    r"""Derivatives of dQ^k/dα and dR^k/dα by the independent entries of all Q^k and R^k.
+
+    Central differences that move the fields by 1e-5, good to about 1e-8.  A step may leave the set of covariance matrices, which
+    :func:`lib.scaling.structured.derivative` refuses; the formulas are analytic there.
+    Source: 002_ae911d9b73aa1c7d.txt, eqs. (4) and (18), corrected, resolved by eigenspace.
+
+    Parameters
+    ----------
+    student_resolved : array (L, K, K)       Q^k
+    cross_resolved : array (L, K, M)         R^k
+    teacher_resolved : array (L, M, M)       T^k
+    eigenvalues : array (L,)                 λ_k; > 0, of weighted mean one
+    learning_rate : float                    η; > 0
+    multiplicities : array (L,), optional    m_k up to a factor; default: all equal
+    second_order : bool                      False leaves out the η² term
+
+    Returns
+    -------
+    array (n, n)                             in the order of :func:`coordinates`, per unit of α
+
+    Raises
+    ------
+    ValueError                               if an argument is outside its range
+
+    Examples
+    --------
+    >>> perfect = np.stack([np.eye(2) / 2] * 2)
+    >>> growth = np.linalg.eigvals(jacobian(perfect, perfect, perfect, [1.5, 0.5], 0.5)).real
+    >>> growth.shape, bool(growth.max() < 0)  # stable
+    ((14,), True)
+    """
+    lam, fractions = checked_spectrum(eigenvalues, multiplicities)  # (L,), (L,)
+    q, r, t = structured.checked_resolved(student_resolved, cross_resolved, teacher_resolved, lam)
+    rate = checks.number("learning_rate", learning_rate, above=0)
+    second_order = checks.boolean("second_order", second_order)
+    levels, units, teachers = r.shape
+
+    def velocity(q, r):
+        return _flat(*structured._velocity(q, r, t, lam, fractions, rate, second_order))  # (n,)
+
+    own = units * (units + 1) // 2
+    steps = STEP / np.concatenate([np.repeat(lam, own), np.repeat(lam, units * teachers)])  # (n,)
+    columns = []
+    for unit in np.diag(steps):
+        x, y = directions(unit, levels, units, teachers)
+        columns.append((velocity(q + x, r + y) - velocity(q - x, r - y)) / (2 * unit.max()))
+    return np.stack(columns, axis=1)

@@ -1,0 +1,156 @@
+r"""The plateau of a soft committee machine for any teacher and any input covariance: its height, its escape rates.
+
+K = M units as in :mod:`lib.foundations.committee`, small learning rate.  On the plateau all students are one vector  J = Σ_n ρ_n B_n.  Only the
+teachers' overlaps of first and second order matter,  T = BΣBᵀ/N  and  T⁽²⁾ = BΣ²Bᵀ/N, whatever the number of eigenvalues of Σ.
+Source: 002_ae911d9b73aa1c7d.txt, eqs. (13) to (15) and (97) to (116), for teachers that are alike, and the approximation (95), (96) for any;
+here every teacher has its own, exactly.
+:mod:`lib.foundations.stability` has the special case T = 1 with the learning rate at any size.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lib.common import checks
+from lib.foundations import committee_matrices
+
+SWEEPS = 500  # of the fixed-point iteration; some tens are needed
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """The symmetric fixed point: every student is Σ_n weights_n B_n."""
+
+    weights: np.ndarray  # (M,)  ρ
+    cross_overlap: np.ndarray  # (M,)  R_n, the same for every student
+    student_overlap: float  # every Q_ij
+    generalization_error: float
+
+
+def _teacher(name, value, size=None):
+    value = checks.symmetric(name, value, size=size, definite="strict")  # (M, M)
+    if len(value) < 2:
+        checks.fail(name, "be a matrix of at least two teachers: a single unit has no plateau", f"shape {value.shape}")
+    return value
+
+
+def fixed_point(teacher_overlap):
+    r"""The plateau for a given teacher, exact to first order in the learning rate.
+
+    Stationary equal students have  ρ_n = (1/M) √{(1+2Q) / ((1+Q)(1+T_nn) - R_n²)},  R = Tρ,  Q = ρᵀTρ, which is iterated from ρ = 1/M.
+    Source: 002_ae911d9b73aa1c7d.txt, eqs. (13) and (97) to (99), for alike teachers, and (95), (96), an approximation for any.
+
+    Parameters
+    ----------
+    teacher_overlap : array (M, M)    T = BΣBᵀ/N; symmetric, positive definite, M >= 2
+
+    Returns
+    -------
+    Plateau
+
+    Raises
+    ------
+    ValueError                        if T is outside its range, or the iteration does not converge
+
+    Examples
+    --------
+    >>> point = fixed_point([[1.0, 0.0], [0.0, 1.0]])
+    >>> round(point.student_overlap, 9), round(point.generalization_error, 9)  # 1/3; (π/6 - 2 arcsin 1/4)/π
+    (0.333333333, 0.00580542)
+    """
+    t = _teacher("teacher_overlap", teacher_overlap)  # (M, M)
+    units = len(t)
+    rho = np.full(units, 1 / units)  # (M,)
+    for _ in range(SWEEPS):
+        r = t @ rho  # (M,)
+        q = rho @ r
+        new = np.sqrt((1 + 2 * q) / ((1 + q) * (1 + np.diag(t)) - r**2)) / units  # (M,)
+        moved, rho = np.abs(new - rho).max(), new
+        if moved < 1e-15:
+            break
+    if moved > 1e-12:
+        checks.fail("teacher_overlap", "let the iteration converge", f"changes of {moved:.1g} after {SWEEPS} sweeps")
+    r = t @ rho  # (M,)
+    q = float(rho @ r)
+    error = committee_matrices.error(np.full((units, units), q), np.tile(r, (units, 1)), t)
+    return Plateau(rho, r, q, float(error))
+
+
+def escape_rates(teacher_overlap, second_overlap, learning_rate):
+    r"""Growth rates of the differences among students on the plateau, for any teacher, per unit of α.
+
+    A student's deviation r_n of its overlap with teacher n, at fixed mean, grows as  dr/dα = (η/M) T⁽²⁾ w(r): with
+    Λ_m = (1+Q)(1+T_mm) - R_m²,  κ = (2/π)(1+2Q)^{-3/2},  p = ρ·r,
+    δa_m = (2/π) Λ_m^{-3/2} [R_m r_m - (1+T_mm) p],  δd = (δa·R + κMpQ)/(1+Q),  w_m = δa_m + ρ_m (κMp - δd).
+    Source: 002_ae911d9b73aa1c7d.txt, eqs. (14), (15) and (112) to (116), for teachers that are alike.
+
+    Parameters
+    ----------
+    teacher_overlap : array (M, M)     T = BΣBᵀ/N; symmetric, positive definite, M >= 2
+    second_overlap : array (M, M)      T⁽²⁾ = BΣ²Bᵀ/N; the same
+    learning_rate : float              η; > 0
+
+    Returns
+    -------
+    array (M,)                         descending; the first M - 1 are the escape rates, each (M-1)-fold in the full equations
+
+    Raises
+    ------
+    ValueError                         if an argument is outside its range
+
+    Examples
+    --------
+    >>> rates = escape_rates([[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]], 0.1)
+    >>> round(float(1 / rates[0]), 6) == round(float(1 / symmetric_escape_rate(2, 1.0, 0.0, 1.0, 0.0, 0.1)), 6)
+    True
+    """
+    t = _teacher("teacher_overlap", teacher_overlap)  # (M, M)
+    second = _teacher("second_overlap", second_overlap, len(t))  # (M, M)
+    rate, point, units = checks.number("learning_rate", learning_rate, above=0), fixed_point(t), len(t)
+    q, r, rho, width = point.student_overlap, point.cross_overlap, point.weights, 1 + np.diag(t)  # (M,) but q
+    kappa = 2 / np.pi * (1 + 2 * q) ** -1.5
+    sharp = 2 / np.pi * ((1 + q) * width - r**2) ** -1.5  # (M,)
+    pull = np.diag(sharp * r) - np.outer(sharp * width, rho)  # (M, M): δa of every unit vector r
+    drag = (r @ pull + kappa * units * q * rho) / (1 + q)  # (M,): δd
+    push = pull + np.outer(rho, kappa * units * rho - drag)  # (M, M): w
+    values = np.linalg.eigvals(rate / units * second @ push)  # (M,)
+    return np.sort(values.real)[::-1]
+
+
+def symmetric_escape_rate(units, diagonal, off_diagonal, second_diagonal, second_off_diagonal, learning_rate):
+    r"""The escape rate 1/τ_r where all teachers are alike:  T_nn = T,  T_nm = D/(M-1) for m ≠ n, and T₂, D₂ for T⁽²⁾.
+
+    1/τ_r = η g_r (T₂ - D₂/(M-1)),  g_r = 2S / {π [(M-1)T - D + M]^{1/2} [D + (M+1)T + M]^{3/2}},  S = T + D.  Of the overlaps: the excess
+    ε* - ε_g is quadratic in them and grows at twice this rate.  Source: 002_ae911d9b73aa1c7d.txt, eqs. (15) and (114) to (116), where
+    ε* - ε_g has this rate itself.
+
+    Parameters
+    ----------
+    units : int                     M; >= 2
+    diagonal : float                T; > 0
+    off_diagonal : float            D; -T < D < (M-1)T
+    second_diagonal : float         T₂; > 0
+    second_off_diagonal : float     D₂; -T₂ < D₂ < (M-1)T₂
+    learning_rate : float           η; > 0
+
+    Returns
+    -------
+    float                           1/τ_r; for T = 1, D = 0 and large M it is η T₂/(2πM²)
+
+    Raises
+    ------
+    ValueError                      if an argument is outside its range
+
+    Examples
+    --------
+    >>> round(symmetric_escape_rate(100, 1.0, 0.0, 1.0, 0.0, 1.0) * 2 * np.pi * 100**2, 3)
+    0.995
+    """
+    m = checks.integer("units", units, at_least=2)
+    t = checks.number("diagonal", diagonal, above=0)
+    d = checks.number("off_diagonal", off_diagonal, above=-t, below=(m - 1) * t)
+    t2 = checks.number("second_diagonal", second_diagonal, above=0)
+    d2 = checks.number("second_off_diagonal", second_off_diagonal, above=-t2, below=(m - 1) * t2)
+    rate = checks.number("learning_rate", learning_rate, above=0)
+    strength = 2 * (t + d) / (np.pi * np.sqrt((m - 1) * t - d + m) * (d + (m + 1) * t + m) ** 1.5)
+    return float(rate * strength * (t2 - d2 / (m - 1)))

@@ -1,0 +1,238 @@
+r"""A committee on structured inputs whose units are all alike: any number of units at the price of one.
+
+K = M units as in :mod:`lib.scaling.structured` with teachers T^k = t_k 1.  If student i stands to teacher i as every other student to its own,
+
+    R^k = r_k δ + s_k (1 - δ),    Q^k = q_k δ + c_k (1 - δ),
+
+the equations keep it so, and the 4L numbers obey a closed system.  Such matrices commute: the uniform sector (x + (M-1)y of a pair x, y)
+and the sector of differences (x - y) each follow the flow of a single unit, coupled only through the coefficients.
+Source: 002_ae911d9b73aa1c7d.txt, eqs. (92) to (94) with this ansatz, which that text uses near the fixed points.
+"""
+
+from dataclasses import dataclass
+from math import pi
+
+import numpy as np
+
+from lib.common import checks
+from lib.foundations import committee_matrices
+from lib.scaling import _frozen
+from lib.scaling.spectra import checked_spectrum
+
+
+@dataclass(frozen=True)
+class SymmetricPath:
+    """Diagonal and off-diagonal overlaps along the learning time, and those of the eigenspaces at its end."""
+
+    times: np.ndarray  # (n,)  α = examples / N
+    student: np.ndarray  # (n, 2)  Q_ii, Q_ij of the fields
+    cross: np.ndarray  # (n, 2)  R_ii, R_ij
+    generalization_error: np.ndarray  # (n,)
+    student_resolved: np.ndarray  # (L, 2)  q_k, c_k at the last time
+    cross_resolved: np.ndarray  # (L, 2)  r_k, s_k at the last time
+
+
+def site_means(resolved):
+    r"""Mean diagonal and mean off-diagonal entry of square matrices, those of R^k for instance: its site-symmetric part.
+
+    The averages over sites of 002_ae911d9b73aa1c7d.txt, eqs. (92) to (94).  Inverse of :func:`site_matrices` where all units are alike.
+
+    Parameters
+    ----------
+    resolved : array (..., M, M)    Q^k, R^k, or the like
+
+    Returns
+    -------
+    array (..., 2)                  such as r_k, s_k; the second is zero for M = 1
+
+    Raises
+    ------
+    ValueError                      if the matrices are not square, or an entry is not finite
+
+    Examples
+    --------
+    >>> site_means([[1.0, 0.2], [0.4, 2.0]]).round(12).tolist()
+    [1.5, 0.3]
+    """
+    resolved = checks.array("resolved", resolved)  # (..., M, M)
+    if resolved.ndim < 2 or resolved.size == 0 or resolved.shape[-1] != resolved.shape[-2]:
+        checks.fail("resolved", "hold square matrices", f"shape {resolved.shape}")
+    units = resolved.shape[-1]
+    own = np.trace(resolved, axis1=-2, axis2=-1)  # (...)
+    others = resolved.sum(axis=(-2, -1)) - own  # (...)
+    return np.stack([own / units, others / max(units * (units - 1), 1)], axis=-1)
+
+
+def site_matrices(pair, units):
+    r"""Matrices  x δ + y (1 - δ)  from their entries x, y: the ansatz of this module.
+
+    Source: 002_ae911d9b73aa1c7d.txt, eqs. (92) to (94).
+
+    Parameters
+    ----------
+    pair : array (..., 2)           diagonal and off-diagonal entry, such as r_k, s_k
+    units : int                     M; >= 1 (for one unit the second is of no effect)
+
+    Returns
+    -------
+    array (..., M, M)
+
+    Raises
+    ------
+    ValueError                      if `pair` has another shape, an entry is not finite, or M is out of range
+
+    Examples
+    --------
+    >>> site_matrices([1.0, 0.5], 2).tolist()
+    [[1.0, 0.5], [0.5, 1.0]]
+    """
+    pair = checks.array("pair", pair)  # (..., 2)
+    if pair.ndim == 0 or pair.shape[-1] != 2:
+        checks.fail("pair", "have a last axis of length 2", f"shape {pair.shape}")
+    return np.where(np.eye(checks.integer("units", units), dtype=bool), pair[..., 0, None, None], pair[..., 1, None, None])
+
+
+def _sectors(pair, units):
+    """Eigenvalues of the site-symmetric matrix with this diagonal and off-diagonal part: uniform, and of differences."""
+    own, other = pair[..., 0], pair[..., 1]  # (...)
+    return np.stack([own + (units - 1) * other, own - other], axis=-1)  # (..., 2)
+
+
+def _pair(sectors, units):
+    """Inverse of :func:`_sectors`."""
+    uniform, differences = sectors[..., 0], sectors[..., 1]  # (...)
+    other = (uniform - differences) / units  # (...)
+    return np.stack([differences + other, other], axis=-1)  # (..., 2)
+
+
+def _error(student, cross, teacher, units):
+    """ε_g from diagonal and off-diagonal overlaps of the fields."""
+    x, others = 1 + student[..., 0], units - 1  # (...), int
+    own = np.arcsin(student[..., 0] / x) + others * np.arcsin(student[..., 1] / x)  # (...)
+    width = np.sqrt(x * (1 + teacher))  # (...)
+    shared = np.arcsin(cross[..., 0] / width) + others * np.arcsin(cross[..., 1] / width)  # (...)
+    return (own + np.arcsin(teacher / (1 + teacher)) - 2 * shared) / pi
+
+
+def _drift(student, cross, teacher, units):
+    """Diagonal and off-diagonal part of a and of G, as in :func:`lib.foundations.committee.drift_coefficients`."""
+    others = units - 1
+    width = 1 + student[0]
+    a = 2 / pi / np.sqrt(width * (1 + teacher) - cross**2)  # (2,)
+    b = 2 / pi / np.sqrt(width**2 - student**2)  # (2,)
+    weights = np.array([1, others])  # (2,)
+    balance = weights @ (a * cross - b * student) / width
+    return a, b + np.array([balance, 0.0])
+
+
+def _pairs_of_sites(units, kept, special):
+    """How many ordered pairs of sites each of the pairs among `kept` sites stands for, if the first `special` stand for themselves."""
+    rest, shown = units - special, kept - special
+    single = np.array([1.0] * special + [rest / shown if shown else 0.0] * shown)  # (kept,)
+    counts = np.outer(single, single)  # (kept, kept)
+    alike, unlike = rest / max(shown, 1), rest * (rest - 1) / max(shown * (shown - 1), 1)
+    counts[special:, special:] = np.where(np.eye(shown, dtype=bool), alike, unlike)
+    return counts
+
+
+def _noise(student, cross, teacher, units):
+    """Diagonal and off-diagonal part of E, as in :func:`lib.foundations.committee.noise_matrix`, from at most four of the M sites."""
+    kept = min(units, 4)
+    same = np.eye(kept, dtype=bool)
+    q, r = (np.where(same, *pair) for pair in (student, cross))  # (kept, kept), (kept, kept)
+    s = np.block([[q, r], [r.T, teacher * np.eye(kept)]])  # (2 kept, 2 kept)
+    room, width = np.empty_like(s), np.empty(2 * kept)
+    result = np.zeros(2)
+    for part in range(min(units, 2)):
+        counts = _pairs_of_sites(units, kept, part + 1)  # (kept, kept)
+        weights = np.block([[counts, -counts], [-counts, counts]]) / units  # (2 kept, 2 kept)
+        result[part] = committee_matrices.tilted_sum(s, 0, part, weights, room, width)
+    return result
+
+
+@dataclass(frozen=True)
+class _SymmetricFlow:
+    """Two flows of a single unit with common coefficients; a state is the pair Q^k, R^k of sector values, each (L, 2)."""
+
+    single: _frozen.Flow
+    units: int
+    teacher: float
+
+    def seen(self, state):
+        return tuple(_pair(self.single.lam @ part, self.units) for part in state)  # (2,), (2,)
+
+    def error(self, seen):
+        return float(_error(*seen, self.teacher, self.units))
+
+    def differences(self, seen):
+        return seen[1][:1] - seen[1][1:]  # (1,)
+
+    def coefficients(self, state):
+        student, cross = self.seen(state)
+        a, g = _drift(student, cross, self.teacher, self.units)
+        # The single unit's rate is η/M, so its noise η n_k E is M times larger than that rate gives.
+        noise = self.units * _noise(student, cross, self.teacher, self.units) if self.single.second_order else np.zeros(2)
+        return np.stack([_sectors(part, self.units) for part in (a, g, noise)])  # (3, 2)
+
+    def step(self, state, coefficients, length):
+        done = [
+            self.single.step([np.ascontiguousarray(part[:, [sector]])[:, :, None] for part in state], values.reshape(3, 1, 1), length)
+            for sector, values in enumerate(coefficients.T)
+        ]
+        return tuple(np.concatenate([sector[part][:, :, 0] for sector in done], axis=1) for part in range(2))  # (L, 2), (L, 2)
+
+
+def solve(
+    times, student, cross, teacher, eigenvalues, units, learning_rate, *, multiplicities=None, second_order=True, tolerance=1e-5
+):
+    r"""Follow a site-symmetric committee from α = 0; the method and the accuracy are those of :func:`lib.scaling.structured.solve`.
+
+    Source: 002_ae911d9b73aa1c7d.txt, eqs. (92) to (94), resolved by eigenspace, with the η² term.
+
+    Parameters
+    ----------
+    times : array (n,)                       α = examples / N at which to report; >= 0, increasing
+    student : array (L, 2)                   q_k, c_k: diagonal and off-diagonal entries of Q^k at α = 0
+    cross : array (L, 2)                     r_k, s_k, of R^k; with r_k = s_k the units never specialize
+    teacher : array (L,)                     t_k, T^k = t_k 1; >= 0
+    eigenvalues : array (L,)                 λ_k; > 0, of weighted mean one
+    units : int                              M = K; >= 1 (for one unit c_k and s_k are of no effect)
+    learning_rate : float                    η; > 0
+    multiplicities : array (L,), optional    m_k up to a factor; default: all equal
+    second_order : bool                      False leaves out the η² term
+    tolerance : float                        1e-10 <= tolerance < 1
+
+    Returns
+    -------
+    SymmetricPath
+
+    Raises
+    ------
+    ValueError                               if an argument is outside its range
+    RuntimeError                             if the equations cannot be followed: they diverge
+
+    Examples
+    --------
+    >>> path = solve([0, 300], [[0.2, 0.0]], [[0.01, 0.0]], [1.0], [1.0], 40, 1.0)  # 40 units, on their plateau
+    >>> bool(path.generalization_error[1] < path.generalization_error[0])
+    True
+    """
+    times = checks.times("times", times)  # (n,)
+    lam, fractions = checked_spectrum(eigenvalues, multiplicities)  # (L,), (L,)
+    units = checks.integer("units", units)
+    q = _sectors(checks.array("student", student, shape=(lam.size, 2)), units)  # (L, 2)
+    r = _sectors(checks.array("cross", cross, shape=(lam.size, 2)), units)  # (L, 2)
+    t = checks.entries("teacher", teacher, at_least=0, shape=lam.shape)  # (L,)
+    if units == 1:
+        q, r = (np.repeat(part[:, :1], 2, axis=1) for part in (q, r))
+    if q.min() < 0:
+        checks.fail("student", "hold positive semidefinite matrices: q_k >= c_k and q_k + (M-1) c_k >= 0", student)
+    if (r**2 - q * t[:, None]).max() > 1e-9 * max(np.abs(q).max(), t.max()) ** 2:
+        checks.fail("cross", "form a positive semidefinite matrix with student and teacher", cross)
+    rate = checks.number("learning_rate", learning_rate, above=0)
+    second_order = checks.boolean("second_order", second_order)
+    tolerance = checks.number("tolerance", tolerance, at_least=1e-10, below=1)
+    single = _frozen.Flow(t[:, None, None], lam, fractions, rate / units, second_order)
+    flow = _SymmetricFlow(single, units, float(lam @ t))
+    (students, crosses), last = _frozen.follow(times, (q, r), flow, _frozen.first_step(rate, lam, tolerance), tolerance)  # (n, 2), (n, 2)
+    return SymmetricPath(times, students, crosses, _error(students, crosses, flow.teacher, units), *(_pair(part, units) for part in last))

@@ -1,0 +1,136 @@
+r"""Input covariances with a power-law spectrum, and the overlaps of random vectors in each of their eigenspaces.
+
+A covariance is given by its distinct eigenvalues λ_k, k = 1..L, and the dimension m_k of each eigenspace, N = Σ_k m_k in all.
+Vectors J_i and B_n meet eigenspace k in the overlaps  Q^k = J P_k Jᵀ/N,  R^k = J P_k Bᵀ/N,  T^k = B P_k Bᵀ/N  with its projector P_k.
+Source: 002_ae911d9b73aa1c7d.txt, eq. (1); there overlaps carry powers,  Q^(l) = Σ_k λ_k^l Q^k, which span hundreds of decades.
+"""
+
+import numpy as np
+
+from lib.common import checks
+
+
+def power_law(levels, exponent):
+    r"""Eigenvalues of a power-law covariance with mean one:  λ_k = λ₊ k^{-(1+β)},  λ₊ = L / Σ_k k^{-(1+β)}.
+
+    Source: 002_ae911d9b73aa1c7d.txt, eq. (1), for eigenspaces of equal dimension N/L.
+
+    Parameters
+    ----------
+    levels : int        L, number of distinct eigenvalues; >= 1
+    exponent : float    β; >= 0
+
+    Returns
+    -------
+    array (L,)          λ_k, descending
+
+    Raises
+    ------
+    ValueError          if an argument is outside its range
+
+    Examples
+    --------
+    >>> power_law(2, 1.0).tolist()
+    [1.6, 0.4]
+    """
+    rank = np.arange(1, checks.integer("levels", levels) + 1)  # (L,)
+    shape = rank ** -(1.0 + checks.number("exponent", exponent, at_least=0))  # (L,)
+    if shape[-1] == 0:
+        checks.fail("exponent", "be smaller: the last eigenvalue underflows", exponent)
+    return shape / shape.mean()
+
+
+def checked_spectrum(eigenvalues, multiplicities=None):
+    r"""Eigenvalues and multiplicity fractions n_k = m_k/N of a covariance with trace N, for functions that take both.
+
+    The normalization  Σ_k n_k λ_k = 1  is that of 002_ae911d9b73aa1c7d.txt, eq. (1).
+
+    Parameters
+    ----------
+    eigenvalues : array (L,)                 λ_k; > 0, in any order
+    multiplicities : array (L,), optional    m_k, or any numbers proportional to them; > 0; default: all equal
+
+    Returns
+    -------
+    (array (L,), array (L,))                 λ_k, n_k; the n_k add up to one
+
+    Raises
+    ------
+    ValueError                               if the mean eigenvalue is not one, or an argument is outside its range
+
+    Examples
+    --------
+    >>> [part.tolist() for part in checked_spectrum([3.0, 0.5], [1, 4])]
+    [[3.0, 0.5], [0.2, 0.8]]
+    """
+    eigenvalues = checks.entries("eigenvalues", eigenvalues, above=0, ndim=1)  # (L,)
+    if eigenvalues.size == 0:
+        checks.fail("eigenvalues", "hold at least one eigenvalue", "none")
+    if multiplicities is None:
+        fractions = np.full(eigenvalues.size, 1 / eigenvalues.size)  # (L,)
+    else:
+        counts = checks.entries("multiplicities", multiplicities, above=0, shape=eigenvalues.shape)  # (L,)
+        fractions = counts / counts.sum()  # (L,)
+    if abs(fractions @ eigenvalues - 1) > 1e-9:
+        checks.fail("eigenvalues", "have mean one, weighted with the multiplicities", f"mean {fractions @ eigenvalues:.10g}")
+    return eigenvalues, fractions
+
+
+def _gram(random, scales, freedom):
+    """Wishart matrix Σ_a z_a z_aᵀ of `freedom` vectors z ~ N(0, diag(scales²)), by Bartlett's decomposition where it exists."""
+    size = len(scales)
+    if freedom < size:
+        vectors = random.standard_normal((size, freedom))  # (n, m)
+    else:
+        vectors = np.tril(random.standard_normal((size, size)), -1)  # (n, n)
+        vectors[np.diag_indices(size)] = np.sqrt(random.chisquare(freedom - np.arange(size)))
+    scaled = scales[:, None] * vectors  # (n, min(n, m))
+    return scaled @ scaled.T
+
+
+def random_overlaps(multiplicities, students, teachers, seed, *, student_variance=1.0, orthonormal_teachers=False):
+    r"""Overlaps in every eigenspace for weights with independent Gaussian entries, without the vectors.
+
+    The Gram matrix of K + M such vectors in m_k dimensions has a Wishart law, which takes (K+M)² numbers to draw, however large
+    N is.  Start of 002_ae911d9b73aa1c7d.txt, section on initial conditions: entries of J have variance σ_J², of B variance 1.
+
+    Parameters
+    ----------
+    multiplicities : int array (L,)            m_k, dimensions of the eigenspaces; >= 1
+    students, teachers : int                   K, M; >= 1
+    seed : int, SeedSequence or Generator
+    student_variance : float                   σ_J²; >= 0
+    orthonormal_teachers : bool                True turns the teacher's vectors into orthogonal ones of equal length in every
+                                               eigenspace, T^k = (m_k/N) 1; then m_k >= M
+
+    Returns
+    -------
+    (array (L, K, K), array (L, K, M), array (L, M, M))    Q^k, R^k, T^k
+
+    Raises
+    ------
+    ValueError                                 if an argument is outside its range
+
+    Examples
+    --------
+    >>> q, r, t = random_overlaps([500, 500], 2, 3, seed=1)
+    >>> q.shape, r.shape, t.shape
+    ((2, 2, 2), (2, 2, 3), (2, 3, 3))
+    """
+    counts = checks.entries("multiplicities", multiplicities, at_least=1, ndim=1)  # (L,)
+    if counts.size == 0 or np.any(counts != np.rint(counts)):
+        checks.fail("multiplicities", "hold at least one whole number", multiplicities)
+    students, teachers = checks.integer("students", students), checks.integer("teachers", teachers)
+    spread = np.sqrt(checks.number("student_variance", student_variance, at_least=0))
+    random = checks.generator("seed", seed)
+    scales = np.concatenate([np.full(students, spread), np.ones(teachers)])  # (K+M,)
+    orthonormal = checks.boolean("orthonormal_teachers", orthonormal_teachers)
+    if orthonormal and counts.min() < teachers:
+        checks.fail("multiplicities", f"be at least {teachers}, the number of orthonormal teachers", multiplicities)
+    joint = np.stack([_gram(random, scales, int(m)) for m in counts]) / counts.sum()  # (L, K+M, K+M)
+    q, r, t = joint[:, :students, :students], joint[:, :students, students:], joint[:, students:, students:]
+    if not orthonormal:
+        return q, r, t
+    fractions = (counts / counts.sum())[:, None, None]  # (L, 1, 1)
+    turned = np.linalg.solve(np.linalg.cholesky(t), np.swapaxes(r, 1, 2))  # (L, M, K): B -> √m_k C⁻¹B if T^k = C Cᵀ
+    return q, np.sqrt(fractions) * np.swapaxes(turned, 1, 2), fractions * np.eye(teachers)

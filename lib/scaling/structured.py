@@ -1,0 +1,209 @@
+r"""Soft committee machines that learn from inputs with a structured covariance: order parameters resolved by eigenspace.
+
+Networks as in :mod:`lib.foundations.committee`; inputs ξ ~ N(0, Σ), where Σ has the eigenvalues λ_k with projectors P_k.  The overlaps
+Q^k = J P_k Jᵀ/N,  R^k = J P_k Bᵀ/N,  T^k = B P_k Bᵀ/N  obey, with the matrices a, G, E of :mod:`lib.foundations.committee` at the fields'
+covariances  Q = Σ_k λ_k Q^k  (same for R, T),
+
+    dR^k/dα = (ηλ_k/K)(aT^k - GR^k),   dQ^k/dα = (ηλ_k/K)(aR^kᵀ + R^kaᵀ - GQ^k - Q^kG) + η²(M/K²) λ_k n_k E.
+
+Every number is of order n_k, whatever L.  The hierarchy of powers of Σ in 002_ae911d9b73aa1c7d.txt, eqs. (4) and (18), is the same
+system with coefficients that span hundreds of decades.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lib.common import checks
+from lib.foundations import committee, committee_matrices
+from lib.scaling import _frozen
+from lib.scaling.spectra import checked_spectrum
+
+
+@dataclass(frozen=True)
+class Path(committee.Trajectory):
+    """The overlaps of the fields along the learning time, and those of the eigenspaces at its end."""
+
+    student_resolved: np.ndarray  # (L, K, K)  Q^k at the last time
+    cross_resolved: np.ndarray  # (L, K, M)  R^k at the last time
+
+
+def _joint(first, cross, second):
+    """Gram matrices [[first, cross], [crossᵀ, second]] of two groups of vectors, one for each eigenspace."""
+    top = np.concatenate([first, cross], axis=2)  # (L, ., .)
+    return np.concatenate([top, np.concatenate([np.swapaxes(cross, 1, 2), second], axis=2)], axis=1)
+
+
+def _levels(eigenvalues):
+    eigenvalues = checks.entries("eigenvalues", eigenvalues, above=0, ndim=1)  # (L,)
+    if eigenvalues.size == 0:
+        checks.fail("eigenvalues", "hold at least one eigenvalue", "none")
+    return eigenvalues
+
+
+def fields(resolved, eigenvalues):
+    r"""Covariance of the fields from resolved overlaps:  Q = Σ_k λ_k Q^k.
+
+    Source: 002_ae911d9b73aa1c7d.txt, where Q^(l) = Σ_k λ_k^l Q^k; this is l = 1.
+
+    Parameters
+    ----------
+    resolved : array (L, ., .)     Q^k, R^k or T^k
+    eigenvalues : array (L,)       λ_k; > 0
+
+    Returns
+    -------
+    array (., .)
+
+    Raises
+    ------
+    ValueError                     if the shapes do not fit, or an entry is not finite
+
+    Examples
+    --------
+    >>> fields([[[0.5]], [[0.25]]], [1.5, 0.5]).tolist()
+    [[0.875]]
+    """
+    eigenvalues = _levels(eigenvalues)  # (L,)
+    resolved = checks.array("resolved", resolved, shape=(eigenvalues.size, None, None))  # (L, ., .)
+    return np.tensordot(eigenvalues, resolved, axes=1)
+
+
+def checked_resolved(student_resolved, cross_resolved, teacher_resolved, eigenvalues):
+    """Q^k, R^k and T^k as float64 arrays, after checking that they form a covariance matrix in every eigenspace.
+
+    The overlaps of 002_ae911d9b73aa1c7d.txt, eq. (4), resolved by eigenspace.
+
+    Parameters
+    ----------
+    student_resolved : array (L, K, K)    Q^k
+    cross_resolved : array (L, K, M)      R^k
+    teacher_resolved : array (L, M, M)    T^k
+    eigenvalues : array (L,)              λ_k; > 0
+
+    Returns
+    -------
+    (array (L, K, K), array (L, K, M), array (L, M, M))
+
+    Raises
+    ------
+    ValueError                            if shapes disagree or a block [[Q^k, R^k], [R^kᵀ, T^k]] is not positive semidefinite
+
+    Examples
+    --------
+    >>> [part.shape for part in checked_resolved([[[1.0]]], [[[0.5]]], [[[1.0]]], [1.0])]
+    [(1, 1, 1), (1, 1, 1), (1, 1, 1)]
+    """
+    levels = _levels(eigenvalues).size
+    q = checks.array("student_resolved", student_resolved, shape=(levels, None, None))  # (L, K, K)
+    t = checks.array("teacher_resolved", teacher_resolved, shape=(levels, None, None))  # (L, M, M)
+    for name, part in (("student_resolved", q), ("teacher_resolved", t)):
+        square = part.shape[1] == part.shape[2] and part.size > 0
+        if not square or not np.allclose(part, np.swapaxes(part, 1, 2), rtol=0, atol=1e-10 * np.abs(part).max()):
+            checks.fail(name, "hold symmetric matrices", f"shape {part.shape}")
+    r = checks.array("cross_resolved", cross_resolved, shape=(levels, q.shape[1], t.shape[1]))  # (L, K, M)
+    joint = _joint(q, r, t)  # (L, K+M, K+M)
+    lowest, scale = np.linalg.eigvalsh(joint)[:, 0], np.abs(joint).max()
+    if lowest.min() < -1e-9 * scale:
+        wanted = "form a positive semidefinite matrix with Q and T in every eigenspace"
+        checks.fail("cross_resolved", wanted, f"lowest eigenvalue {lowest.min():.3g}")
+    return q, r, t
+
+
+def derivative(student_resolved, cross_resolved, teacher_resolved, eigenvalues, learning_rate, *, multiplicities=None, second_order=True):
+    r"""Rates of change of Q^k and R^k with α.
+
+    Source: 002_ae911d9b73aa1c7d.txt, eq. (4), and (18) corrected, resolved by eigenspace.  Exact for N -> ∞ at fixed L, K, M.
+
+    Parameters
+    ----------
+    student_resolved : array (L, K, K)       Q^k
+    cross_resolved : array (L, K, M)         R^k
+    teacher_resolved : array (L, M, M)       T^k
+    eigenvalues : array (L,)                 λ_k; > 0, of weighted mean one
+    learning_rate : float                    η; > 0
+    multiplicities : array (L,), optional    m_k up to a factor; default: all equal
+    second_order : bool                      False leaves out the η² term
+
+    Returns
+    -------
+    (array (L, K, K), array (L, K, M))       dQ^k/dα, dR^k/dα
+
+    Raises
+    ------
+    ValueError                               if an argument is outside its range
+
+    Examples
+    --------
+    >>> one = np.ones((1, 1, 1))
+    >>> dq, dr = derivative(one, one, one, [1.0], 0.5)  # perfect learning
+    >>> bool(abs(dq[0, 0, 0]) < 1e-15 and abs(dr[0, 0, 0]) < 1e-15)
+    True
+    """
+    lam, fractions = checked_spectrum(eigenvalues, multiplicities)  # (L,), (L,)
+    q, r, t = checked_resolved(student_resolved, cross_resolved, teacher_resolved, lam)
+    rate = checks.number("learning_rate", learning_rate, above=0)
+    return _velocity(q, r, t, lam, fractions, rate, checks.boolean("second_order", second_order))
+
+
+def _velocity(q, r, t, lam, fractions, rate, second_order):
+    """:func:`derivative` of what was checked, or of a small step out of the covariance matrices, where the formulas are analytic too."""
+    a, g, e = _frozen.coefficients(q, r, np.tensordot(lam, t, axes=1), lam, second_order)
+    units, teachers = a.shape
+    slow = (rate * lam / units)[:, None, None]  # (L, 1, 1)
+    half = a @ np.swapaxes(r, 1, 2) - g @ q  # (L, K, K)
+    dq = slow * (half + np.swapaxes(half, 1, 2))  # (L, K, K)
+    if e is not None:
+        dq = dq + rate**2 * teachers / units**2 * (lam * fractions)[:, None, None] * e
+    return dq, slow * (a @ t - g @ r)
+
+
+def solve(
+    times, student_resolved, cross_resolved, teacher_resolved, eigenvalues, learning_rate, *,
+    multiplicities=None, second_order=True, tolerance=1e-5,
+):
+    r"""Follow the order parameters from α = 0, with thousands of eigenvalues if need be.
+
+    Exponential midpoint rule: the equations of :func:`derivative` are solved exactly for a, G and E frozen at the middle of a step.
+    It is of second order; the step is chosen such that freezing them changes Q and R by less than `tolerance`, ε_g by less than that
+    part of itself, and the differences among the units, however small, by less than ten times that part.
+    Source: 002_ae911d9b73aa1c7d.txt, eq. (4), and (18) corrected.
+
+    Parameters
+    ----------
+    times : array (n,)                       α = examples / N at which to report; >= 0, increasing
+    student_resolved : array (L, K, K)       Q^k at α = 0
+    cross_resolved : array (L, K, M)         R^k at α = 0; a start symmetric in the units never leaves the plateau
+    teacher_resolved : array (L, M, M)       T^k
+    eigenvalues : array (L,)                 λ_k; > 0, of weighted mean one
+    learning_rate : float                    η; > 0
+    multiplicities : array (L,), optional    m_k up to a factor; default: all equal
+    second_order : bool                      False leaves out the η² term (gradient flow, the limit of small η)
+    tolerance : float                        1e-10 <= tolerance < 1; the error of ε_g at the end is some tens of it
+
+    Returns
+    -------
+    Path                                     overlaps of the fields and generalization error at the n times
+
+    Raises
+    ------
+    ValueError                               if an argument is outside its range
+    RuntimeError                             if the equations cannot be followed: they diverge
+
+    Examples
+    --------
+    >>> from lib.scaling import spectra
+    >>> path = solve([0, 50], *spectra.random_overlaps([100, 100], 1, 1, seed=1), spectra.power_law(2, 1.0), 1.0)
+    >>> bool(path.generalization_error[1] < 1e-6 * path.generalization_error[0])
+    True
+    """
+    times = checks.times("times", times)  # (n,)
+    lam, fractions = checked_spectrum(eigenvalues, multiplicities)  # (L,), (L,)
+    q, r, t = checked_resolved(student_resolved, cross_resolved, teacher_resolved, lam)
+    rate = checks.number("learning_rate", learning_rate, above=0)
+    second_order = checks.boolean("second_order", second_order)
+    tolerance = checks.number("tolerance", tolerance, at_least=1e-10, below=1)
+    flow = _frozen.Flow(t, lam, fractions, rate, second_order)
+    first = _frozen.first_step(rate, lam, tolerance)
+    (students, crosses), (q, r) = _frozen.follow(times, (q, r), flow, first, tolerance)  # (n, K, K), (n, K, M)
+    return Path(times, students, crosses, flow.teacher, committee_matrices.error(students, crosses, flow.teacher), q, r)

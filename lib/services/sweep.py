@@ -1,0 +1,115 @@
+r"""The same task for many settings: on all cores, each task kept as soon as it is done, so that an interrupted sweep goes on.
+
+A task is a function of the library, such as a simulator.  Each task's seed comes from its place in the list, so the results do not
+depend on the number of workers, on the order in which tasks end, or on an interruption.
+"""
+
+import hashlib
+import os
+import time
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+import numpy as np
+import pooch
+from joblib import Memory, Parallel, cpu_count, delayed
+from joblib.externals.loky import get_reusable_executor
+
+from lib.common import checks
+from lib.services import presets
+
+
+def _fingerprint(package=Path(__file__).parent.parent):
+    """Sum over the library's sources: a result is used again only with the code that made it."""
+    total = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        total.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return total.hexdigest()[:16]
+
+
+def _one(task, setting, seed):
+    """One task; entropy and place are given apart, because what a SeedSequence pickles to changes when it spawns."""
+    entropy, place, pool_size = seed
+    return task(**setting, seed=np.random.SeedSequence(entropy, spawn_key=place, pool_size=pool_size))
+
+
+@contextmanager
+def _progress(task, total):
+    """A function to call after each task, which counts on the terminal that started the process: what a notebook prints is part of a
+    page.  Without a terminal it is silent."""
+    started, done = time.monotonic(), 0
+
+    def count():
+        nonlocal done
+        done += 1
+        if terminal is not None:
+            passed = time.monotonic() - started
+            terminal.write(f"\r{task.__name__}: {done} of {total} done in {passed:.0f} s, about {passed / done * (total - done):.0f} s left ")
+            terminal.flush()
+
+    try:
+        terminal = open("/dev/tty", "w", encoding="utf-8")
+    except OSError:
+        terminal = None
+    try:
+        yield count
+    finally:
+        if terminal is not None:
+            terminal.write("\n")
+            terminal.close()
+
+
+def run(task, settings, seed, *, workers=None, folder=None):
+    """Results of a task for each of several settings, in their order.
+
+    Parameters
+    ----------
+    task : function                  called as ``task(**setting, seed=...)``; defined at the top level of a module
+    settings : list of dict          one a task: its keyword arguments
+    seed : int or SeedSequence       task number n gets the n-th child
+    workers : int, optional          processes; default: one in the preset "quick", else all cores
+    folder : path, optional          where finished tasks are kept; default: nowhere in the preset "quick", else the user's cache folder
+
+    Returns
+    -------
+    list                             what the tasks returned
+
+    Raises
+    ------
+    ValueError                       if an argument is outside its range, or a task raises one
+
+    Examples
+    --------
+    >>> from lib.scaling import spectra
+    >>> sizes = [{"multiplicities": [count], "students": 1, "teachers": 1} for count in (10, 1000)]
+    >>> [overlaps[2].shape for overlaps in run(spectra.random_overlaps, sizes, seed=1)]
+    [(1, 1, 1), (1, 1, 1)]
+    """
+    if not callable(task) or "<" in getattr(task, "__qualname__", "<"):
+        checks.fail("task", "be a function defined at the top level of a module", task)
+    if not isinstance(settings, (list, tuple)) or not all(isinstance(s, dict) and all(isinstance(k, str) for k in s) for s in settings):
+        checks.fail("settings", "be a list of dictionaries of keyword arguments", settings)
+    if any("seed" in setting for setting in settings):
+        checks.fail("settings", "leave the seed to the sweep", settings)
+    given, quick = checks.seed_sequence("seed", seed), presets.current() == "quick"
+    workers = (1 if quick else cpu_count()) if workers is None else checks.integer("workers", workers)
+    if folder is None and not quick:
+        folder = Path(pooch.os_cache("physics-of-learning")) / "sweeps"
+    elif folder is not None and not (isinstance(folder, (str, os.PathLike)) and os.fspath(folder)):
+        checks.fail("folder", "be the path of a folder, or None", folder)
+    one = _one if folder is None else Memory(Path(folder).expanduser() / _fingerprint(), verbose=0).cache(_one)
+    jobs = (
+        delayed(one)(task, setting, (given.entropy, (*given.spawn_key, place), given.pool_size))
+        for place, setting in enumerate(settings)
+    )
+    results = []
+    try:
+        with _progress(task, len(settings)) if folder is not None else nullcontext(lambda: None) as count:
+            for result in Parallel(n_jobs=workers, return_as="generator")(jobs):
+                results.append(result)
+                count()
+    finally:
+        if workers > 1:
+            # Joblib takes what the next sweep imports into a worker of this one for a memory leak and stops it in the middle.
+            get_reusable_executor().shutdown(wait=True)
+    return results

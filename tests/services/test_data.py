@@ -1,0 +1,188 @@
+"""lib.services.data against the packages that hold the images, known facts about them, Pillow's own grey, and loops."""
+
+import numpy as np
+import pytest
+from bad_input import cases, refused
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from PIL import Image
+from sklearn.datasets import load_digits, load_sample_image
+
+from lib.services import data
+
+
+def spectrum(images):
+    """Eigenvalues of the second moment of the inputs, ascending."""
+    inputs = data.design(images)
+    return np.linalg.eigvalsh(inputs.T @ inputs / len(inputs))
+
+
+@pytest.fixture(scope="module")
+def mnist():
+    return data.load("mnist-5k")
+
+
+# --- bundled sets ----------------------------------------------------------------------------------------------------------
+
+
+def test_digits_are_the_inner_six_by_six_of_the_packaged_ones():
+    packaged, digits = load_digits(), data.load("digits")
+    assert np.array_equal(digits.images, packaged.images[:, 1:7, 1:7]) and np.array_equal(digits.labels, packaged.target)
+    assert digits.images.shape == (1797, 6, 6) and digits.images.dtype == np.float64 and digits.labels.dtype == np.int64
+    assert (digits.images.min(), digits.images.max(), digits.classes, digits.name) == (0, 16, 10, "digits")
+
+
+@pytest.mark.parametrize("size, rank, condition", [(6, 36, 1.5e3), ((8, 6), 48, 2.7e4)])
+def test_cropped_digits_have_full_rank(size, rank, condition):
+    digits = data.load("digits", size=size).images
+    eigenvalues = spectrum(digits)
+    assert np.linalg.matrix_rank(data.design(digits)) == rank == eigenvalues.size
+    assert eigenvalues[-1] / eigenvalues[0] == pytest.approx(condition, rel=0.05)
+
+
+def test_whole_digits_have_three_constant_pixels():
+    inputs = data.design(data.load("digits", size=8).images)
+    assert (inputs.std(axis=0) == 0).sum() == 3 and np.linalg.matrix_rank(inputs) == 61
+
+
+def test_mnist_has_500_of_each_digit_in_the_range_of_bytes(mnist):
+    assert mnist.images.shape == (5000, 28, 28) and mnist.images.dtype == np.float64
+    assert np.array_equal(mnist.labels, np.repeat(np.arange(10), 500)) and mnist.classes == 10
+    assert mnist.images.min() == 0 and mnist.images.max() == 255 and np.array_equal(mnist.images, np.rint(mnist.images))
+
+
+def test_mnist_zeros_are_hollow_and_ones_stand_upright(mnist):
+    centre = data.crop(mnist.images, 4).mean(axis=(1, 2))  # (5000,)  pixels in a wrong order would not tell the two digits apart
+    assert centre[mnist.labels == 0].mean() < 40 and centre[mnist.labels == 1].mean() > 120
+    ink = mnist.images[mnist.labels == 1].mean(axis=0)  # (28, 28)
+    assert (ink.sum(axis=1) > 0.2 * ink.sum(axis=1).max()).sum() > 18  # rows that a one crosses: transposed, the band is thinner
+    assert ink[:, 13:15].sum() > 1.5 * ink[13:15].sum()
+
+
+def test_mnist_null_directions_go_with_the_rim(mnist):
+    wide, narrow = data.crop(mnist.images, 24), data.load("mnist-5k", size=20).images
+    assert np.array_equal(narrow, mnist.images[:, 4:24, 4:24])
+    assert (data.design(wide).std(axis=0) == 0).sum() == 11
+    eigenvalues = spectrum(wide)
+    assert (eigenvalues < 1e-9 * eigenvalues[-1]).sum() in (13, 14)
+    assert np.linalg.matrix_rank(data.design(narrow)) == 400
+
+
+@pytest.mark.parametrize("size, count", [(8, 8480), (16, 8216)])
+def test_photo_patches_are_counted_cut_and_labelled_as_a_loop_does(size, count):
+    patches = data.load("photo-patches", size=size)
+    assert patches.images.shape == (count, size, size) and patches.classes == 10
+    position = 0
+    for number, name in enumerate(("china", "flower")):
+        picture = data.grey(load_sample_image(f"{name}.jpg"))
+        for top in range(0, 427 - size + 1, 8):
+            for left in range(0, 640 - size + 1, 8):
+                if position % 97 == 0:
+                    assert np.array_equal(patches.images[position], picture[top : top + size, left : left + size])
+                assert patches.labels[position] == 5 * number + int((left + size / 2) / 128)
+                position += 1
+    assert position == count
+
+
+def test_patches_of_eight_fill_the_ten_classes_equally():
+    assert np.array_equal(np.bincount(data.load("photo-patches").labels), np.full(10, 848))
+
+
+def test_one_patch_as_large_as_the_photograph():
+    whole = data.load("photo-patches", size=(427, 640), stride=1)
+    assert np.array_equal(whole.images[1], data.grey(load_sample_image("flower.jpg"))) and whole.labels.tolist() == [2, 7]
+
+
+@pytest.mark.parametrize("name", ["digits", "photo-patches"])
+def test_every_call_gives_arrays_of_its_own(name):
+    first = data.load(name)
+    kept = first.images.copy()
+    first.images[:] = -1
+    assert np.array_equal(data.load(name).images, kept)
+
+
+# --- steps to a design matrix ------------------------------------------------------------------------------------------------
+
+
+def test_grey_is_pillows_up_to_its_rounding():
+    photograph = load_sample_image("china.jpg")
+    difference = data.grey(photograph) - np.asarray(Image.fromarray(photograph).convert("L"), dtype=float)
+    assert np.abs(difference).max() < 0.51 and np.abs(difference).max() > 0.4
+
+
+def test_grey_weighs_each_channel_and_keeps_white():
+    np.testing.assert_allclose(data.grey(np.eye(3)), [0.299, 0.587, 0.114], rtol=1e-15)
+    assert data.grey([255, 255, 255]) == pytest.approx(255, rel=1e-15)
+
+
+@settings(max_examples=50)
+@given(st.data())
+def test_crop_takes_equal_margins(draws):
+    height, width = draws.draw(st.integers(1, 9)), draws.draw(st.integers(1, 9))
+    rows, columns = draws.draw(st.integers(1, height)), draws.draw(st.integers(1, width))
+    images = np.arange(2.0 * height * width).reshape(2, height, width)
+    window = data.crop(images, (rows, columns))
+    top, left = np.argwhere(images[0] == window[0, 0, 0])[0]
+    assert np.array_equal(window, images[:, top : top + rows, left : left + columns])
+    assert 0 <= height - rows - 2 * top <= 1 and 0 <= width - columns - 2 * left <= 1  # the odd line is below, or at the right
+    window[:] = -1
+    assert images[0, 0, 0] == 0  # a copy, not a window on the caller's array
+
+
+@settings(max_examples=30)
+@given(arrays(np.int64, st.integers(1, 20), elements=st.integers(0, 6)))
+def test_one_hot_has_a_single_one_in_the_column_of_the_label(labels):
+    targets = data.one_hot(labels, 7)
+    assert targets.shape == (len(labels), 7) and np.array_equal(targets.sum(axis=1), np.ones(len(labels)))
+    assert np.array_equal(targets.argmax(axis=1), labels)
+
+
+@pytest.mark.parametrize("shape", [(4, 2, 3), (4, 2, 3, 3)])
+def test_design_has_one_image_a_row(shape):
+    images = np.random.default_rng(0).normal(size=shape)
+    inputs = data.design(images)
+    assert inputs.shape == (4, np.prod(shape[1:]))
+    for row, image in zip(inputs, images):
+        assert np.array_equal(row, image.ravel())
+
+
+# --- bad input -------------------------------------------------------------------------------------------------------------
+
+STACK = np.zeros((2, 4, 4))
+CALLS = {
+    data.crop: {"images": STACK, "size": 2},
+    data.grey: {"images": np.zeros((2, 3))},
+    data.one_hot: {"labels": [0, 1], "classes": 3},
+    data.design: {"images": STACK},
+    data.load: {"name": "photo-patches", "size": 8, "stride": 8},
+}
+BAD = {
+    "images": ["x", None, np.zeros((2, 2)), 3.0, np.full((2, 4, 4), np.nan), np.zeros((0, 4, 4)), np.zeros((2, 4, 4, 4)), [[1j]]],
+    "size": [0, -1, 2.0, "2", True, (2,), (2, 2, 2), (2, 0), (2, 641), 428, [1.5, 2]],
+    "labels": [[], [-1], [3], [0.5], [[0]], "01", None, [np.nan], 1],
+    "classes": [0, -2, 2.0, "2", None, True, 1],
+    "name": ["mnist", "", None, 3, ["digits"]],
+    "stride": [0, -1, 1.5, "8", True],
+}
+
+
+@pytest.mark.parametrize("function, name, value", cases(CALLS, BAD))
+def test_bad_input_is_refused_by_name(function, name, value):
+    named = "classes|labels" if name == "classes" else None  # with one class, it is the label 1 that has no place
+    refused(CALLS[function], function, name, value, named=named)
+
+
+@pytest.mark.parametrize("name", ["digits", "mnist-5k"])
+def test_only_photographs_are_cut_into_patches(name):
+    refused({"name": name}, data.load, "stride", 8)
+
+
+def test_a_window_larger_than_the_image_is_refused():
+    refused({"name": "digits"}, data.load, "size", 9)
+
+
+@settings(max_examples=50)
+@given(st.one_of(st.text(max_size=4), st.floats(), st.none(), st.booleans(), st.lists(st.floats(), max_size=3)))
+def test_no_other_kind_of_size_gets_through(size):
+    refused({"images": STACK}, data.crop, "size", size)

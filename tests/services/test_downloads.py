@@ -1,0 +1,252 @@
+"""lib.services.downloads: where it looks for a file, what it says of missing and wrong ones, and downloads from a server on this machine."""
+
+import hashlib
+import http.server
+import threading
+from contextlib import contextmanager
+
+import numpy as np
+import pooch
+import pytest
+from bad_input import cases, refused
+from download_data import (  # noqa: F401 (no_network serves every test)
+    DIGITS,
+    GOOD,
+    LABELS,
+    idx,
+    no_network,
+    npz,
+    put,
+    put_mnist,
+)
+
+from lib.services import data, downloads
+from lib.services.downloads import Archive, DataCorrupt, DataUnavailable
+
+# --- which folder ------------------------------------------------------------------------------------------------------------
+
+
+def test_root_goes_before_the_environment_before_the_cache(tmp_path, monkeypatch):
+    folders = [tmp_path / name for name in ("argument", "environment", "cache")]
+    archive = Archive("file", "0" * 32)
+    monkeypatch.setattr(pooch, "os_cache", lambda project: folders[2] / project)
+    with pytest.raises(DataUnavailable, match=r"is not in .*cache/physics-of-learning\. "):
+        downloads.emnist_letters("train", archive=archive)
+    monkeypatch.setenv(downloads.ENVIRONMENT, str(folders[1]))
+    with pytest.raises(DataUnavailable, match=r"is not in .*/environment\. "):
+        downloads.emnist_letters("train", archive=archive)
+    with pytest.raises(DataUnavailable, match=r"is not in .*/argument\. "):
+        downloads.emnist_letters("train", archive=archive, root=folders[0])
+
+
+def test_a_file_in_the_environments_folder_is_read(tmp_path, monkeypatch):
+    monkeypatch.setenv(downloads.ENVIRONMENT, str(tmp_path))
+    content, arguments = GOOD[downloads.emnist_letters]
+    assert len(downloads.emnist_letters(**arguments, archive=put(tmp_path, content)).images) == len(DIGITS)
+
+
+# --- missing and wrong files -------------------------------------------------------------------------------------------------
+
+REAL = {
+    downloads.mnist: ("train-images-idx3-ubyte.gz", "f68b3c2dcbeaaa9fbdd348bbdeb94873", "mnist-5k"),
+    downloads.emnist_letters: ("gzip.zip", "58c8d27c78d21e728a6bc7b3cc06412e", "mnist-5k"),
+    downloads.cifar10: ("cifar-10-python.tar.gz", "c58f30108f718f92721af3b95e74349a", "photo-patches"),
+}
+
+
+@pytest.mark.parametrize("loader", REAL)
+def test_a_missing_file_is_named_with_all_that_helps(tmp_path, loader):
+    file, md5, bundled = REAL[loader]
+    with pytest.raises(FileNotFoundError) as caught:
+        loader("train", root=tmp_path)
+    message = str(caught.value)
+    assert isinstance(caught.value, DataUnavailable)
+    for part in (file, md5, str(tmp_path), "download=True", "https://", downloads.ENVIRONMENT, f'lib.services.data.load("{bundled}")'):
+        assert part in message
+    assert bundled in data.DEFAULT_SIZE and not any(tmp_path.iterdir())
+
+
+def test_labels_alone_may_be_missing(tmp_path):
+    archives = put_mnist(tmp_path, idx(DIGITS), idx(LABELS))
+    (tmp_path / "labels.gz").unlink()
+    with pytest.raises(DataUnavailable, match=r"^labels\.gz "):
+        downloads.mnist("train", root=tmp_path, archives=archives)
+
+
+def test_without_an_address_download_is_not_offered(tmp_path):
+    with pytest.raises(DataUnavailable, match="no address is known") as caught:
+        downloads.cifar5m(Archive("part0.npz", "0" * 32), 1, root=tmp_path, download=True)
+    assert "download=True" not in str(caught.value)
+
+
+def test_every_wrong_sum_names_both_sums_and_nothing_is_parsed(tmp_path, monkeypatch):
+    monkeypatch.setattr(downloads, "_parsing", lambda archive: pytest.fail("a file of the wrong sum reached a parser"))
+    for loader, (content, arguments) in GOOD.items():
+        wanted = put(tmp_path, content)
+        found = put(tmp_path, content[:-1])
+        with pytest.raises(DataCorrupt, match=f"{found.md5}.*{wanted.md5}"):
+            loader(archive=wanted, root=tmp_path, **arguments)
+    archives = put_mnist(tmp_path, idx(DIGITS), idx(LABELS))
+    wrong = put(tmp_path, b"", "labels.gz")
+    with pytest.raises(DataCorrupt, match=f"{wrong.md5}.*{archives[1].md5}"):
+        downloads.mnist("train", root=tmp_path, archives=archives)
+
+
+def test_a_wrong_file_is_not_overwritten_by_a_download(tmp_path):
+    right = Archive("file", "0" * 32, "http://127.0.0.1/file")
+    put(tmp_path, b"what someone put there", "file")
+    with pytest.raises(DataCorrupt, match="Delete it"):
+        downloads.emnist_letters("train", root=tmp_path, archive=right, download=True)
+    assert (tmp_path / "file").read_bytes() == b"what someone put there"
+
+
+# --- downloads, from a server on this machine ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def serve(monkeypatch):
+    """serve(replies): a server on 127.0.0.1 for the duration of a with block; it yields its address and the paths asked for.
+
+    `replies` maps paths to (bytes sent, length promised).
+    """
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+    @contextmanager
+    def run(replies):
+        asked = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                asked.append(self.path)
+                if self.path not in replies:
+                    return self.send_error(404)
+                content, promised = replies[self.path]
+                self.send_response(200)
+                self.send_header("Content-Length", str(promised))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, *_):
+                """Keep the test's output for the test."""
+
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+            thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+            thread.start()
+            yield f"http://127.0.0.1:{server.server_port}", asked
+            server.shutdown()
+            thread.join()
+
+    return run
+
+
+def test_a_download_is_asked_for_verified_kept_and_not_repeated(tmp_path, serve):
+    content, arguments = GOOD[downloads.emnist_letters]
+    md5, folder = hashlib.md5(content).hexdigest(), tmp_path / "made on demand"
+    with serve({"/letters.zip": (content, len(content))}) as (address, asked):
+        archive = Archive("kept.zip", md5, f"{address}/letters.zip")
+        with pytest.raises(DataUnavailable):
+            downloads.emnist_letters(**arguments, root=folder, archive=archive)
+        assert asked == [] and not folder.exists()
+        for _ in range(2):
+            loaded = downloads.emnist_letters(**arguments, root=folder, archive=archive, download=True)
+            assert np.array_equal(loaded.images, DIGITS)
+        assert asked == ["/letters.zip"] and [path.name for path in folder.iterdir()] == ["kept.zip"]
+    offline = downloads.emnist_letters(**arguments, root=folder, archive=archive)
+    assert np.array_equal(offline.images, DIGITS)
+
+
+@pytest.mark.parametrize("fault", ["cut off", "cut off unnoticed", "changed"])
+def test_a_bad_download_leaves_nothing_that_is_read_later(tmp_path, serve, fault):
+    content, arguments = GOOD[downloads.emnist_letters]
+    half = len(content) // 2
+    sent = {"cut off": content[:half], "cut off unnoticed": content[:half], "changed": content[:-1] + b"?"}[fault]
+    promised = len(content) if fault == "cut off" else len(sent)
+    expected = DataUnavailable if fault == "cut off" else DataCorrupt
+    with serve({"/file": (sent, promised)}) as (address, _):
+        archive = Archive("file", hashlib.md5(content).hexdigest(), f"{address}/file")
+        with pytest.raises(expected) as caught:
+            downloads.emnist_letters(**arguments, root=tmp_path, archive=archive, download=True)
+        assert archive.md5 in str(caught.value)
+        if expected is DataCorrupt:
+            assert hashlib.md5(sent).hexdigest() in str(caught.value)
+    assert not any(tmp_path.iterdir())
+    with pytest.raises(DataUnavailable):
+        downloads.emnist_letters(**arguments, root=tmp_path, archive=archive)
+
+
+def test_a_download_killed_half_way_is_never_read(tmp_path):
+    content, arguments = GOOD[downloads.emnist_letters]
+    archive = put(tmp_path, content)
+    (tmp_path / "file").unlink()
+    (tmp_path / "tmp8f3k2").write_bytes(content[:99])  # what pooch leaves if the machine stops: a name that no loader looks for
+    with pytest.raises(DataUnavailable):
+        downloads.emnist_letters(**arguments, root=tmp_path, archive=archive)
+    (tmp_path / "tmp8f3k2").rename(tmp_path / "file")  # what a copy or another tool leaves
+    with pytest.raises(DataCorrupt):
+        downloads.emnist_letters(**arguments, root=tmp_path, archive=archive)
+
+
+@pytest.mark.parametrize("gone", ["page", "server"])
+def test_no_server_or_no_page_says_what_to_do(tmp_path, serve, gone):
+    with serve({}) as (address, _):
+        archive = Archive("file", "0" * 32, f"{address}/file")
+        if gone == "page":
+            with pytest.raises(DataUnavailable, match="could not be downloaded .*404.*fetch it from") as caught:
+                downloads.emnist_letters("train", root=tmp_path, archive=archive, download=True)
+    if gone == "server":
+        with pytest.raises(DataUnavailable, match="could not be downloaded .*fetch it from") as caught:
+            downloads.emnist_letters("train", root=tmp_path, archive=archive, download=True)
+    assert caught.value.__cause__ is not None and not any(tmp_path.iterdir())
+
+
+# --- bad input -----------------------------------------------------------------------------------------------------------------
+
+ARCHIVE = Archive("file", "0" * 32)
+COMMON = {"size": 20, "root": "no such folder", "download": False}
+CALLS = {
+    downloads.mnist: {"split": "train", "archives": (ARCHIVE, ARCHIVE), **COMMON},
+    downloads.emnist_letters: {"split": "train", "archive": ARCHIVE, **COMMON},
+    downloads.cifar10: {"split": "train", "grey": True, "archive": ARCHIVE, **COMMON},
+    downloads.cifar5m: {"archive": ARCHIVE, "count": 1, "grey": True, **COMMON},
+}
+BAD = {
+    "split": ["training", "", None, 0, ["train"]],
+    "archives": [ARCHIVE, (), (ARCHIVE,), (ARCHIVE, "file"), "ab", 3],
+    "archive": ["file", None, (ARCHIVE,), {"file": "file"}],
+    "size": [0, -1, 2.0, "2", True, (2,), (2, 0)],
+    "root": ["", 3, b"folder", ["folder"]],
+    "download": [1, 0, "yes", None],
+    "grey": [1, "no", None],
+    "count": [0, -1, 1.5, "1", None, True],
+}
+
+
+@pytest.mark.parametrize("function, name, value", cases(CALLS, BAD))
+def test_bad_input_is_refused_by_name(function, name, value):
+    refused(CALLS[function], function, name, value)
+
+
+@pytest.mark.parametrize("loader", GOOD)
+def test_a_window_or_count_beyond_the_images_is_refused(tmp_path, loader):
+    content, arguments = GOOD[loader]
+    call = {**arguments, "archive": put(tmp_path, content), "root": tmp_path}
+    refused(call, loader, "size", 33)
+    if "count" in call:
+        refused(call, loader, "count", 4)
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        *[("file", bad) for bad in ("", "..", "../file", "a/b", "a\\b", "/file", "a\0b", None)],
+        *[("md5", bad) for bad in ("", "0" * 31, "g" * 32, "A" * 32, None)],
+        *[("url", bad) for bad in ("ftp://host/file", "file:///etc/passwd", "host/file", None)],
+    ],
+)
+def test_an_archive_names_one_file_one_sum_and_one_address(name, value):
+    refused({"file": "file", "md5": "0" * 32, "url": "https://host/file"}, Archive, name, value)
+
+
+def test_every_real_archive_has_a_secure_address():
+    for archive in (*downloads.MNIST["train"], *downloads.MNIST["test"], downloads.EMNIST, downloads.CIFAR10):
+        assert archive.url == f"{archive.url.rpartition('/')[0]}/{archive.file}" and archive.url.startswith("https://")

@@ -1,0 +1,91 @@
+"""Expressions are compared as functions, not as strings."""
+
+import numpy as np
+import pytest
+import sympy as sp
+from bad_input import COUNT, SEED, exercised
+
+from lib.services import equivalence
+
+x, y = sp.symbols("x y", positive=True)
+n = sp.Symbol("n", integer=True)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference"),
+    [
+        ((x + y) ** 2, x**2 + 2 * x * y + y**2),
+        (sp.log(x) / sp.log(10), sp.log(x, 10)),
+        (sp.sqrt(x**2), x),
+        (sp.erf(x), 1 - sp.erfc(x)),
+        (sp.sinh(x), (sp.exp(x) - sp.exp(-x)) / 2),
+        (sp.asin(x / sp.sqrt(1 + x**2)), sp.atan(x)),
+        (0.5 * x, x / 2),
+        (2, sp.Integer(2)),
+        (np.float64(0.25), sp.Rational(1, 4)),
+        (sp.gamma(x + 1), x * sp.gamma(x)),
+        ([x, y + y], (x, 2 * y)),
+        (sp.Matrix([[1, x]]), sp.Matrix([[1, x]])),
+        (sp.exp(sp.I * x), sp.cos(x) + sp.I * sp.sin(x)),
+        (1e9 * x + 1 - 1, 1e9 * x),
+        (x * 1e-40, x / sp.Integer(10) ** 40),
+    ],
+)
+def test_forms_of_one_function_are_the_same(answer, reference):
+    assert equivalence.same(answer, reference)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference"),
+    [
+        (x, 2 * x),
+        (x + sp.Rational(1, 10**12), x),
+        (sp.sin(x), x - x**3 / 6),
+        (sp.Symbol("z"), x),
+        (1 / (x - x), x),
+        ([x], x),
+        ([x, y], [y, x]),
+        (sp.Matrix([[1, x]]), sp.Matrix([[1], [x]])),
+        (None, x),
+        ("x", x),
+        (True, 1),
+        (lambda value: value, x),
+        (sp.Eq(x, y), x),
+        (x > y, x),
+        (sp.nan, x),
+        (1.001 * x, x),
+    ],
+)
+def test_other_things_are_not(answer, reference):
+    assert not equivalence.same(answer, reference)
+
+
+def test_an_integral_left_undone_is_no_answer():
+    undone = sp.Integral(sp.exp(-x * y), (y, 0, sp.oo))
+    assert not equivalence.same(undone, 1 / x)
+    assert equivalence.same(undone.doit(), 1 / x)
+    assert equivalence.same(undone, undone)
+
+
+def test_ranges_say_where_the_functions_must_agree():
+    real = sp.Symbol("real", real=True)
+    assert equivalence.same(sp.Abs(real), real)  # positive without a range
+    assert not equivalence.same(sp.Abs(real), real, {real: (-2, 2)})
+    assert equivalence.same(sp.sqrt(1 - real**2), sp.sqrt((1 - real) * (1 + real)), {real: (-1, 1)})
+
+
+def test_points_are_the_same_every_time():
+    assert [equivalence.same(x**2, x**2 + sp.Heaviside(x - 1.9), seed=seed) for seed in range(6)] == [
+        equivalence.same(x**2, x**2 + sp.Heaviside(x - 1.9), seed=seed) for seed in range(6)
+    ]
+
+
+CALLS = {equivalence.same: {"answer": x, "reference": x, "ranges": {x: (1, 2)}, "points": 4, "seed": 1}}
+BAD = {
+    "answer": [sp.Symbol("x")],
+    "reference": ["x", None, [x, "x"], 1 / (x - x), sp.log(x - x)],
+    "ranges": [{x: (1, 1)}, {x: (2, 1)}, {x: 1}, {"x": (1, 2)}, {x: (0, sp.oo)}, {x: (np.nan, 1)}, [x], "x"],
+    "points": COUNT,
+    "seed": SEED,
+}
+test_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)

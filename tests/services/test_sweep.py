@@ -1,0 +1,124 @@
+"""lib.services.sweep: seeds come from the place in the list, finished tasks are kept, and only for the code that made them."""
+
+import os
+
+import numpy as np
+import pytest
+from bad_input import COUNT, SEED, cases, refused
+
+from lib.scaling import spectra
+from lib.services import presets, sweep
+
+
+def counted(log, value, seed):
+    """Append a line to a file, so that a test sees how often it ran; a value of zero fails."""
+    with open(log, "a", encoding="utf-8") as file:
+        file.write(f"{value}\n")
+    if value == 0:
+        raise RuntimeError("interrupted")
+    return value, np.random.default_rng(seed).random()
+
+
+def process(seed):
+    return os.getpid()
+
+
+def tasks(log, *values):
+    return [{"log": str(log), "value": value} for value in values]
+
+
+def test_seeds_do_not_depend_on_the_number_of_workers_or_the_callers_sequence(tmp_path):
+    given = np.random.SeedSequence(5)
+    given.spawn(3)
+    one = sweep.run(counted, tasks(tmp_path / "log", 3, 1, 2), 5)
+    assert sweep.run(counted, tasks(tmp_path / "log", 3, 1, 2), given, workers=2) == one
+    assert [value for value, _ in one] == [3, 1, 2]
+    children = np.random.SeedSequence(5).spawn(3)
+    assert [number for _, number in one] == [np.random.default_rng(child).random() for child in children]
+
+
+def test_every_sweep_has_processes_of_its_own():
+    # A worker that is used again loads what the next task needs; joblib takes that for a memory leak and stops it.
+    first, second = (set(sweep.run(process, [{}] * 4, 5, workers=2)) for _ in range(2))
+    assert first and second and not first & second and os.getpid() not in first | second
+    assert sweep.run(process, [{}], 5) == [os.getpid()]
+
+
+def test_an_interrupted_sweep_goes_on_where_it_stopped(tmp_path):
+    log, folder = tmp_path / "log", tmp_path / "kept"
+    with pytest.raises(RuntimeError, match="interrupted"):
+        sweep.run(counted, tasks(log, 1, 2, 0, 4), 5, folder=folder)
+    whole = sweep.run(counted, tasks(log, 1, 2, 3, 4), 5, folder=folder)
+    assert log.read_text().split() == ["1", "2", "0", "3", "4"]
+    assert whole == sweep.run(counted, tasks(tmp_path / "other", 1, 2, 3, 4), 5)
+
+
+def test_a_kept_result_serves_its_own_seed_place_and_code_only(tmp_path, monkeypatch):
+    log, folder = tmp_path / "log", tmp_path / "kept"
+    first = sweep.run(counted, tasks(log, 1, 1), 5, folder=folder)
+    assert first[0] != first[1]
+    assert sweep.run(counted, tasks(log, 1), 6, folder=folder)[0] != first[0]
+    assert len(log.read_text().split()) == 3
+    monkeypatch.setattr(sweep, "_fingerprint", lambda: "changed")
+    assert sweep.run(counted, tasks(log, 1, 1), 5, folder=folder) == first
+    assert len(log.read_text().split()) == 5
+
+
+def test_the_paper_preset_keeps_and_quick_does_not(tmp_path, monkeypatch):
+    monkeypatch.setattr(sweep.pooch, "os_cache", lambda name: tmp_path / name)
+    for name, kept in (("quick", False), ("paper", True)):
+        monkeypatch.setenv(presets.ENVIRONMENT, name)
+        sweep.run(counted, tasks(tmp_path / "log", 1), 5, workers=1)
+        assert (tmp_path / "physics-of-learning" / "sweeps").exists() == kept
+
+
+def test_progress_counts_on_the_terminal(monkeypatch, tmp_path):
+    terminal, opened = tmp_path / "terminal", []
+
+    def fake(path, *rest, **named):
+        opened.append(path)
+        return open(terminal, "w", encoding="utf-8")
+
+    monkeypatch.setattr(sweep, "open", fake, raising=False)
+    sweep.run(counted, tasks(tmp_path / "log", 1, 2), 5, folder=tmp_path / "kept")
+    assert opened == ["/dev/tty"] and "counted: 2 of 2 done" in terminal.read_text()
+    sweep.run(counted, tasks(tmp_path / "log", 1, 2), 5)
+    assert len(opened) == 1
+
+
+def test_without_a_terminal_a_sweep_is_silent(monkeypatch, tmp_path, capfd):
+    def missing(*_, **__):
+        raise OSError("no terminal")
+
+    monkeypatch.setattr(sweep, "open", missing, raising=False)
+    assert len(sweep.run(counted, tasks(tmp_path / "log", 1), 5, folder=tmp_path / "kept")) == 1
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_fingerprint_changes_with_names_and_contents(tmp_path):
+    found = set()
+    for name, text in (("a.py", "1"), ("a.py", "2"), ("b.py", "1")):
+        (tmp_path / name).write_text(text)
+        found.add(sweep._fingerprint(tmp_path))
+        assert sweep._fingerprint(tmp_path) in found
+    assert len(found) == 3
+
+
+GOOD = {"task": spectra.random_overlaps, "settings": [{"multiplicities": [5], "students": 1, "teachers": 1}], "seed": 1, "workers": 1}
+BAD = {
+    "task": [None, "task", 3, lambda seed: seed],
+    "settings": [None, "settings", 3, [1], {"value": 1}, [{"seed": 1}], [{1: 2}]],
+    "seed": SEED,
+    "workers": [value for value in COUNT if value is not None],
+}
+
+
+@pytest.mark.parametrize("function, name, value", cases({sweep.run: GOOD}, BAD))
+def test_bad_input(function, name, value):
+    refused(GOOD, function, name, value)
+
+
+@pytest.mark.parametrize("folder", [3, "", b"", True])
+def test_bad_folder(folder):
+    with pytest.raises(ValueError, match=r"^folder must be the path of a folder"):
+        sweep.run(**GOOD, folder=folder)

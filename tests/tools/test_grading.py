@@ -1,0 +1,215 @@
+"""What a notebook can and cannot do to its own grading: each attempt to pass without an answer fails, and honest answers do not suffer."""
+
+import json
+
+import grading
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+
+GIVEN = """import numpy as np
+import sympy as sp
+from lib.services import equivalence
+x = sp.Symbol("x", positive=True)
+WANTED = np.array([1.5])
+def reference(number):
+    return number * np.array([0.5])
+"""
+TESTS = {
+    "value": "assert abs(value - 3) < 1e-6, 'a value'",
+    "shape": "assert np.isclose(half(3), 1.5), 'an array'\nassert np.allclose(reference(3), WANTED)",
+    "expression": "assert equivalence.same(double, 2 * x), 'an expression'",
+}
+HONEST = "value = 3\ndef half(number):\n    return number / 2\ndouble = x + x\n"
+WRONG = "value = 4\ndef half(number):\n    return number\ndouble = x\n"
+
+
+def said(*cells, timeout=30, memory=4.0, course=None):
+    """What the tests say after these cells of a student; and the notebook."""
+
+    def cell(source, identity, **more):
+        metadata = {"grade_id": identity, "grade": False, "solution": False, "locked": True, "schema_version": 3, "task": False, **more}
+        return new_code_cell(source, metadata={"nbgrader": metadata})
+
+    notebook = new_notebook(metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}})
+    notebook.cells = [cell(GIVEN, "given"), *map(new_code_cell, cells)]
+    notebook.cells += [cell(source, identity, grade=True, points=1) for identity, source in TESTS.items()]
+    return grading.graded(notebook, timeout=timeout, memory=memory, course=course)
+
+
+def test_honest_answers_pass_whatever_stands_beside_them():
+    found, notebook = said(
+        HONEST,
+        "exit()",
+        "quit()",
+        "import sys\nsys.exit()",
+        "block = bytearray(64 * 2**30)",  # more memory than there is
+        "sum = abs = 3\nx = 5\nreference = WANTED = None",  # names that tests use, too
+        "open('scratch.txt', 'w').write('mine')",
+        "from collections import namedtuple\nPair = namedtuple('Pair', 'left right')",
+        "value = np.float64(3)",
+        "undefined_name",
+    )
+    assert found == dict.fromkeys(TESTS), found
+    errors = [output.ename for cell in notebook.cells for output in cell.outputs if output.output_type == "error"]
+    assert errors == ["SystemExit", "MemoryError", "NameError"]
+
+
+HOOKS = [
+    "shell = get_ipython()",
+    "shell.input_transformers_cleanup.append(lambda lines: ['pass\\n'])",
+    "shell.input_transformers_post.append(lambda lines: ['pass\\n'])",
+    """import ast
+class NoAssert(ast.NodeTransformer):
+    def visit_Assert(self, node):
+        return ast.Pass()
+shell.ast_transformers.append(NoAssert())""",
+    "shell.events.register('pre_run_cell', lambda *_: shell.user_ns.update(np=None))",
+    "shell.set_custom_exc((BaseException,), lambda *_: None)",
+    "shell.showtraceback = lambda *_, **__: None",
+    "shell.run_cell = shell.run_cell_async = shell.run_code = lambda *_, **__: None",
+    "import sys\nsys.addaudithook(lambda *_: shell.user_ns.update(value=3))",
+    "ast.parse = compile = lambda *_, **__: (lambda: None).__code__",
+]
+PATCHES = [
+    "import builtins, sys, types",
+    "np.isclose = np.allclose = lambda *_, **__: True",
+    "equivalence.same = equivalence._same = lambda *_, **__: True",
+    "equivalence.TOLERANCE = 1e9",
+    "equivalence._value = lambda *_: sp.Integer(1)",
+    "equivalence.same.__code__ = (lambda answer, reference, ranges=None, *, points=8, seed=0: True).__code__",
+    "builtins.abs = lambda _: 0",
+    "abs = lambda _: 0",
+    "sp.Symbol.__eq__ = sp.Expr.__eq__ = lambda *_: True",
+    "sp.N = lambda *_: sp.Integer(1)",
+    "fake = types.ModuleType('numpy'); fake.isclose = fake.allclose = lambda *_: True; sys.modules['numpy'] = np = fake",
+    "equivalence = types.SimpleNamespace(same=lambda *_, **__: True)",
+    "WANTED[:] = 0; reference = lambda _: 0",
+    """def half(number):
+    import numpy, lib.services.equivalence, builtins
+    numpy.isclose = lambda *_: True
+    lib.services.equivalence.same = lambda *_: True
+    builtins.abs = lambda _: 0
+    return number""",
+]
+OBJECTS = """class Any:
+    def __getattr__(self, _):
+        return lambda *_, **__: self
+    __eq__ = __lt__ = __gt__ = __le__ = __ge__ = lambda *_: True
+    __sub__ = __rsub__ = __abs__ = __add__ = lambda self, *_: self
+    __array__ = lambda self, *_, **__: np.array(1.5)
+    __array_function__ = lambda *_: True
+    __bool__ = lambda _: True
+    free_symbols = set()
+class Number(float):
+    __eq__ = __lt__ = __gt__ = lambda *_: True
+    __sub__ = __abs__ = lambda self, *_: self
+class Expression(sp.Symbol):
+    def subs(self, *_, **__):
+        return 2 * x
+    def __new__(cls):
+        return sp.Symbol.__new__(cls, 'x', positive=True)
+    has = lambda *_: False
+    _eval_subs = lambda self, *_: sp.Integer(1)
+    _subs = lambda self, old, new, **_: 2 * new
+"""
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [WRONG, *HOOKS],
+        [WRONG, *PATCHES],
+        [OBJECTS, "value = half = double = Any()"],
+        [OBJECTS, "value, half, double = Number(), (lambda _: Any()), Expression()"],
+    ],
+    ids=["hooks", "patches", "equal-to-all", "subclasses"],
+)
+def test_tests_cannot_be_switched_off(cells):
+    found, _ = said(*cells)
+    assert all(found.values()), found
+
+
+def test_solutions_are_out_of_reach(tmp_path):
+    source = tmp_path / "source" / "small.ipynb"
+    source.parent.mkdir()
+    source.write_text(HONEST)
+    (tmp_path / "gradebook.db").write_bytes(b"SQLite format 3")
+    reading = [
+        f"print(open({str(source)!r}).read())",
+        f"import os\nprint(os.read(os.open({str(source)!r}, os.O_RDONLY), 999))",
+        f"import pathlib\nprint(pathlib.Path({str(source)!r}).read_text())",
+        f"import os\nos.symlink({str(source.parent)!r}, 'link')\nprint(open('link/small.ipynb').read())",
+        f"print(np.fromfile({str(source)!r}, dtype='S1').tobytes())",
+        f"import subprocess\nprint(subprocess.run(['cat', {str(source)!r}], capture_output=True).stdout)",
+        f"import os\nos.system('cat {source} > copy'); print(open('copy').read())",
+        f"open({str(tmp_path / 'gradebook.db')!r}, 'w')",
+        f"import sqlite3\nsqlite3.connect({str(tmp_path / 'gradebook.db')!r})",
+        f"import os\nos.remove({str(source)!r})",
+        "import urllib.request\nurllib.request.urlopen('http://127.0.0.1:9')",
+    ]
+    found, notebook = said(WRONG, *reading, course=tmp_path)
+    assert all(found.values()), found
+    for cell, source_of_it in zip(notebook.cells[2:], reading, strict=False):
+        kinds = [output.output_type for output in cell.outputs]
+        assert kinds == ["error"], (source_of_it, cell.outputs)
+        assert cell.outputs[0].ename in ("PermissionError", "URLError", "OSError"), cell.outputs[0].ename
+    assert source.read_text() == HONEST and (tmp_path / "gradebook.db").read_bytes()
+
+
+@pytest.mark.skipif(not grading.system_closes_files(), reason="this system has no Landlock")
+def test_the_system_keeps_files_closed_where_python_looks_away(tmp_path):
+    source = tmp_path / "source.txt"
+    source.write_text(HONEST)
+    by_c = f"import ctypes\nc = ctypes.CDLL(None, use_errno=True)\nprint(c.open({str(source)!r}.encode(), 0), ctypes.get_errno())"
+    _, notebook = said(WRONG, by_c, course=tmp_path)
+    assert notebook.cells[2].outputs[0].text.strip() == "-1 13"
+
+
+def test_a_kernel_that_dies_or_hangs_costs_its_own_cell_only():
+    found, notebook = said(HONEST, "import os\nos._exit(1)", "def half(number):\n    while True:\n        pass", timeout=8)
+    assert found["value"] is None and found["expression"] is None
+    assert "stopped after 8 s" in found["shape"]
+    assert "the kernel died" in notebook.cells[2].outputs[0].traceback[0]
+
+
+HIDDEN = """assert value > 0
+### BEGIN HIDDEN TESTS
+secret_number_of_the_test = 3
+assert value == secret_number_of_the_test, 'words that help'
+### END HIDDEN TESTS"""
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        {"output_type": "stream", "name": "stdout", "text": "x\n    secret_number_of_the_test = 3\n"},
+        {"output_type": "display_data", "data": {"text/plain": repr(HIDDEN)}, "metadata": {}},
+        {"output_type": "error", "ename": "ValueError", "evalue": "secret_number_of_the_test = 3", "traceback": ["a", "b"]},
+    ],
+)
+@pytest.mark.parametrize("graded", [True, False])
+def test_feedback_holds_no_hidden_line(output, graded):
+    module = grading.settings()
+    metadata = {"grade_id": "a", "grade": True, "solution": False, "locked": True, "points": 1, "schema_version": 3, "task": False}
+    test = new_code_cell(HIDDEN, metadata={"nbgrader": metadata})
+    own = new_code_cell("print(1)")
+    words = {"output_type": "error", "ename": "AssertionError", "evalue": "words that help", "traceback": ["long", "story"]}
+    test.outputs, own.outputs = [nbformat.from_dict(words)], []
+    (test if graded else own).outputs.append(nbformat.from_dict(output))
+    shown, _ = module.HideTests().preprocess(new_notebook(cells=[own, test]), {})
+    assert "secret_number" not in json.dumps(shown)
+    assert shown.cells[1].outputs[0].traceback == ["AssertionError: words that help"]
+
+
+def test_a_notebook_under_another_name_is_graded_and_an_unreadable_one_is_named(tmp_path, capsys):
+    paths = [tmp_path / student / "small" / name for student, name in (("ann", "small (1).ipynb"), ("ben", "small.ipynb"))]
+    for path, text in zip(paths, ('{"cells": []}', '{"cells": ['), strict=True):
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+        notebooks = [str(path)]
+        grading.settings().tidy(assignment="small", student="*", notebooks=notebooks)
+        assert notebooks == [str(path.with_name("small.ipynb"))]
+    said = capsys.readouterr().err.splitlines()
+    assert said[0].endswith("'small (1).ipynb' is graded as 'small.ipynb'")
+    assert "CANNOT BE READ" in said[1] and len(said) == 2
