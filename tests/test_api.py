@@ -1,5 +1,6 @@
 """What holds for every public function of lib: a complete docstring, and a ValueError that names the argument for nonsense."""
 
+import dataclasses
 import importlib
 import inspect
 import pkgutil
@@ -8,6 +9,9 @@ import re
 import pytest
 
 import lib
+from lib.criticality import equilibria
+from lib.fluctuations import regression
+from lib.representations import nets
 
 INNER = ("lib.common.", "lib.foundations.committee_matrices")  # formulas for callers that have checked their arguments
 MODULES = [
@@ -51,6 +55,21 @@ def test_nonsense_is_refused_by_name(function):
     with pytest.raises(ValueError) as caught:
         function(**given)
     assert re.match(rf"^({'|'.join(given)})\b.* must ", str(caught.value))
+
+
+def test_what_holds_arrays_is_compared_and_hashed_by_identity():
+    """A generated comparison of arrays, or hash of them, raises."""
+    classes = {c for module in MODULES for c in vars(module).values() if dataclasses.is_dataclass(c) and isinstance(c, type)}
+    held = {nets.Parameters}  # tuples of tensors
+    while True:  # classes that hold such classes hold arrays too
+        more = {c for c in classes for field in dataclasses.fields(c) if "ndarray" in str(field.type) or field.type in held} - held
+        if not more:
+            break
+        held |= more
+    assert {regression.Regression, equilibria.Equilibrium} <= held
+    assert sorted(str(c) for c in held if c.__eq__ is not object.__eq__ or c.__hash__ is not object.__hash__) == []
+    problem = regression.fit([[3.0], [1.0]], [[3.0], [0.0]])
+    assert problem == problem and problem != regression.fit([[3.0], [1.0]], [[3.0], [0.0]]) and len({problem, problem}) == 1
 
 
 def test_no_module_draws_but_plot():

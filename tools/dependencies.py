@@ -51,6 +51,23 @@ def _captions(root):
     return {chapter["file"]: part["caption"] for part in toc.get("parts", []) for chapter in part["chapters"]}
 
 
+def labels(texts):
+    """Page of every label ``(name)=`` in the texts of pages."""
+    return {label: page for page, text in texts.items() for label in _LABEL.findall(text)}
+
+
+def declared(page, texts, places):
+    """Minutes of a chapter, and the pages that it names as needed; ``places`` are the :func:`labels` of the texts of all pages."""
+    box = BOX.search(texts[page])
+    if box is None:
+        raise ValueError(f"{page} declares no prerequisites: write **Prerequisites:** … **Time:** … into its objectives box")
+    try:
+        time = minutes(box["time"])
+    except ValueError as error:
+        raise ValueError(f"{page}: {error}") from None
+    return time, [_target(page, role, target, texts, places) for role, target in _ROLE.findall(box["needs"])]
+
+
 def chapters(root):
     """The chapters of the book (notebooks in a folder of ``book/``), in reading order.
 
@@ -65,18 +82,11 @@ def chapters(root):
     """
     captions = _captions(root)
     texts = {page: (root / page).with_suffix(".md").read_text(encoding="utf-8") for page in project.toc_pages(root)}
-    labels = {label: page for page, text in texts.items() for label in _LABEL.findall(text)}
+    places = labels(texts)
     mine = [page for page in captions if page.count("/") > 1 and project.is_notebook((root / page).with_suffix(".md"))]
     found = {}
     for page in mine:
-        box = BOX.search(texts[page])
-        if box is None:
-            raise ValueError(f"{page} declares no prerequisites: write **Prerequisites:** … **Time:** … into its objectives box")
-        try:
-            time = minutes(box["time"])
-        except ValueError as error:
-            raise ValueError(f"{page}: {error}") from None
-        named = [_target(page, role, target, texts, labels) for role, target in _ROLE.findall(box["needs"])]
+        time, named = declared(page, texts, places)
         title = re.search(r"^# (.+)", texts[page], re.M)[1]
         needs = tuple(dict.fromkeys(name for name in named if name in mine))
         found[page] = Chapter(page, title, captions[page], time, needs)

@@ -4,6 +4,9 @@ Each returns the argument in its working type, or raises a ``ValueError`` whose 
 and what was given, in that order.  Nothing is clipped or repaired.
 """
 
+import os
+from pathlib import Path
+
 import numpy as np
 
 
@@ -130,6 +133,16 @@ def instance(name, value, kind, origin):
     if not isinstance(value, kind):
         fail(name, f"be a {kind.__name__}, {origin}", value)
     return value
+
+
+def folder(name, value):
+    """`value` as a ``Path``, a leading ~ or ~user replaced by that home folder; nothing is made or looked up on the disk."""
+    if not isinstance(value, (str, os.PathLike)) or not isinstance(os.fspath(value), str) or not os.fspath(value):
+        fail(name, "be the path of a folder, or None", value)
+    try:
+        return Path(value).expanduser()
+    except RuntimeError:
+        fail(name, "be the path of a folder whose ~ or ~user names a home folder of this machine: write the path out", value)
 
 
 def seed_sequence(name, value):

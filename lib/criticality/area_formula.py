@@ -15,7 +15,7 @@ from scipy.stats import ks_2samp
 from lib.common import checks
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SingularPairs:
     """Leading r singular pairs of N Jacobians, J ≈ U diag(σ) Vᵀ, the largest first."""
 
@@ -24,7 +24,7 @@ class SingularPairs:
     right: np.ndarray  # (N, d, r)  columns v_i
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OneDimensionalMap:
     """The best description of one number by a function of another."""
 

@@ -5,7 +5,8 @@ Source: 000_1c8f0aee3adfc017.txt, eq. (3.16) and the text after it, which asks f
 branches is not in it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import bisect
@@ -18,7 +19,7 @@ _HALVINGS = 200  # enough for full relative precision of a root anywhere between
 _TINY = 1e-100  # what rounding means at x = 0; a pole there stays inside the floating-point range
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Branches:
     """The B intervals of x, in rising order, on which s is monotone and not zero, and the values of s at their ends."""
 
@@ -69,7 +70,7 @@ def find(step_map, *, reach=14.0):
 
     Returns
     -------
-    Branches              empty where no input within reach is alive
+    Branches              empty where no input within reach is alive; its arrays cannot be written to
 
     Raises
     ------
@@ -82,7 +83,11 @@ def find(step_map, *, reach=14.0):
     >>> found.folds.round(3).tolist(), found.at_left.size
     ([0.546], 2)
     """
-    m, reach = _checked(step_map), checks.number("reach", reach, above=0)
+    return _find(_checked(step_map), checks.number("reach", reach, above=0))
+
+
+@lru_cache(maxsize=256)  # a figure asks for the same few maps again and again, twice for every density of |s|
+def _find(m, reach):
     low, high = m.mean - reach * m.deviation, m.mean + reach * m.deviation
     rows, all_folds = [], []
     for left, right in _pieces(m, low, high):
@@ -98,7 +103,10 @@ def find(step_map, *, reach=14.0):
         rows += zip(ends[:-1], ends[1:], at[:-1], at[1:])
         all_folds += folds
     columns = np.array(rows).reshape(-1, 4).T.copy()  # (4, B)
-    return Branches(*columns, np.array(all_folds))  # (C,)
+    found = Branches(*columns, np.array(all_folds))  # (C,)
+    for field in fields(found):
+        getattr(found, field.name).flags.writeable = False  # every caller gets the same arrays
+    return found
 
 
 def _preimages(s, m, found):

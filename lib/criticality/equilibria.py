@@ -20,7 +20,7 @@ FAR = 1e3  # times the natural scales of w and b: a search beyond has run away t
 REST = 1e-10  # largest mean gradient at rest, and largest Newton step, relative to the parameters
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Equilibrium:
     """Parameters at rest, the probability that the class is named right there, and the moments of the gradient."""
 

@@ -15,7 +15,7 @@ from lib.criticality import _neuron
 CHUNK = 2**16  # inputs drawn at a time
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Descent:
     """Parameters after the steps counted in `steps`, and the next step that each replica took from there (none from the last)."""
 

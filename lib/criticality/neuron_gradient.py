@@ -14,7 +14,7 @@ from lib.common import checks
 from lib.criticality import _neuron
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Moments:
     """Mean gradient, expected Hessian and covariance of one gradient by (w, b)."""
 

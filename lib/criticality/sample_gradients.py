@@ -42,7 +42,7 @@ class Model:
         return self.width * (self.inputs + 2) + 1 if self.width else self.inputs + 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Equilibrium:
     """End of full-batch training."""
 

@@ -18,7 +18,7 @@ from lib.criticality.amplitude import _checked, _derivatives, _exponents
 _CLUSTER = np.log(1e6)  # how close to the ends of a branch the points of a curve come
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Curve:
     """Branches as curves with P points each; every array has the shape (B, P), s is monotone along a row."""
 

@@ -14,7 +14,7 @@ from lib.common import checks
 from lib.fields import _modes, effective_ridge, gp_regression
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Bookkeeping:
     """What a cut leaves out of the per-sample effective ridge κ; arrays have the shape of the cuts."""
 

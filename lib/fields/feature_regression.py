@@ -17,7 +17,7 @@ FEATURES = ("gaussian", "sign", "heavy")
 HEAVY_FREEDOM = 5  # degrees of freedom of Student's t: excess kurtosis 6
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Curves:
     """Regressions on S data sets at n numbers of samples and m ridges."""
 

@@ -13,7 +13,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 from lib.common import checks
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LeaveOneOut:
     """What each example's own removal does: `residuals` y_μ - f̄_{-μ}(x_μ) and predictive `variances` of y_μ, arrays (P,)."""
 

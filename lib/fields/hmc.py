@@ -15,7 +15,7 @@ from lib.common import checks
 _FREE = 20  # proposals in which the step may move by factors of e; after them the gain of the adaptation falls as n^-0.6
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Chains:
     """C chains of S samples each, after burn-in."""
 
@@ -25,7 +25,7 @@ class Chains:
     last: np.ndarray  # (C, ...)  the last states, from which another run may start
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Summary:
     """Mean of a series and how far to trust it; entries (...) for a series (S, C, ...)."""
 

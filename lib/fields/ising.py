@@ -20,7 +20,7 @@ STRIP_LIMIT = 4 / np.pi  # ξ_L/L at K_c as L → ∞: 1/(πη) with η = 1/4
 _WIDEST = 12  # matrices of 2^(L-1) rows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Strip:
     """Leading eigenvalues of a strip; arrays have the shape of the couplings."""
 

@@ -24,7 +24,7 @@ ROUNDING = 1e-13  # changes of the free energy below this part of it say nothing
 GRID = 80  # scales on which the competitor's minimum is bracketed
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Adaptation:
     """Weights adapted to P examples in d dimensions."""
 

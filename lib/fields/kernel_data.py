@@ -16,7 +16,7 @@ from lib.common import checks
 from lib.fields.feature_regression import Curves, _diagnostics, _dual, _ridges, _sizes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Spectrum:
     """Eigensystem of K/M on a pool of M points, eigenvalues descending."""
 

@@ -20,7 +20,7 @@ from lib.common import checks
 from lib.fields.network_posterior import _activation, _data, _points, _prior, _stack
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Training:
     """C networks along their training, n records each."""
 

@@ -14,7 +14,7 @@ from lib.fields._effective_ridge import blocks, modes, settings, unlearned
 from lib.fields.effective_ridge import equivalent_kernel, learnability, solve
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LearningCurve:
     """Averages over data sets at each pair of P and T that was asked for; the shape (...) is the one these two broadcast to."""
 

@@ -56,9 +56,8 @@ def _average(activation, s11, s12, s22):
     covariance = np.empty((*np.broadcast_shapes(s11.shape, s12.shape, s22.shape), 2, 2))  # (..., 2, 2)
     covariance[..., 0, 0], covariance[..., 1, 1] = s11, s22
     covariance[..., 0, 1] = covariance[..., 1, 0] = s12
-    if activation == "erf":
-        return gaussian._i2(2 * covariance)  # (...)  covariances by construction; to check them takes 20 times as long
-    return gaussian.arccosine_kernel(covariance, 1)  # (...)
+    # They are covariances by construction; to check them takes 20 times as long for erf, three times for ReLU.
+    return gaussian._i2(2 * covariance) if activation == "erf" else gaussian._arccosine(covariance, 1)  # (...)
 
 
 def _scaled(readout, averages):

@@ -21,7 +21,7 @@ _FEATURE_NODES = 60  # Gauss–Hermite, of the average over one Gaussian feature
 _GRID, _TABLE = 801, 1001  # of the one coefficient that is left, and of the loss of one sample
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OneLoop:
     """What one loop predicts after decimation to a cut."""
 
@@ -32,7 +32,7 @@ class OneLoop:
     learnability: np.ndarray  # (cut,)  L_k of the retained levels
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Measured:
     """Learnability of the strong mode, measured on several data sets."""
 

@@ -16,7 +16,7 @@ from lib.common import checks
 from lib.fields import _modes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Flow:
     """The running theory at cutoffs Λ; arrays have the shape of the cutoffs."""
 

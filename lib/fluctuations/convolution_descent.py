@@ -12,7 +12,7 @@ from lib.common import checks
 from lib.fluctuations.convolution import _layers, _pixels
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Descent:
     """One run of minibatch descent on filter and weights, recorded R times, first at the start."""
 

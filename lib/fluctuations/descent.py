@@ -21,7 +21,7 @@ from lib.fluctuations.regression import _pair, _problem
 HELD = 64  # recorded states that are added to the sums at a time
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Averages:
     """Time averages over blocks of independent chains; the first axis counts the blocks.  See :func:`over_blocks`."""
 

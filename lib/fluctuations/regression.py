@@ -20,7 +20,7 @@ RANGE = 1e-20  # eigenvalues of A below this part of the largest count as zero. 
 LARGEST = 1e30  # eighth powers must stay below overflow, and those of the inverse above underflow
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Regression:
     """A least-squares problem in the PCA basis: N samples, d inputs of which n directions are seen, p outputs."""
 

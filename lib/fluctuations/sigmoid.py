@@ -21,7 +21,7 @@ EDGE = 1e-9  # closer to its threshold than this, rounding decides whether the t
 FLAT = 1e-6  # curvature, for whitened inputs, below which a minimum counts as absent; a steep sigmoid has up to 1/16
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Unit:
     """A sigmoid unit at a minimum of its loss: N samples, d inputs, and the derivatives of ℓ by the field u = w·x there."""
 

@@ -21,7 +21,7 @@ SETTLE = 5  # relaxation times of the slowest mode in the default burn-in
 LONGEST = 10**9  # steps that a default burn-in may take
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Averages:
     """Time averages over blocks of independent chains; the first axis counts the blocks.  See :func:`lib.fluctuations.descent.over_blocks`."""
 

@@ -19,7 +19,7 @@ from lib.foundations import committee_matrices
 LARGEST = 1e6  # largest overlap: (1 + Q)² - Q² keeps ten digits up to here
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trajectory:
     """Order parameters along the learning time; the arrays of several runs are stacked along leading axes."""
 
@@ -71,10 +71,12 @@ def checked_overlaps(student_overlap, cross_overlap, teacher_overlap, *, stacked
     top = np.concatenate([q, r], axis=-1)                                               # (..., K, K+M)
     teachers = np.broadcast_to(t, r.shape[:-2] + t.shape)                               # (..., M, M)
     bottom = np.concatenate([np.swapaxes(r, -1, -2), teachers], axis=-1)                # (..., M, K+M)
-    lowest = np.linalg.eigvalsh(np.concatenate([top, bottom], axis=-2)).min()
-    if lowest < -1e-7 * scale:  # looser than rounding: a solved trajectory carries the integrator's error
+    # Looser than rounding: a solved trajectory carries the integrator's error.
+    lowest = committee_matrices.lowest_correlation(np.concatenate([top, bottom], axis=-2), 1e-7)
+    if lowest < -committee_matrices.ROUNDING:
         checks.fail("student_overlap, cross_overlap, teacher_overlap",
-                     "form a positive semidefinite matrix [[Q, R], [Rᵀ, T]]", f"lowest eigenvalue {lowest:.3g}")
+                     "form a positive semidefinite matrix [[Q, R], [Rᵀ, T]], so that |R_in| <= √(Q_ii T_nn)",
+                     f"correlations with the lowest eigenvalue {lowest:.3g}")
     return q, r, t
 
 

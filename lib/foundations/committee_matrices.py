@@ -1,9 +1,33 @@
-"""The compiled numbers behind :mod:`lib.foundations.committee`, for overlaps that were checked or made by the caller: its formulas, entry by entry."""
+"""The compiled numbers behind :mod:`lib.foundations.committee`, for overlaps that were checked or made by the caller: its formulas, entry by entry.
 
-from math import asin, pi, sqrt
+They take complex overlaps too, which is how :mod:`lib.foundations.stability` and :mod:`lib.scaling.linearization` differentiate them: for an analytic f,
+f'(x) = Im f(x + ih)/h with no difference of nearby values, so that h = :data:`STEP` leaves rounding alone.
+"""
+
+from math import pi, sqrt
 
 import numpy as np
 from numba import njit
+
+STEP = 1e-20  # h of a derivative by a complex step
+ROUNDING = 1e-13  # of a lowest correlation
+
+
+def lowest_correlation(joint, part):
+    """Lowest eigenvalue of the correlations of stacked [[Q, R], [Rᵀ, T]] (..., n, n), each variance raised by that `part` of itself.
+
+    Every field counts on its own scale, so that a small student cannot hide behind a large teacher.  1e-11 more is for the absolute
+    error that a solved trajectory carries; without both, perfect correlations would be refused for their rounding.
+    """
+    spot = np.arange(joint.shape[-1])
+    floor = 1e-11 * min(1.0, max(np.abs(joint).max(), 1e-280))
+    variance = joint[..., spot, spot] * (1 + part) + floor  # (..., n)
+    if variance.min() <= 0:
+        return -np.inf
+    width = np.sqrt(variance)  # (..., n)
+    correlation = joint / width[..., :, None] / width[..., None, :]  # (..., n, n)
+    correlation[..., spot, spot] = 1.0
+    return np.linalg.eigvalsh(correlation).min()
 
 
 def error(q, r, t):
@@ -21,15 +45,15 @@ def error(q, r, t):
 def drift(q, r, t):
     """a (K, M) and G (K, K) of :func:`lib.foundations.committee.drift_coefficients`."""
     units, teachers = r.shape
-    a = np.empty((units, teachers))
-    g = np.empty((units, units))
+    a = np.empty((units, teachers), q.dtype)
+    g = np.empty((units, units), q.dtype)
     for i in range(units):
         pull = 0.0
         for n in range(teachers):
-            a[i, n] = 2 / pi / sqrt((1 + q[i, i]) * (1 + t[n, n]) - r[i, n] ** 2)
+            a[i, n] = 2 / pi / np.sqrt((1 + q[i, i]) * (1 + t[n, n]) - r[i, n] ** 2)
             pull += a[i, n] * r[i, n]
         for j in range(units):
-            g[i, j] = 2 / pi * teachers / units / sqrt((1 + q[i, i]) * (1 + q[j, j]) - q[i, j] ** 2)
+            g[i, j] = 2 / pi * teachers / units / np.sqrt((1 + q[i, i]) * (1 + q[j, j]) - q[i, j] ** 2)
             pull -= g[i, j] * q[i, j]
         g[i, i] += pull / (1 + q[i, i])
     return a, g
@@ -46,13 +70,13 @@ def tilted_sum(s, i, j, weights, tilted, width):
             mixed = s[i, a] * s[j, b] + s[j, a] * s[i, b]
             tilt = cj * s[i, a] * s[i, b] + ci * s[j, a] * s[j, b] - cross * mixed
             tilted[a, b] = s[a, b] - tilt / volume
-        width[a] = sqrt(1 + tilted[a, a])
+        width[a] = np.sqrt(1 + tilted[a, a])
     total = 0.0
     for a in range(size):
         for b in range(a):
-            total += 2 * weights[a, b] * asin(tilted[a, b] / (width[a] * width[b]))
-        total += weights[a, a] * asin(tilted[a, a] / width[a] ** 2)
-    return 4 / pi**2 / sqrt(volume) * total
+            total += 2 * weights[a, b] * np.arcsin(tilted[a, b] / (width[a] * width[b]))
+        total += weights[a, a] * np.arcsin(tilted[a, a] / width[a] ** 2)
+    return 4 / pi**2 / np.sqrt(volume) * total
 
 
 @njit(cache=True)
@@ -60,7 +84,7 @@ def noise(q, r, t):
     """E (K, K) of :func:`lib.foundations.committee.noise_matrix`; explicit loops, because the equations call this some ten thousand times."""
     units, teachers = r.shape
     size = units + teachers
-    s = np.empty((size, size))                     # joint covariance of the fields z = (x, y)
+    s = np.empty((size, size), q.dtype)            # joint covariance of the fields z = (x, y)
     weight = np.empty(size)                        # δ = Σ_a weight_a g(z_a)
     for a in range(size):
         weight[a] = -sqrt(teachers) / units if a < units else 1 / sqrt(teachers)
@@ -73,8 +97,8 @@ def noise(q, r, t):
                 s[a, b] = t[a - units, b - units]
             s[b, a] = s[a, b]
     weights = np.outer(weight, weight)
-    tilted, width = np.empty((size, size)), np.empty(size)
-    e = np.empty((units, units))
+    tilted, width = np.empty((size, size), q.dtype), np.empty(size, q.dtype)
+    e = np.empty((units, units), q.dtype)
     for i in range(units):
         for j in range(i + 1):
             e[i, j] = e[j, i] = tilted_sum(s, i, j, weights, tilted, width)
@@ -87,8 +111,8 @@ def velocity(q, r, t, learning_rate, second_order):
     units, teachers = r.shape
     a, g = drift(q, r, t)
     rate = learning_rate / units
-    dq = np.empty((units, units))
-    dr = np.empty((units, teachers))
+    dq = np.empty((units, units), q.dtype)
+    dr = np.empty((units, teachers), q.dtype)
     for i in range(units):
         for n in range(teachers):
             total = 0.0

@@ -144,6 +144,18 @@ def erf_i4(covariance):
     return 2 / np.pi * _i2(_tilt(once)) / np.sqrt((1 + c[..., 0, 0]) * (1 + once[..., 0, 0]))  # (...)
 
 
+def _arccosine(c, order):
+    """The kernel of accepted covariances."""
+    c11, c12, c22 = c[..., 0, 0], c[..., 0, 1], c[..., 1, 1]  # (...) each
+    sine = np.sqrt(_determinant(c11, c12, c22))  # (...), √(C11 C22) sin θ
+    angle = np.pi - np.arctan2(sine, c12)  # (...), π - θ
+    if order == 0:
+        return angle / (2 * np.pi)  # (...)
+    if order == 1:
+        return (sine + angle * c12) / (2 * np.pi)  # (...)
+    return (3 * sine * c12 + angle * (c11 * c22 + 2 * c12**2)) / (2 * np.pi)  # (...)
+
+
 def arccosine_kernel(covariance, order):
     r"""Average ⟨Θ(x) xⁿ Θ(y) yⁿ⟩ of two step (n = 0), ReLU (1) or squared ReLU (2) units.
 
@@ -175,13 +187,6 @@ def arccosine_kernel(covariance, order):
     order = checks.integer("order", order, at_least=0)
     if order > 2:
         checks.fail("order", "be 0, 1 or 2", order)
-    c11, c12, c22 = c[..., 0, 0], c[..., 0, 1], c[..., 1, 1]  # (...) each
-    if order == 0 and np.any(np.minimum(c11, c22) <= 0):
+    if order == 0 and np.any(np.minimum(c[..., 0, 0], c[..., 1, 1]) <= 0):
         checks.fail("covariance", "have variances > 0 for order 0", covariance)
-    sine = np.sqrt(_determinant(c11, c12, c22))  # (...), √(C11 C22) sin θ
-    angle = np.pi - np.arctan2(sine, c12)  # (...), π - θ
-    if order == 0:
-        return angle / (2 * np.pi)  # (...)
-    if order == 1:
-        return (sine + angle * c12) / (2 * np.pi)  # (...)
-    return (3 * sine * c12 + angle * (c11 * c22 + 2 * c12**2)) / (2 * np.pi)  # (...)
+    return _arccosine(c, order)  # (...)

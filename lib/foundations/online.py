@@ -16,7 +16,7 @@ from lib.common import checks
 from lib.foundations import committee
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Runs(committee.Trajectory):
     """Independent runs from one start; the first axis counts them, except in `times` and `teacher_overlap`."""
 

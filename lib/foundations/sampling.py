@@ -11,7 +11,7 @@ LARGEST = 1e75  # largest averaged value: its square stays a float
 CHUNK = 2**16  # Monte Carlo points held in memory at a time
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Average:
     """A Monte Carlo mean with its standard error: floats, or arrays if the averaged function has several components."""
 

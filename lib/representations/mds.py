@@ -17,7 +17,7 @@ ROUNDING = 1e-10  # eigenvalues below this fraction of the largest are taken for
 TIE = 1e-6  # entries this close to the largest one may change places with it by rounding
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scaling:
     """Coordinates along the leading axes, and the whole spectrum, which tells what they leave out."""
 

@@ -20,7 +20,7 @@ JITTER = 0.7  # standard deviation of the logarithms of the other starts about t
 SAME = 0.01  # starts whose logarithms end closer than this to the best have found the same rates
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RateFit:
     """Fitted rates and how well they do; entries in the order α, β, γ of the rates and a, b, w of the curves."""
 
@@ -35,7 +35,7 @@ class RateFit:
     agreeing: int  # how many of the starts ended at these α and β
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Data:
     elapsed: np.ndarray  # (A,)  time since the first sample
     weights: np.ndarray  # (A,)  dt of the trapezoidal rule

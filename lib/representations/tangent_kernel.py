@@ -14,7 +14,7 @@ from lib.common import checks
 from lib.representations.nets import _backward, _forward, _net, _parameters, _points
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Split:
     """The difference mode of the tangent kernel of T trials, split at a hidden layer."""
 

@@ -11,7 +11,7 @@ import numpy as np
 from lib.common import checks
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Blobs:
     """Pictures of a blob with a context; the target is the coordinate of the blob's centre that the context asks for."""
 

@@ -18,9 +18,10 @@ from lib.representations.nets import Parameters, _backward, _children, _forward,
 LOSSES = {"half": 0.5, "whole": 1.0}
 OPTIMIZERS = ("descent", "adam")
 _MEANS, _SQUARES, _TINY = 0.9, 0.999, 1e-8  # Adam's customary constants
+_WATCH = 100  # epochs from one look for overflow to the next, where none is recorded
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Curves:
     """Observables of T trials at n epochs, float64; those of one layer have no axis K, those of several have one."""
 
@@ -139,12 +140,13 @@ def _indices(name, value, count, size=None):
     return [int(index) for index in value]
 
 
-def _check_finite(recorder, weights):
-    fine = np.isfinite(recorder.loss).all(axis=1) & np.isfinite(recorder.a).all(axis=(1, 2))  # (T,)
-    fine &= np.array([all(bool(torch.isfinite(w[t]).all()) for w in weights) for t in range(len(fine))])  # (T,)
+def _check_finite(epoch, *arrays):
+    """Refuse a learning rate that has driven trials out of the floating-point range; the first axis of every array is that of the trials."""
+    fine = np.all([np.isfinite(np.asarray(array)).reshape(len(array), -1).all(axis=1) for array in arrays], axis=0)  # (T,)
     if not fine.all():
         lost = ", ".join(map(str, np.flatnonzero(~fine)))
-        checks.fail("learning_rate", "be small enough to keep every trial inside the floating-point range", f"overflow in trials {lost}")
+        wanted = "be small enough to keep every trial inside the floating-point range"
+        checks.fail("learning_rate", wanted, f"overflow in trials {lost} by epoch {epoch}")
 
 
 def train(
@@ -241,7 +243,11 @@ def train(
         if simple or recording:
             values, trace = _forward(net, weights, biases, points_in)
         if recording:
-            recorder.write(epoch // every, values)
+            with np.errstate(over="ignore", invalid="ignore"):  # refused in the next line
+                recorder.write(epoch // every, values)
+            _check_finite(epoch, recorder.loss[:, epoch // every], recorder.a[:, epoch // every])
+        elif epoch % _WATCH == 0:  # what overflows in one layer is in the output's weights a step later
+            _check_finite(epoch, weights[-1])
         if epoch == epochs:
             break
         if simple:
@@ -250,7 +256,7 @@ def train(
         for some, some_targets in [(points_in, wanted)] if batch is None else _batches(points_in, wanted, batch, randoms):
             kept = _masks(net, some.shape, randoms, dtype) if net.dropout else None
             sweep(*_forward(net, weights, biases, some, kept), some_targets, kept)
-    _check_finite(recorder, weights)
+    _check_finite(epochs, *weights)
     return _curves(recorder, targets, several, epochs, every, weights, biases)
 
 

@@ -15,7 +15,7 @@ from lib.services import sweep
 STACKED = 100  # nets of at most so many units are trained in one stack
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Fits:
     """Fits of T trials; NaN for those that have not converged."""
 

@@ -19,7 +19,7 @@ from lib.common import checks
 from lib.representations import _two_points
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Vectors:
     """Differences between two points along a solution."""
 

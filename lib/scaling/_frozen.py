@@ -87,7 +87,7 @@ def advance(q, r, t, time, kick, pull, noise, values, frame, new_q, new_r):
                 new_q[k, i, l] = new_q[k, l, i] = total
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Flow:
     """The flow of :func:`advance` for one problem; a state is the pair Q^k, R^k."""
 

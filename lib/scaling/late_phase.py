@@ -19,7 +19,7 @@ from lib.scaling.site_symmetric import site_means
 from lib.scaling.spectra import checked_spectrum
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Groups:
     """The two groups of exponentials that make up the late error, and the slope of their sum on logarithmic axes."""
 

@@ -14,7 +14,7 @@ from numba import njit
 from lib.common import checks
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Runs:
     """Independent runs; the first axis counts them, except in `times`."""
 

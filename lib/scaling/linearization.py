@@ -9,10 +9,9 @@ For one eigenvalue this is :func:`lib.foundations.stability.jacobian`.  Source: 
 import numpy as np
 
 from lib.common import checks
+from lib.foundations import committee_matrices
 from lib.scaling import structured
 from lib.scaling.spectra import checked_spectrum
-
-STEP = 1e-5  # of the covariances of the fields, whatever λ_k
 
 
 def _flat(x, y):
@@ -85,8 +84,7 @@ def directions(vector, levels, students, teachers):
 def jacobian(student_resolved, cross_resolved, teacher_resolved, eigenvalues, learning_rate, *, multiplicities=None, second_order=True):
     r"""Derivatives of dQ^k/dα and dR^k/dα by the independent entries of all Q^k and R^k.
 
-    Central differences that move the fields by 1e-5, good to about 1e-8.  A step may leave the set of covariance matrices, which
-    :func:`lib.scaling.structured.derivative` refuses; the formulas are analytic there.
+    By a complex step, as :func:`lib.foundations.stability.jacobian`, and as accurate for fields of the same covariances.
     Source: 002_ae911d9b73aa1c7d.txt, eqs. (4) and (18), corrected, resolved by eigenspace.
 
     Parameters
@@ -123,10 +121,8 @@ def jacobian(student_resolved, cross_resolved, teacher_resolved, eigenvalues, le
     def velocity(q, r):
         return _flat(*structured._velocity(q, r, t, lam, fractions, rate, second_order))  # (n,)
 
-    own = units * (units + 1) // 2
-    steps = STEP / np.concatenate([np.repeat(lam, own), np.repeat(lam, units * teachers)])  # (n,)
     columns = []
-    for unit in np.diag(steps):
+    for unit in np.eye(levels * units * (units + 1) // 2 + r.size):
         x, y = directions(unit, levels, units, teachers)
-        columns.append((velocity(q + x, r + y) - velocity(q - x, r - y)) / (2 * unit.max()))
+        columns.append(velocity(q + 1j * committee_matrices.STEP * x, r + 1j * committee_matrices.STEP * y).imag / committee_matrices.STEP)
     return np.stack(columns, axis=1)

@@ -17,7 +17,7 @@ from lib.foundations import committee_matrices
 SWEEPS = 500  # of the fixed-point iteration; some tens are needed
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Plateau:
     """The symmetric fixed point: every student is Σ_n weights_n B_n."""
 

@@ -20,7 +20,7 @@ from lib.scaling import _frozen
 from lib.scaling.spectra import checked_spectrum
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SymmetricPath:
     """Diagonal and off-diagonal overlaps along the learning time, and those of the eigenspaces at its end."""
 
@@ -150,7 +150,7 @@ def _noise(student, cross, teacher, units):
     return result
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _SymmetricFlow:
     """Two flows of a single unit with common coefficients; a state is the pair Q^k, R^k of sector values, each (L, 2)."""
 

@@ -20,7 +20,7 @@ from lib.scaling import _frozen
 from lib.scaling.spectra import checked_spectrum
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Path(committee.Trajectory):
     """The overlaps of the fields along the learning time, and those of the eigenspaces at its end."""
 
@@ -102,11 +102,10 @@ def checked_resolved(student_resolved, cross_resolved, teacher_resolved, eigenva
         if not square or not np.allclose(part, np.swapaxes(part, 1, 2), rtol=0, atol=1e-10 * np.abs(part).max()):
             checks.fail(name, "hold symmetric matrices", f"shape {part.shape}")
     r = checks.array("cross_resolved", cross_resolved, shape=(levels, q.shape[1], t.shape[1]))  # (L, K, M)
-    joint = _joint(q, r, t)  # (L, K+M, K+M)
-    lowest, scale = np.linalg.eigvalsh(joint)[:, 0], np.abs(joint).max()
-    if lowest.min() < -1e-9 * scale:
+    lowest = committee_matrices.lowest_correlation(_joint(q, r, t), 1e-9)
+    if lowest < -committee_matrices.ROUNDING:
         wanted = "form a positive semidefinite matrix with Q and T in every eigenspace"
-        checks.fail("cross_resolved", wanted, f"lowest eigenvalue {lowest.min():.3g}")
+        checks.fail("cross_resolved", wanted, f"correlations with the lowest eigenvalue {lowest:.3g}")
     return q, r, t
 
 

@@ -26,7 +26,7 @@ DEFAULT_SIZE = {"digits": (6, 6), "mnist-5k": (28, 28), "photo-patches": (8, 8)}
 BANDS = 5  # classes that each photograph is cut into, side by side
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Images:
     """Labelled images; colour images have a last axis (red, green, blue)."""
 

@@ -87,10 +87,9 @@ CIFAR10 = Archive(
 
 def _folder(root):
     if root is None:
-        return Path(os.environ.get(ENVIRONMENT) or pooch.os_cache("physics-of-learning")).expanduser()
-    if not isinstance(root, (str, os.PathLike)) or root == "":
-        checks.fail("root", "be the path of a folder, or None", root)
-    return Path(root).expanduser()
+        named = os.environ.get(ENVIRONMENT)
+        return checks.folder(ENVIRONMENT, named) if named else Path(pooch.os_cache("physics-of-learning"))
+    return checks.folder("root", root)
 
 
 def _unavailable(archive, folder, bundled, reason):

@@ -5,9 +5,10 @@ depend on the number of workers, on the order in which tasks end, or on an inter
 """
 
 import hashlib
-import os
+import pickle
 import time
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,24 @@ def _one(task, setting, seed):
     """One task; entropy and place are given apart, because what a SeedSequence pickles to changes when it spawns."""
     entropy, place, pool_size = seed
     return task(**setting, seed=np.random.SeedSequence(entropy, spawn_key=place, pool_size=pool_size))
+
+
+def _sealed(task, setting, seed):
+    """The result of :func:`_one` as bytes and the sum of these bytes: what is kept in a file."""
+    data = pickle.dumps(_one(task, setting, seed))
+    return data, hashlib.sha256(data).hexdigest()
+
+
+def _sound(sealed):
+    return isinstance(sealed, tuple) and len(sealed) == 2 and isinstance(sealed[0], bytes) and hashlib.sha256(sealed[0]).hexdigest() == sealed[1]
+
+
+def _kept(sealed, *job):
+    """The kept result of a task, or a new one in place of a file that is damaged: a flipped bit in it would be another result."""
+    found = sealed(*job)
+    if not _sound(found):
+        found, _ = sealed.call(*job)
+    return pickle.loads(found[0])
 
 
 @contextmanager
@@ -64,7 +83,8 @@ def run(task, settings, seed, *, workers=None, folder=None):
 
     Parameters
     ----------
-    task : function                  called as ``task(**setting, seed=...)``; defined at the top level of a module
+    task : function                  called as ``task(**setting, seed=...)``; defined at the top level of a module, which may be the
+                                     notebook or script that runs only where no results are kept
     settings : list of dict          one a task: its keyword arguments
     seed : int or SeedSequence       task number n gets the n-th child
     workers : int, optional          processes; default: one in the preset "quick", else all cores
@@ -95,9 +115,14 @@ def run(task, settings, seed, *, workers=None, folder=None):
     workers = (1 if quick else cpu_count()) if workers is None else checks.integer("workers", workers)
     if folder is None and not quick:
         folder = Path(pooch.os_cache("physics-of-learning")) / "sweeps"
-    elif folder is not None and not (isinstance(folder, (str, os.PathLike)) and os.fspath(folder)):
-        checks.fail("folder", "be the path of a folder, or None", folder)
-    one = _one if folder is None else Memory(Path(folder).expanduser() / _fingerprint(), verbose=0).cache(_one)
+    elif folder is not None:
+        folder = checks.folder("folder", folder)
+    if folder is None:
+        one = _one
+    elif task.__module__ == "__main__":
+        checks.fail("task", "be put into a module and imported from there, so that its results are kept for its own code alone", task)
+    else:
+        one = partial(_kept, Memory(folder / _fingerprint(), verbose=0).cache(_sealed))
     jobs = (
         delayed(one)(task, setting, (given.entropy, (*given.spawn_key, place), given.pool_size))
         for place, setting in enumerate(settings)

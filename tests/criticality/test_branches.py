@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 from step_cases import NAMES, figure, maps
 
-from lib.criticality import amplitude, branches, compositions
+from lib.criticality import amplitude, branches, compositions, step_density
 
 
 @settings(deadline=None, max_examples=50)
@@ -122,6 +122,19 @@ def test_reach_bounds_the_branches_and_a_pole_in_it_may_not_overflow():
     np.testing.assert_allclose([near.left, near.right], [[-0.25], [0.25]], rtol=1e-13)
     with pytest.raises(ValueError, match="^step_map must keep s inside"):
         branches.find(amplitude.step_map(compositions.named("exponential", rate=40.0), 10.0, 0.0, 0))
+
+
+def test_the_branches_of_a_map_are_looked_for_once(monkeypatch):
+    looked, derivatives = [], branches._derivatives
+    monkeypatch.setattr(branches, "_derivatives", lambda x, m: looked.append(np.size(x)) or derivatives(x, m))
+    m = amplitude.step_map(compositions.named("sigmoid + squared"), 7.125, -3.0, 1)  # of no other test
+    step_density.magnitude_density([0.1, 0.2], m)
+    assert sum(size > 10_000 for size in looked) == 1  # for both signs
+    found = branches.find(amplitude.step_map(compositions.named("sigmoid + squared"), 7.125, -3.0, 1))
+    assert sum(size > 10_000 for size in looked) == 1  # an equal map
+    with pytest.raises(ValueError, match="read-only"):
+        found.left[0] = 0.0
+    assert branches.find(m, reach=3.0).left[0] != found.left[0]
 
 
 M = figure("sigmoid + squared", 0)

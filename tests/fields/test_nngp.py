@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.special import erf, eval_gegenbauer, roots_gegenbauer, roots_hermitenorm
 
 from lib.fields import nngp
-from lib.foundations import sampling
+from lib.foundations import gaussian, sampling
 
 RNG = np.random.default_rng(5)
 X, Y = RNG.standard_normal((7, 3)), RNG.standard_normal((4, 3))
@@ -62,6 +62,18 @@ def test_kernel_is_symmetric_and_positive_and_has_its_blocks_and_diagonal(activa
     np.testing.assert_allclose(nngp.variance(activation, x, weight_variance=scale), found.diagonal(), rtol=1e-12)
     if activation == "erf":
         assert np.abs(found).max() < 1
+
+
+@pytest.mark.parametrize("activation", nngp.ACTIVATIONS)
+def test_covariances_by_construction_are_not_checked_again(activation, monkeypatch):
+    pairs = np.empty((len(X), len(Y), 2, 2))  # of the pre-activations of each pair
+    pairs[..., 0, 0], pairs[..., 1, 1] = ((X**2).sum(axis=1) / 3)[:, None], (Y**2).sum(axis=1) / 3
+    pairs[..., 0, 1] = pairs[..., 1, 0] = X @ Y.T / 3
+    checked = gaussian.erf_i2(2 * pairs) if activation == "erf" else gaussian.arccosine_kernel(pairs, 1)
+    eigenvalues = []
+    monkeypatch.setattr(np.linalg, "eigvalsh", lambda matrices: eigenvalues.append(matrices))
+    np.testing.assert_allclose(nngp.kernel(activation, X, Y), checked, rtol=1e-12, atol=1e-15)
+    assert eigenvalues == []
 
 
 def test_relu_kernel_scales_with_its_inputs():

@@ -258,6 +258,25 @@ def test_overlaps_that_no_vectors_have_are_refused(shape, seed):
             committee.generalization_error(q, r, t)
 
 
+@pytest.mark.parametrize("size", [1e5, 1.0, 1e-4, 1e-8])
+def test_correlations_above_one_are_refused_however_small_the_student(size):
+    for function in STATE_FUNCTIONS:
+        with pytest.raises(ValueError, match="cross_overlap.*positive semidefinite"):
+            function([[size]], [[3 * np.sqrt(size)]], [[1.0]])
+        with pytest.raises(ValueError, match="cross_overlap.*positive semidefinite"):
+            function(size * np.array([[1.0, 1.01], [1.01, 1.0]]), np.zeros((2, 1)), [[1.0]])
+        function([[size]], [[np.sqrt(size)]], [[1.0]])
+        function(np.full((2, 2), size), np.zeros((2, 1)), [[1.0]])
+
+
+@pytest.mark.parametrize("start", [0.0, 1e-9, 1e-6])
+def test_states_of_a_solved_trajectory_are_accepted(start):
+    path = committee.solve(np.geomspace(1e-6, 100, 40), [[start]], [[np.sqrt(start)]], [[1.0]], 0.3, second_order=False)
+    np.testing.assert_allclose(  # the student stays parallel to the teacher
+        committee.generalization_error(path.student_overlap, path.cross_overlap, path.teacher_overlap), path.generalization_error
+    )
+
+
 @given(BAD_NUMBERS)
 @settings(max_examples=20)
 def test_unusable_learning_rates_and_tolerances_are_named(bad):

@@ -1,5 +1,6 @@
 """lib.foundations.stability against the equations of lib.foundations.committee: fixed points, eigenvalues of the full Jacobian, late trajectories."""
 
+import mpmath
 import numpy as np
 import pytest
 from bad_input import COUNT, MATRIX, NUMBER, cases, refused
@@ -47,6 +48,59 @@ def test_jacobian_is_the_linear_response_of_the_trajectory():
     here, there = committee.derivative(q, r - push, t, 0.5), committee.derivative(q, r + push, t, 0.5)
     expected = np.concatenate([(there[0] - here[0])[upper], (there[1] - here[1]).ravel()]) / 2
     np.testing.assert_allclose(response, expected, rtol=1e-5, atol=1e-9)
+
+
+def precise_velocity(s, units, rate):
+    """dQ/dα (upper triangle) and dR/dα in 50 digits, by the three- and four-point averages of the joint covariance s."""
+    size, pi, sqrt = len(s), mpmath.pi, mpmath.sqrt
+    teachers = size - units
+    w = [-sqrt(teachers) / units] * units + [1 / sqrt(teachers)] * teachers
+
+    def third(i, a, b):  # ⟨g'(z_i) z_a g(z_b)⟩
+        c = 1 + s[i][i]
+        return 2 / pi * (s[a][b] * c - s[i][a] * s[i][b]) / (c * sqrt(c * (1 + s[b][b]) - s[i][b] ** 2))
+
+    def fourth(i, j, a, b):  # ⟨g'(z_i) g'(z_j) g(z_a) g(z_b)⟩
+        ci, cj, cross = 1 + s[i][i], 1 + s[j][j], s[i][j]
+        volume = ci * cj - cross**2
+
+        def tilted(x, y):
+            mixed = s[i][x] * s[j][y] + s[j][x] * s[i][y]
+            return s[x][y] - (cj * s[i][x] * s[i][y] + ci * s[j][x] * s[j][y] - cross * mixed) / volume
+
+        return 4 / pi**2 / sqrt(volume) * mpmath.asin(tilted(a, b) / sqrt((1 + tilted(a, a)) * (1 + tilted(b, b))))
+
+    factor, every = rate * sqrt(teachers) / units, range(size)
+    mean = [[factor * sum(w[b] * third(i, a, b) for b in every) for a in every] for i in range(units)]
+    upper = [(i, j) for i in range(units) for j in range(i, units)]
+    noise = [sum(w[a] * w[b] * fourth(i, j, a, b) for a in every for b in every) for i, j in upper]
+    student = [mean[i][j] + mean[j][i] + factor**2 * e for (i, j), e in zip(upper, noise)]
+    return student + [mean[i][n] for i in range(units) for n in range(units, size)]
+
+
+def precise_jacobian(s, units, rate):
+    s, h, columns = [[mpmath.mpf(x) for x in row] for row in s.tolist()], mpmath.mpf(10) ** -20, []
+    for a, b in [(i, j) for i in range(units) for j in range(i, units)] + [(i, n) for i in range(units) for n in range(units, len(s))]:
+        ends = []
+        for sign in (1, -1):
+            moved = [list(row) for row in s]
+            moved[a][b] = moved[b][a] = s[a][b] + sign * h
+            ends.append(precise_velocity(moved, units, rate))
+        columns.append([float((up - down) / (2 * h)) for up, down in zip(*ends)])
+    return np.array(columns).T
+
+
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e2, 1e4, 1e6])
+@pytest.mark.parametrize("aligned", [False, True])
+def test_jacobian_keeps_its_promise_at_every_size_of_the_overlaps(size, aligned):
+    z = np.random.default_rng(4).standard_normal((4, 9))
+    z = z[:1] + 1e-3 * z if aligned else z
+    z *= np.sqrt(0.999 * size) / np.linalg.norm(z, axis=1, keepdims=True)
+    s = (z @ z.T + (z @ z.T).T) / 2
+    with mpmath.workdps(50):
+        wanted = precise_jacobian(s, 2, 0.5)
+    found = stability.jacobian(s[:2, :2], s[:2, 2:], s[2:, 2:], 0.5)
+    assert np.abs(found - wanted).max() <= 1e-15 * (1 + size) ** 2 * np.abs(wanted).max()
 
 
 @pytest.mark.parametrize("units, teachers, height, stable", [(2, 3, 5.0e-3, False), (3, 2, 6.7e-5, True)])

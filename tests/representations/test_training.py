@@ -261,8 +261,17 @@ def test_a_trial_that_overflows_is_named(precision):
     start = nets.draw(NET, 1.0, 3, seed=1, precision=precision)
     for w in start.weights:
         w[1] *= 60
-    with pytest.raises(ValueError, match=r"^learning_rate must be small enough .* trials 1'"):
+    with pytest.raises(ValueError, match=r"^learning_rate must be small enough .* trials 1 by epoch \d+'"):
         training.train(NET, start, [[0.0, 1.0], [1.0, 0.0]], [[0.0], [1.0]], 0.05, 400, record_every=400)
+
+
+@pytest.mark.parametrize("record_every", [1, 10**5])
+def test_training_ends_soon_after_an_overflow(record_every, monkeypatch):
+    epochs, forward = [], training._forward
+    monkeypatch.setattr(training, "_forward", lambda *given: epochs.append(1) or forward(*given))
+    with pytest.raises(ValueError, match="^learning_rate must be small enough .* trials .* by epoch "):
+        training.train(NET, GOOD, [[0.0, 1.0], [1.0, 0.0]], [[0.0], [1.0]], 50.0, 10**5, record_every=record_every)
+    assert len(epochs) <= 2 * training._WATCH
 
 
 # --- bad input ------------------------------------------------------------------------------------------------------------

@@ -26,8 +26,10 @@ def test_coordinates_and_directions_are_inverse(levels, students, teachers, seed
 @pytest.mark.parametrize("second_order", [False, True])
 def test_one_eigenvalue_is_the_isotropic_jacobian(second_order):
     q, r, t = spectra.random_overlaps([50], 3, 2, seed=1)
-    found = linearization.jacobian(q, r, t, [1.0], 0.7, second_order=second_order)
-    np.testing.assert_allclose(found, stability.jacobian(q[0], r[0], t[0], 0.7, second_order=second_order), atol=1e-9)
+    for size in (1.0, 1e4):
+        found = linearization.jacobian(size * q, size * r, size * t, [1.0], 0.7, second_order=second_order)
+        wanted = stability.jacobian(size * q[0], size * r[0], size * t[0], 0.7, second_order=second_order)
+        np.testing.assert_allclose(found, wanted, atol=1e-13 * np.abs(wanted).max())
 
 
 @pytest.mark.parametrize("second_order", [False, True])

@@ -159,6 +159,14 @@ def test_a_plateau_ends_at_the_right_time_however_alike_the_units_are():
     assert np.log(apart[2] / apart[1]) == pytest.approx(4.0, rel=2e-2)
 
 
+def test_correlations_above_one_are_refused_in_the_smallest_eigenspace_too():
+    q, r, t = start(3, 1, 1)
+    q[2], r[2] = 1e-10, 3e-5 * np.sqrt(t[2])
+    with pytest.raises(ValueError, match="^cross_resolved must form a positive semidefinite matrix"):
+        structured.checked_resolved(q, r, t, [2.0, 0.7, 0.3])
+    structured.checked_resolved(q, r / 3.001, t, [2.0, 0.7, 0.3])
+
+
 # --- bad input: every public function, every argument ----------------------------------------------------------------------
 
 Q, R, T = start(2, 2, 1)

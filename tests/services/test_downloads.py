@@ -39,6 +39,14 @@ def test_root_goes_before_the_environment_before_the_cache(tmp_path, monkeypatch
         downloads.emnist_letters("train", archive=archive, root=folders[0])
 
 
+def test_a_home_folder_that_does_not_exist_is_named(monkeypatch):
+    with pytest.raises(ValueError, match=r"^root must be the path of a folder whose ~ .* got '~nouser/x'"):
+        downloads.mnist("train", root="~nouser/x")
+    monkeypatch.setenv(downloads.ENVIRONMENT, "~nouser/x")
+    with pytest.raises(ValueError, match=f"^{downloads.ENVIRONMENT} must be the path of a folder whose ~"):
+        downloads.mnist("train")
+
+
 def test_a_file_in_the_environments_folder_is_read(tmp_path, monkeypatch):
     monkeypatch.setenv(downloads.ENVIRONMENT, str(tmp_path))
     content, arguments = GOOD[downloads.emnist_letters]

@@ -1,6 +1,7 @@
 """lib.services.sweep: seeds come from the place in the list, finished tasks are kept, and only for the code that made them."""
 
 import os
+import pickle
 
 import numpy as np
 import pytest
@@ -64,6 +65,38 @@ def test_a_kept_result_serves_its_own_seed_place_and_code_only(tmp_path, monkeyp
     assert len(log.read_text().split()) == 5
 
 
+def test_a_damaged_result_is_computed_again(tmp_path):
+    log, folder = tmp_path / "log", tmp_path / "kept"
+    (first,) = sweep.run(counted, tasks(log, 1), 5, folder=folder)
+    (path,) = folder.rglob("output.pkl")
+    whole = path.read_bytes()
+    payload = whole.index(pickle.dumps(first)[2:-1])
+    for place in range(payload, payload + len(pickle.dumps(first)) - 3):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        runs = len(log.read_text().split())
+        assert sweep.run(counted, tasks(log, 1), 5, folder=folder) == [first]
+        assert len(log.read_text().split()) == runs + 1
+    for damaged in (b"", whole[:-20], pickle.dumps(first), pickle.dumps((b"1", "2"))):
+        path.write_bytes(damaged)
+        assert sweep.run(counted, tasks(log, 1), 5, folder=folder) == [first]
+    runs = len(log.read_text().split())
+    assert sweep.run(counted, tasks(log, 1), 5, folder=folder) == [first]  # a sound result is in its place again
+    assert len(log.read_text().split()) == runs
+
+
+def test_a_task_of_the_running_script_is_not_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(counted, "__module__", "__main__")
+    with pytest.raises(ValueError, match="^task must be put into a module"):
+        sweep.run(counted, tasks(tmp_path / "log", 1), 5, folder=tmp_path / "kept")
+    assert not (tmp_path / "log").exists() and not (tmp_path / "kept").exists()
+    monkeypatch.setenv(presets.ENVIRONMENT, "paper")
+    monkeypatch.setattr(sweep.pooch, "os_cache", lambda name: tmp_path / name)
+    with pytest.raises(ValueError, match="^task must be put into a module"):
+        sweep.run(counted, tasks(tmp_path / "log", 1), 5)
+    monkeypatch.setenv(presets.ENVIRONMENT, "quick")
+    assert [value for value, _ in sweep.run(counted, tasks(tmp_path / "log", 1), 5)] == [1]
+
+
 def test_the_paper_preset_keeps_and_quick_does_not(tmp_path, monkeypatch):
     monkeypatch.setattr(sweep.pooch, "os_cache", lambda name: tmp_path / name)
     for name, kept in (("quick", False), ("paper", True)):
@@ -122,3 +155,8 @@ def test_bad_input(function, name, value):
 def test_bad_folder(folder):
     with pytest.raises(ValueError, match=r"^folder must be the path of a folder"):
         sweep.run(**GOOD, folder=folder)
+
+
+def test_a_home_folder_that_does_not_exist_is_named():
+    with pytest.raises(ValueError, match=r"^folder must be the path of a folder whose ~ .* got '~nouser/x'"):
+        sweep.run(**GOOD, folder="~nouser/x")

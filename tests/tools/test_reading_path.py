@@ -3,37 +3,32 @@
 import pytest
 from small_site import build, read, write
 
-from tools import project
+from tools import dependencies
 from tools.sphinx_ext import reading_path
 
 FRONT = "# {title}\n\n**Prerequisites:** {needs}. **Time:** about {time}. More words.\n"
 EXTENSION = "tools.sphinx_ext.reading_path"
 
 
-def test_declared_reads_relative_absolute_and_titled_links():
-    text = FRONT.format(title="T", needs="{doc}`a`, {doc}`../x/b`, {doc}`the last </book/y/c>`", time="60 minutes")
-    assert reading_path.declared(text, "book/p/q") == (60, ["book/p/a", "book/x/b", "book/y/c"])
-    with pytest.raises(ValueError, match="book/p/q declares no"):
-        reading_path.declared("# T\n", "book/p/q")
-
-
-def test_every_chapter_of_the_book_declares_both():
-    for path in project.notebooks(project.ROOT):
-        page = path.relative_to(project.ROOT).with_suffix("").as_posix()
-        if page.count("/") > 1:
-            time, needs = reading_path.declared(path.read_text(encoding="utf-8"), page)
-            assert 30 <= time <= 180, page
-            assert all((project.ROOT / f"{need}.md").exists() for need in needs), page
+def test_prerequisites_are_read_from_links_to_pages_and_to_labels():
+    needs = "{doc}`a`, {doc}`../x/b`, {doc}`the last </book/y/c>`, {ref}`ch-d`, {ref}`another <ch-e>`"
+    texts = {"book/p/q": FRONT.format(title="T", needs=needs, time="60 minutes")}
+    texts |= {"book/p/a": "", "book/x/b": "(ch-d)=\n# B\n", "book/y/c": "(ch-e)=\n# C\n"}
+    places = dependencies.labels(texts)
+    wanted = ["book/p/a", "book/x/b", "book/y/c", "book/x/b", "book/y/c"]
+    assert dependencies.declared("book/p/q", texts, places) == (60, wanted)
+    with pytest.raises(ValueError, match="book/x/b declares no"):
+        dependencies.declared("book/x/b", texts, places)
 
 
 def test_hours():
     assert reading_path.hours(115) == "115 minutes" and reading_path.hours(185) == "3 h 05 min"
 
 
-def site(path):
+def site(path, needs="{doc}`a`"):
     pages = {"index": "# Start\n\n```{reading-path}\n" + path + "\n```\n\n```{toctree}\nbook/p/a\nbook/p/b\n```\n"}
-    pages["book/p/a"] = FRONT.format(title="The first", needs="nothing", time="one hour")
-    pages["book/p/b"] = FRONT.format(title="The second", needs="{doc}`a`", time="65 minutes")
+    pages["book/p/a"] = "(ch-first)=\n" + FRONT.format(title="The first", needs="nothing", time="one hour")
+    pages["book/p/b"] = FRONT.format(title="The second", needs=needs, time="65 minutes")
     return pages
 
 
@@ -56,3 +51,9 @@ def test_paths_that_cannot_be_walked_stop_the_build(tmp_path):
     write(tmp_path, site("\n```\n\n```{reading-path}\n".join(faults)))
     status, printed = build(tmp_path, EXTENSION, first="index")
     assert status != 0 and [message for message in faults.values() if message not in printed] == []
+
+
+def test_a_prerequisite_that_is_named_by_its_label_must_come_first_too(tmp_path):
+    write(tmp_path, site("p/b: First.\np/a: Second.", needs="{ref}`the first <ch-first>`"))
+    status, printed = build(tmp_path, EXTENSION, first="index")
+    assert status != 0 and "book/p/b builds on book/p/a: list it later" in printed

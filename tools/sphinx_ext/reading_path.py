@@ -4,8 +4,6 @@ Its content is a list of ``chapter: why it is on the path``, one a line.  A chap
 a path that lists a chapter before one that it builds on is an error of the build.
 """
 
-import posixpath
-import re
 from pathlib import Path
 
 from docutils import nodes
@@ -14,18 +12,6 @@ from sphinx.util.docutils import SphinxDirective
 
 from tools import dependencies
 from tools.sphinx_ext.ledger_pages import chapter_title
-
-DOCUMENT = re.compile(r"\{doc\}`(?:[^`<]*<)?([^`<>]+)>?`")
-
-
-def declared(source, page):
-    """Minutes and prerequisites (document names) that the text of a chapter declares."""
-    match = dependencies.BOX.search(source)
-    if match is None:
-        raise ValueError(f"{page} declares no '**Prerequisites:** …' and '**Time:** about …'")
-    folder = posixpath.dirname(page)
-    names = DOCUMENT.findall(match["needs"])
-    return dependencies.minutes(match["time"]), [posixpath.normpath(posixpath.join("/", folder, name))[1:] for name in names]
 
 
 def entries(lines):
@@ -58,7 +44,9 @@ class ReadingPath(SphinxDirective):
     def run(self):
         try:
             listed = list(entries(self.content))
-            facts = {page: declared(self.source(page), page) for page, _ in listed}
+            texts = {name: Path(self.env.doc2path(name)).read_text(encoding="utf-8") for name in self.env.found_docs}
+            places = dependencies.labels(texts)
+            facts = {page: dependencies.declared(self.checked(page), texts, places) for page, _ in listed}
             wrong = out_of_order([page for page, _ in listed], {page: needs for page, (_, needs) in facts.items()})
             if wrong is not None:
                 raise ValueError(f"{wrong[0]} builds on {wrong[1]}: list it later")
@@ -71,12 +59,11 @@ class ReadingPath(SphinxDirective):
         end = nodes.paragraph("", "", nodes.strong("", "In all"), nodes.Text(f" about {hours(total)}."), classes=["reading-time"])
         return [items, end]
 
-    def source(self, page):
-        path = Path(self.env.doc2path(page))
-        if not path.exists():
+    def checked(self, page):
+        if page not in self.env.found_docs:
             raise ValueError(f"{page} is not a page of the book")
-        self.env.note_dependency(str(path))
-        return path.read_text(encoding="utf-8")
+        self.env.note_dependency(self.env.doc2path(page))
+        return page
 
     def item(self, page, time, reason):
         title = chapter_title(self.env, page)

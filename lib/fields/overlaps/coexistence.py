@@ -22,7 +22,7 @@ from lib.common import checks
 from lib.fields.overlaps import _coexistence, _perpendicular, staircase
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class State:
     """A network as d → ∞ for settings of shape (...); what :func:`gaussian` and :func:`coexistence` return."""
 
@@ -34,7 +34,7 @@ class State:
     perpendicular: np.ndarray  # (...) |w_⊥|² of the other units, σ_w² where there are none and if it is fixed
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Line:
     """A phase line ν(g_K); what :func:`maxwell` and :func:`spinodal` return."""
 

@@ -27,7 +27,7 @@ DAMPINGS = (0.5, 0.1, 0.02)  # of the iteration for the lazy phase: the next, sl
 _POINTS = 6000  # largest grid: its matrix of moves has that many rows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class EscapeTimes:
     """First crossings of C independent nets."""
 
@@ -42,7 +42,7 @@ class EscapeTimes:
         return Average(float(self.times.sum()) / count, float(self.times.sum()) / count**1.5)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LazyPhase:
     """The phase of all neurons at |m| < barrier, and the energy of one neuron in it."""
 
@@ -180,7 +180,8 @@ def lazy_phase(activation, target, dimension, width, effective_samples, barrier,
     matrix = np.zeros((len(y), len(y)))  # (n, n)  γ N ⟨ĥĥᵀ⟩ P_e
     for damping in DAMPINGS:
         for _ in range(2000):
-            weights = np.where(inside, np.exp(-(energy - energy[inside].min())), 0.0)  # (G,)
+            weights = np.zeros(len(m))  # (G,)  beyond the wall the energy may fall so far that e^{-E} overflows
+            weights[inside] = np.exp(-(energy[inside] - energy[inside].min()))
             weights /= weights.sum()  # (G,)
             change = gain * width * (h.T * weights) @ h - matrix  # (n, n)
             matrix = matrix + damping * change  # (n, n)

@@ -24,7 +24,7 @@ GRID = 1024  # trial ratios; two states closer to each other than one step, next
 LARGEST = 1e12  # largest P_e Y²/N: a step of the grid stays below 0.1 in ln u
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Branches:
     """Stationary points of the free energy, in ascending order of their ratio; K of them, an odd number."""
 

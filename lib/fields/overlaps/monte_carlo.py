@@ -29,7 +29,7 @@ DEGREES = {"erf": ((1, 3), (1, 3, 5)), "relu": ((0, 1, 2, 4),)}  # bases that a 
 FARTHEST = 30.0  # largest start in units of σ_w: beyond, the density of the independent draws is no number
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OverlapChains:
     """C chains of S records each, after burn-in; n components of the target."""
 

@@ -22,7 +22,7 @@ from lib.common import checks
 from lib.fields.overlaps import _overlap_density, _perpendicular, single_index
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Saddle:
     """Residual, overlaps and phase of a network; what :func:`solve` returns."""
 

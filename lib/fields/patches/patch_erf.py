@@ -12,7 +12,7 @@ from lib.common import checks
 from lib.fields.overlaps import single_index, staircase
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Learned:
     """What an erf patch network has learned at each P; leading axes (...) as those of the samples."""
 
@@ -24,7 +24,7 @@ class Learned:
     kappa: np.ndarray | float  # (...)  κ
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Equivalent:
     """The fully connected erf network whose weights have the density of a patch network's filters."""
 

@@ -16,7 +16,7 @@ from scipy.optimize.elementwise import find_root
 from lib.common import checks
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Linear:
     """A linear patch network at each setting; arrays of the broadcast shape of the arguments, or numbers."""
 

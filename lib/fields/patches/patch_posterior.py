@@ -18,7 +18,7 @@ from lib.fields.network_posterior import _activation, _refuse_singular, _regress
 from lib.fields.overlaps import single_index
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Data:
     """Examples of  y = N_p^{-1/2} Σ_i a_i* [H_1(w_*·x_i) + ε H_3(w_*·x_i)],  and what is behind them."""
 

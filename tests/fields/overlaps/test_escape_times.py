@@ -156,6 +156,14 @@ def test_few_data_leave_the_lazy_net_of_the_kernel():
     np.testing.assert_allclose(phase.residuals, expected, atol=1e-5)
 
 
+def test_an_energy_that_falls_steeply_beyond_the_wall_does_not_disturb_the_phase_inside():
+    phase = escape_times.lazy_phase("erf", [1.0, -1.7146], 400, 400, 4e3, 0.6, readout_variance=8.0)
+    inside = np.abs(phase.overlaps) < 0.6
+    assert phase.energy[~inside].min() < -710  # e^{-E} is not a float there
+    weights = np.exp(-phase.energy[inside])
+    assert phase.second_moment == pytest.approx(weights @ phase.overlaps[inside] ** 2 / weights.sum(), rel=1e-8)
+
+
 # --- bad input -----------------------------------------------------------------------------------------------------------------------
 
 MODEL = {"activation": "erf", "target": TARGET, "dimension": 5, "width": 4, "effective_samples": 3.0, "barrier": 1.0}
