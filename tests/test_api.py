@@ -13,7 +13,7 @@ from lib.criticality import equilibria
 from lib.fluctuations import regression
 from lib.representations import nets
 
-INNER = ("lib.common.", "lib.foundations.committee_matrices")  # formulas for callers that have checked their arguments
+INNER = ("lib.common.", "lib.foundations.committee_matrices", "lib.foundations.gaussian_formulas")  # formulas for callers that have checked their arguments
 MODULES = [
     importlib.import_module(info.name)
     for info in pkgutil.walk_packages(lib.__path__, "lib.")

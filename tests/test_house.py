@@ -14,7 +14,7 @@ import pytest
 from lib.services import ledger
 from tools import library, project
 
-INNER = ("common.linalg", "foundations.committee_matrices")  # tested through those who use them
+INNER = ("common.linalg", "foundations.committee_matrices", "foundations.gaussian_formulas")  # tested through those who use them
 PARTS = ["foundations", "fluctuations", "scaling", "representations", "criticality", "fields"]  # in reading order
 
 

@@ -3,7 +3,7 @@ r"""The step of one neuron as a function of its input: signed amplitude, its der
 One example (x, t) moves the parameters of the neuron  y = wx + b  by  ḃ = -γ h(y),  ẇ = x ḃ.  The amplitude  s(x) = -γ h(wx + b) √(1 + x²)
 is the length of that step with the sign of ḃ; :func:`step_map` can look at ḃ or ẇ alone in its place.  The density of steps is
 p_s = p_x/|s'|, and its slope  k = -d ln p_s/d ln|s|  splits into a part of the map alone and a part of the data (:func:`exponents`).
-Source: 000_1c8f0aee3adfc017.txt, eqs. (5.2) to (5.4), (8.2), (8.3); the sign and the exponents are not in it.
+Source: kukleva2024, eqs. (5.2) to (5.4), (8.2), (8.3); the sign and the exponents are not in it.
 """
 
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class StepMap:
 def step_map(composition, weight, bias, label, *, mean=None, deviation=0.25, learning_rate=1.0, observable="step"):
     r"""One class of a neuron: what the other functions need to know of the map x → s and of the inputs  x ~ N(mean, deviation²).
 
-    Source: 000_1c8f0aee3adfc017.txt, eqs. (5.1) to (5.3), (8.2), (8.3).
+    Source: kukleva2024, eqs. (5.1) to (5.3), (8.2), (8.3).
 
     Parameters
     ----------
@@ -49,10 +49,6 @@ def step_map(composition, weight, bias, label, *, mean=None, deviation=0.25, lea
     Returns
     -------
     StepMap
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range
 
     Examples
     --------
@@ -105,7 +101,7 @@ def _exponents(x, m, parts):
 def derivatives(x, step_map):
     r"""The signed amplitude and its derivatives,  s,  s' = -γ(wh'a + ha'),  s'' = -γ(w²h''a + 2wh'a' + ha'')  with  a = √(1 + x²).
 
-    Source: 000_1c8f0aee3adfc017.txt, eqs. (5.3), (8.12), (8.31), (8.41), corrected: two printed terms are wrong.
+    Source: kukleva2024, eqs. (5.3), (8.12), (8.31), (8.41), corrected: two printed terms are wrong.
 
     Parameters
     ----------
@@ -136,7 +132,7 @@ def derivatives(x, step_map):
 def amplitude(x, step_map):
     r"""The signed amplitude  s(x) = -γ h(wx + b) √(1 + x²)  of the step that the example x causes.
 
-    Source: 000_1c8f0aee3adfc017.txt, eq. (5.3), whose norm is |s|.
+    Source: kukleva2024, eq. (5.3), whose norm is |s|.
 
     Parameters
     ----------
@@ -164,7 +160,7 @@ def exponents(x, step_map):
     r"""The local exponents at the input x: of the map,  k_J = s s''/s'²,  and of the data,  k_D = (x - mean)/deviation² · s/s'.
 
     Their sum is  k = -d ln p_s/d ln|s|  of the branch through x alone; see :func:`lib.criticality.step_density.exponent` for several.
-    Source: not in the source, 000_1c8f0aee3adfc017.txt, whose red lines have the slope -k_J and whose blue curves the slope -k.
+    Source: not in the source, kukleva2024, whose red lines have the slope -k_J and whose blue curves the slope -k.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ With more parameters than inputs, K > d, the steps q̇(x) fill a d-dimensional s
 of  p_x(x)/√det JᵀJ  over the x with that step,  J = ∂q̇/∂x,  and  √det JᵀJ = Π_i σ_i.  Which density is meant decides the exponent: a neuron
 has q̇ = -γh(y)(x, 1), so its surface widens like a cone.  On an exponential tail the density per unit of area falls as |q̇|^-d; the solid
 angle gives |q̇|^{d-1} back, and the amplitude |q̇| itself has exponent 1.
-Source: 000_1c8f0aee3adfc017.txt, eqs. (3.13) to (3.16) and (4.4) to (4.6), all local; the area formula, for the whole surface, is ours.
+Source: kukleva2024, eqs. (3.13) to (3.16) and (4.4) to (4.6), all local; the area formula, for the whole surface, is ours.
 """
 
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ def _jacobians(value):
 def singular_pairs(jacobians, *, pairs=1):
     r"""Leading singular pairs of each Jacobian.
 
-    Source: 000_1c8f0aee3adfc017.txt, eqs. (4.4), (4.5): J = UΣVᵀ, q̇' = Uᵀq̇, x' = Vᵀx, at one sample.
+    Source: kukleva2024, eqs. (4.4), (4.5): J = UΣVᵀ, q̇' = Uᵀq̇, x' = Vᵀx, at one sample.
 
     Parameters
     ----------
@@ -53,10 +53,6 @@ def singular_pairs(jacobians, *, pairs=1):
     Returns
     -------
     SingularPairs                  a pair has no sign of its own: (u, v) and (-u, -v) are the same
-
-    Raises
-    ------
-    ValueError                     if an argument is outside its range
 
     Examples
     --------
@@ -73,7 +69,7 @@ def singular_pairs(jacobians, *, pairs=1):
 def overlaps(vectors):
     r"""|cos| of the angle between every two vectors: 1 where all samples share a direction.
 
-    Not in the source, 000_1c8f0aee3adfc017.txt, whose eq. (4.6) is local; it holds for all samples at once if they do.
+    Not in the source, kukleva2024, whose eq. (4.6) is local; it holds for all samples at once if they do.
 
     Parameters
     ----------
@@ -105,7 +101,7 @@ def diagonal_energy(jacobians):
     r"""Share of each Jacobian's energy |J|² that a fixed frame sees on its diagonal:  Σ_i (u_iᵀJv_i)²/|J|².
 
     The frame is that of the mean Jacobian.  1 means that (4.6) decouples the sample exactly; a random frame gives about 1/K.
-    Not in the source, 000_1c8f0aee3adfc017.txt.
+    Not in the source, kukleva2024.
 
     Parameters
     ----------
@@ -138,7 +134,7 @@ def log_area(jacobians):
     r"""ln √det JᵀJ = Σ_i ln σ_i:  logarithm of the area that the map makes of a unit of volume in the inputs.
 
     The logarithm, because a product of d small singular values leaves the floating-point range.
-    Source: 000_1c8f0aee3adfc017.txt; for K = d it is ln |det J| of eq. (3.16), for K > d not in the source.
+    Source: kukleva2024; for K = d it is ln |det J| of eq. (3.16), for K > d not in the source.
 
     Parameters
     ----------
@@ -168,7 +164,7 @@ def log_surface_density(log_density, jacobians):
     r"""Logarithm of the density of steps per unit of area of the surface that they fill:  ln p_x(x) - Σ_i ln σ_i.
 
     Each x gives the density of its own sheet; where sheets meet or lie on each other, add those of all preimages.
-    Source: 000_1c8f0aee3adfc017.txt, eq. (3.16), generalised from K = d to a surface.
+    Source: kukleva2024, eq. (3.16), generalised from K = d to a surface.
 
     Parameters
     ----------
@@ -178,10 +174,6 @@ def log_surface_density(log_density, jacobians):
     Returns
     -------
     array (N,)
-
-    Raises
-    ------
-    ValueError                     if an argument is outside its range
 
     Examples
     --------
@@ -196,7 +188,7 @@ def neuron_log_area(inputs, weights, slope, slope1, *, learning_rate=1.0):
     r"""ln √det JᵀJ of one neuron y = w·x + b in closed form, for any activation and loss.
 
     √det JᵀJ = γ^d |h|^{d-1} √((h + h'w·x)² + h'²|w|²),  because of  J = -γ[h (1, 0)ᵀ + h'(x, 1) wᵀ];  d - 2 of the d singular values are γ|h|.
-    Not in the source, 000_1c8f0aee3adfc017.txt; at d = 1 it is the arc speed, not the radial one of its eq. (5.4).
+    Not in the source, kukleva2024; at d = 1 it is the arc speed, not the radial one of its eq. (5.4).
 
     Parameters
     ----------
@@ -242,7 +234,7 @@ def one_dimensional_map(inputs, outputs, *, bins=200):
     g is the mean of the outputs in bins of equal count, joined by straight lines: no function of x'_i has a smaller mean square error.
     The right side of (4.6) is the law of g(x'_i), the left side that of the outputs.  Exact for a linear map along its singular directions,
     x'_i = v_i·x and q̇'_i = u_i·q̇;  for a nonlinear one only if all samples share these directions.
-    Source: 000_1c8f0aee3adfc017.txt, eq. (4.6); the test is not in the source.
+    Source: kukleva2024, eq. (4.6); the test is not in the source.
 
     Parameters
     ----------

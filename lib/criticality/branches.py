@@ -1,7 +1,7 @@
 r"""The monotone branches of the map x → s of one neuron from inputs to steps, and the inputs that cause a given step.
 
 The map folds where  s' = 0;  the density p_s is a sum over branches, and on a branch s(x) = s has one root.
-Source: 000_1c8f0aee3adfc017.txt, eq. (3.16) and the text after it, which asks for the sum where the map is not one-to-one; how to find the
+Source: kukleva2024, eq. (3.16) and the text after it, which asks for the sum where the map is not one-to-one; how to find the
 branches is not in it.
 """
 
@@ -61,7 +61,7 @@ def find(step_map, *, reach=14.0):
     r"""The monotone branches of x → s within `reach` deviations of the mean: split at zeros of s, folds, kinks; dead intervals left out.
 
     A fold (caustic) is a root of  wh'(1 + x²) + xh,  where s' = 0 and p_s diverges like |s - s_c|^{-1/2}.
-    Source: not in the source, 000_1c8f0aee3adfc017.txt.
+    Source: not in the source, kukleva2024.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def _preimages(s, m, found):
 def preimages(s, step_map):
     r"""All inputs that cause a step of amplitude s: one root of s(x) = s on every monotone branch that reaches s, by bisection of all at once.
 
-    Source: not in the source, 000_1c8f0aee3adfc017.txt.
+    Source: not in the source, kukleva2024.
 
     Parameters
     ----------
@@ -138,10 +138,6 @@ def preimages(s, step_map):
     Returns
     -------
     array (B, S)          x, one row for each of :func:`find`; NaN where that branch does not reach s
-
-    Raises
-    ------
-    ValueError            if an argument is outside its range
 
     Examples
     --------

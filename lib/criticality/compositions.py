@@ -2,7 +2,7 @@ r"""Compositions: the loss after the activation as a function H(y) of the logit 
 
 A step of descent on one example is  ḃ = -γ h(y),  ẇ = -γ x h(y)  with the slope h = dH/dy, so h, h' and h'' are all that the law of the
 steps needs.  They are products of small factors: 1 - f of a saturated activation f is never formed by subtraction.
-Source: 000_1c8f0aee3adfc017.txt, eqs. (5.1) to (5.3), (8.4), (8.20), (8.28), (8.33).  There the clipped line has
+Source: kukleva2024, eqs. (5.1) to (5.3), (8.4), (8.20), (8.28), (8.33).  There the clipped line has
 no cut, and activations beyond sigmoid, ReLU and clip are not in it.
 """
 
@@ -194,7 +194,7 @@ def named(name, *, epsilon=None, power=None, rate=None):
     "clip + cross-entropy" is the cross-entropy of clip(y, ε, 1-ε), with zero slope outside (ε, 1-ε); ε = 0 leaves the poles uncut.
     "ReLU + power" is H = |y - t|ⁿ for y > 0, with zero slope below; "squared" and "quartic" are its n = 2, 4.
     "exponential" is H = e^{cy} for both classes.
-    Source: 000_1c8f0aee3adfc017.txt, eqs. (8.4), (8.20), (8.28), (9.12); clip is eq. (8.33), corrected: its
+    Source: kukleva2024, eqs. (8.4), (8.20), (8.28), (9.12); clip is eq. (8.33), corrected: its
     printed conditions, such as |y| < 0, are empty.
 
     Parameters

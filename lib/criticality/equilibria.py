@@ -1,7 +1,7 @@
 r"""Learning equilibria of the toy neuron y = wx + b: where the mean gradient vanishes, and how far the parameters wander around it.
 
 The mean gradient of :mod:`lib.criticality.neuron_gradient` is solved for its root by Powell's hybrid method, never by training: the softest direction
-of squared loss relaxes in 1/(γλ) = 4e5 steps at γ = 0.1.  Source: not in 000_1c8f0aee3adfc017.txt, which trains for a time it does not tell;
+of squared loss relaxes in 1/(γλ) = 4e5 steps at γ = 0.1.  Source: not in kukleva2024, which trains for a time it does not tell;
 data and compositions are those of its section 8.
 """
 
@@ -34,7 +34,7 @@ def log_odds(*, means=(0.0, 1.0), deviation=0.25, priors=(0.5, 0.5)):
     r"""Weight and bias of the log-odds of the classes, the equilibrium of a sigmoid with cross-entropy or squared loss.
 
     ln(π_1 p_1(x)/π_0 p_0(x)) = wx + b  with  w = (μ_1 - μ_0)/σ²,  b = ln(π_1/π_0) - (μ_1² - μ_0²)/(2σ²): linear, so the sigmoid can
-    be the true probability of class 1, and both losses are smallest there.  Source: not in 000_1c8f0aee3adfc017.txt.
+    be the true probability of class 1, and both losses are smallest there.  Source: not in kukleva2024.
 
     Parameters
     ----------
@@ -45,10 +45,6 @@ def log_odds(*, means=(0.0, 1.0), deviation=0.25, priors=(0.5, 0.5)):
     Returns
     -------
     (float, float)         w, b
-
-    Raises
-    ------
-    ValueError             if an argument is outside its range
 
     Examples
     --------
@@ -69,7 +65,7 @@ def clip_weight(epsilon, *, deviation=0.25):
 
     Means 0 and 1 and equal priors make the problem symmetric under x → 1 - x, so b* is known, and with y ~ N((1+w)/2, w²σ²) the root
     of  E[(1/(2y) - 1); ε < y < 1-ε] = 0  is left.  Without the cut E[1/y] is infinite: w* creeps down like a logarithm as ε → 0.
-    Source: not in 000_1c8f0aee3adfc017.txt; its eq. (8.33) without a cut leaves none.
+    Source: not in kukleva2024; its eq. (8.33) without a cut leaves none.
 
     Parameters
     ----------
@@ -79,10 +75,6 @@ def clip_weight(epsilon, *, deviation=0.25):
     Returns
     -------
     float                w*
-
-    Raises
-    ------
-    ValueError           if an argument is outside its range
 
     Examples
     --------
@@ -127,7 +119,7 @@ def accuracy(composition, weight, bias, *, means=(0.0, 1.0), deviation=0.25, pri
     r"""Probability that the neuron names the right class: class 1 where f(y) > 1/2.
 
     The threshold is read off the composition: there the pulls of the classes cancel, h(y, 0) + h(y, 1) = 0.  It is 0 for sigmoids, 1/2 for
-    ReLU and clipped units.  Source: 000_1c8f0aee3adfc017.txt, section 8 ("more than 97%"); the closed form is not in the source.
+    ReLU and clipped units.  Source: kukleva2024, section 8 ("more than 97%"); the closed form is not in the source.
 
     Parameters
     ----------
@@ -196,7 +188,7 @@ def equilibrium(composition, *, start=None, means=(0.0, 1.0), deviation=0.25, pr
     r"""Parameters at which the mean gradient E[h (x,1)] vanishes, the mean loss has a minimum, and both classes are alive.
 
     Without a start the search begins at the least-squares line through the labels, then at steeper lines and at the log-odds, until one search
-    settles.  Other stationary points, where all or most of a class is dead, are refused.  Source: not in 000_1c8f0aee3adfc017.txt.
+    settles.  Other stationary points, where all or most of a class is dead, are refused.  Source: not in kukleva2024.
 
     Parameters
     ----------
@@ -247,7 +239,7 @@ def stationary_covariance(hessian, covariance, learning_rate, *, batch=1):
     r"""Covariance S of the parameters around an equilibrium, to linear order:  S = (1 - γA) S (1 - γA) + (γ²/M) C.
 
     In the eigenvectors of A:  S_ij = (γ/M) C_ij/(λ_i + λ_j - γλ_iλ_j), without the cancellation of 1 - (1 - γλ_i)(1 - γλ_j) where A is
-    soft.  If A = C, as for the true model with cross-entropy, S = (γ/2M) 1 + O(γ²).  Source: not in 000_1c8f0aee3adfc017.txt.
+    soft.  If A = C, as for the true model with cross-entropy, S = (γ/2M) 1 + O(γ²).  Source: not in kukleva2024.
 
     Parameters
     ----------
@@ -259,10 +251,6 @@ def stationary_covariance(hessian, covariance, learning_rate, *, batch=1):
     Returns
     -------
     array (d, d)                 S, symmetric
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range
 
     Examples
     --------

@@ -3,7 +3,7 @@ r"""A lognormal density seen as a power law: how wide it seems, and how many sam
 If ln s is Gaussian with mean m and variance σ², the exponent of the density per unit of s is  k(s) = 1 + (ln s - m)/σ²:  one at the median, and
 the flatter the wider the law.  A loss e^{cy} with Gaussian input has σ = |cw| times the deviation of the input.  The count of decades on which
 |k - 1| < δ grows as σ², and so does the chance to see that it is no power law.
-Source: 000_1c8f0aee3adfc017.txt has the exponent one, eqs. (8.13) and (8.19), without the lognormal; all of this is not in the source.
+Source: kukleva2024 has the exponent one, eqs. (8.13) and (8.19), without the lognormal; all of this is not in the source.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ from lib.common import checks
 def local_exponent(amplitudes, log_mean, log_variance):
     r"""Exponent  k(s) = 1 + (ln s - m)/σ²  of a lognormal density, per unit of s.
 
-    Not in the source, 000_1c8f0aee3adfc017.txt, whose k = 1 is the value at the median.
+    Not in the source, kukleva2024, whose k = 1 is the value at the median.
 
     Parameters
     ----------
@@ -26,10 +26,6 @@ def local_exponent(amplitudes, log_mean, log_variance):
     Returns
     -------
     float or array                 as `amplitudes`
-
-    Raises
-    ------
-    ValueError                     if an argument is outside its range
 
     Examples
     --------
@@ -53,7 +49,7 @@ def _wide(log_variance, tolerance):
 def decades(log_variance, tolerance):
     r"""Decades of s on which |k - 1| < δ:  D = 2δσ²/ln 10.
 
-    Not in the source, 000_1c8f0aee3adfc017.txt.
+    Not in the source, kukleva2024.
 
     Parameters
     ----------
@@ -63,10 +59,6 @@ def decades(log_variance, tolerance):
     Returns
     -------
     float or array                   D
-
-    Raises
-    ------
-    ValueError                       if an argument is outside its range
 
     Examples
     --------
@@ -80,7 +72,7 @@ def decades(log_variance, tolerance):
 def share(log_variance, tolerance):
     r"""Probability of the range on which |k - 1| < δ:  erf(δσ/√2).
 
-    Not in the source, 000_1c8f0aee3adfc017.txt.
+    Not in the source, kukleva2024.
 
     Parameters
     ----------
@@ -90,10 +82,6 @@ def share(log_variance, tolerance):
     Returns
     -------
     float or array
-
-    Raises
-    ------
-    ValueError                       if an argument is outside its range
 
     Examples
     --------
@@ -109,7 +97,7 @@ def detectability(count, log_variance, tolerance):
 
     Twice n times the relative entropy of the cut lognormal to the best power law, which has k = 1, in leading order: 1 per cent too large at
     δσ = 0.4, 4 per cent at 0.8.  The ratio of :func:`lib.criticality.power_laws.curvature_test` is larger by one, its mean under the power law.
-    At fixed δ it grows as the square of the number of decades.  Not in the source, 000_1c8f0aee3adfc017.txt.
+    At fixed δ it grows as the square of the number of decades.  Not in the source, kukleva2024.
 
     Parameters
     ----------
@@ -120,10 +108,6 @@ def detectability(count, log_variance, tolerance):
     Returns
     -------
     float or array
-
-    Raises
-    ------
-    ValueError                       if an argument is outside its range
 
     Examples
     --------

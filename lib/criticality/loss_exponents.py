@@ -4,7 +4,7 @@ The steps of one neuron with one input are  ḃ = -γH'(y)  and  ẇ = -γxH'(y)
 A density that is flat in x becomes  p(ḃ) ∝ |ḃ|^{-k_b}  with  k_b = H'H'''/H''².  The source asks for losses with  dẇ/dx = (Aẇ + B)^k,  a power law
 in ẇ shifted by a constant; without knowing A and B, it is recognised by  1/k = d(g'²/g'')/dg,  that is  k = g''²/(2g''² - g'g'''),  being the same
 everywhere.  Only k = 0, ½ and 2 occur in a loss that does not depend on w and b: the linear, the quadratic and the logarithm.
-Source: 000_1c8f0aee3adfc017.txt, eqs. (6.1), (6.4) and section 7, corrected; the shift-free exponent is not in the source.
+Source: kukleva2024, eqs. (6.1), (6.4) and section 7, corrected; the shift-free exponent is not in the source.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ def power_exponent(power):
     r"""Exponent of the steps in the bias for the loss (y + c)^n:  k_b = (n - 2)/(n - 1),  exact for every real n ≠ 1.
 
     n = 0 stands for the logarithm.  k_b is between 1 and 2 for n < 0, above 2 for 0 < n < 1, negative for 1 < n < 2 and between 0 and 1 for n > 2;
-    the exponential loss is the limit of large |n|.  Source: 000_1c8f0aee3adfc017.txt, section 7, which has k_b = 0, 1 and 2 only.
+    the exponential loss is the limit of large |n|.  Source: kukleva2024, section 7, which has k_b = 0, 1 and 2 only.
 
     Parameters
     ----------
@@ -38,10 +38,6 @@ def power_exponent(power):
     Returns
     -------
     float or array            k_b
-
-    Raises
-    ------
-    ValueError                if a power is 1 or no finite number
 
     Examples
     --------
@@ -98,7 +94,7 @@ def _shift_free(points, first, second, third):
 def bias_exponents(loss, points):
     r"""Jacobian exponent of the steps in the bias,  k_b = H'H'''/H''²,  at some values of y.
 
-    Source: 000_1c8f0aee3adfc017.txt, section 7, where k_b is given for three losses.
+    Source: kukleva2024, section 7, where k_b is given for three losses.
 
     Parameters
     ----------
@@ -108,10 +104,6 @@ def bias_exponents(loss, points):
     Returns
     -------
     array (P,)
-
-    Raises
-    ------
-    ValueError                 if an argument is outside its range
 
     Examples
     --------
@@ -129,7 +121,7 @@ def weight_exponents(loss, points, bias, *, shifted=True):
     r"""Jacobian exponent of the steps in the weight, at some values of y.
 
     Shifted:  g''²/(2g''² - g'g'''),  g = (y - b)H',  the k of  dẇ/dx = (Aẇ + B)^k  whatever A and B.  Else  gg''/g'²,  the slope of the density of ẇ
-    itself.  Neither depends on w or on the learning rate.  Source: 000_1c8f0aee3adfc017.txt, eqs. (6.1) and (6.4), solved for k.
+    itself.  Neither depends on w or on the learning rate.  Source: kukleva2024, eqs. (6.1) and (6.4), solved for k.
 
     Parameters
     ----------
@@ -141,10 +133,6 @@ def weight_exponents(loss, points, bias, *, shifted=True):
     Returns
     -------
     array (P,)                 infinite where ẇ grows as the logarithm of x, which solves (6.1) for no k
-
-    Raises
-    ------
-    ValueError                 if an argument is outside its range
 
     Examples
     --------
@@ -167,7 +155,7 @@ def classify(loss, points, biases, *, tolerance=1e-8):
     r"""Does a loss give  dẇ/dx = (Aẇ + B)^k  exactly?  Yes if the shift-free exponent is the same at all points and biases.
 
     Several biases are needed: at one isolated b a higher power passes too, as (y + c)³ does at b = -c.
-    Source: 000_1c8f0aee3adfc017.txt, section 7, corrected: the logarithm, eq. (7.13), passes with k = 2.
+    Source: kukleva2024, section 7, corrected: the logarithm, eq. (7.13), passes with k = 2.
 
     Parameters
     ----------
@@ -179,10 +167,6 @@ def classify(loss, points, biases, *, tolerance=1e-8):
     Returns
     -------
     Classification
-
-    Raises
-    ------
-    ValueError                 if an argument is outside its range
 
     Examples
     --------

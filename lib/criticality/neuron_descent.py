@@ -2,7 +2,7 @@ r"""Stochastic gradient descent of the toy neuron y = wx + b: many independent r
 
 Each step draws a batch of M labels and inputs for every replica, x ~ N(μ_t, σ²), and moves  (w, b)  by  -(γ/M) Σ h(y) (x, 1).  Replicas that
 start from the law around an equilibrium (:mod:`lib.criticality.equilibria`) need no time to get there.
-Source: 000_1c8f0aee3adfc017.txt, eqs. (2.3), (5.2), (8.2), (8.3).
+Source: kukleva2024, eqs. (2.3), (5.2), (8.2), (8.3).
 """
 
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ def simulate(composition, start, learning_rate, steps, *, seed, batch=1, every=1
     r"""Descent of R replicas at learning rate γ, seen every so many steps.
 
     ẇ = -γ ⟨h(wx + b) x⟩_M,  ḃ = -γ ⟨h(wx + b)⟩_M.  A longer run with the same seed begins like a shorter one.
-    Source: 000_1c8f0aee3adfc017.txt, eqs. (2.3) and (5.2).
+    Source: kukleva2024, eqs. (2.3) and (5.2).
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def dead_fraction(composition, weight, bias, *, threshold=1e-4, means=(0.0, 1.0)
     r"""Share of replicas that hardly any input moves:  π_0 P_0(h ≠ 0) + π_1 P_1(h ≠ 0) < threshold.
 
     A neuron below the threshold waits for more than 1/threshold steps on average; one giant step of clip + cross-entropy without a cut can
-    throw it there.  Source: not in 000_1c8f0aee3adfc017.txt.
+    throw it there.  Source: not in kukleva2024.
 
     Parameters
     ----------
@@ -119,10 +119,6 @@ def dead_fraction(composition, weight, bias, *, threshold=1e-4, means=(0.0, 1.0)
     Returns
     -------
     array (...)                    in [0, 1]
-
-    Raises
-    ------
-    ValueError                     if an argument is outside its range
 
     Examples
     --------

@@ -3,7 +3,7 @@ r"""The gradient of the toy neuron y = wx + b over Gaussian classes: its mean, t
 The input of class t is Gaussian, x ~ N(μ_t, σ²), with prior π_t; a composition gives h = dH/dy (:mod:`lib.criticality.compositions`).  One gradient is
 ∂H/∂(w, b) = h (x, 1).  Its moments are integrated by Gauss-Legendre quadrature on pieces that are split at the kinks of h and shrink
 geometrically towards them, so a cut ε next to a pole costs a few pieces more and no accuracy.
-Source: 000_1c8f0aee3adfc017.txt, eqs. (5.1), (5.2), (8.2), (8.3); the moments are not in the source.
+Source: kukleva2024, eqs. (5.1), (5.2), (8.2), (8.3); the moments are not in the source.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ def moments(composition, weight, bias, *, means=(0.0, 1.0), deviation=0.25, prio
     r"""Mean gradient g = E[h (x,1)], expected Hessian A = ∂g/∂(w,b) and covariance C of one gradient, at any parameters.
 
     A = E[h' (x,1)(x,1)ᵀ] plus, at each kink y = κ where h jumps by J,  J p(x_κ)/|w| (x_κ,1)(x_κ,1)ᵀ  with  w x_κ + b = κ.
-    The gradient is -1/γ times the step of 000_1c8f0aee3adfc017.txt, eq. (5.2); its moments are not in the source.
+    The gradient is -1/γ times the step of kukleva2024, eq. (5.2); its moments are not in the source.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def moments(composition, weight, bias, *, means=(0.0, 1.0), deviation=0.25, prio
 def live_probability(composition, weight, bias, *, means=(0.0, 1.0), deviation=0.25):
     r"""Probability, in each class, that an input moves the parameters:  P(h(wx + b) ≠ 0).
 
-    One minus the dead atom at zero step of ReLU and clipped units.  Source: not in 000_1c8f0aee3adfc017.txt.
+    One minus the dead atom at zero step of ReLU and clipped units.  Source: not in kukleva2024.
 
     Parameters
     ----------
@@ -75,10 +75,6 @@ def live_probability(composition, weight, bias, *, means=(0.0, 1.0), deviation=0
     Returns
     -------
     array (2, ...)               for classes 0 and 1
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range
 
     Examples
     --------

@@ -4,7 +4,7 @@ The exponent of a density is  k = -d ln p/d ln|s|,  p(s) ∝ |s|^{-k} per unit o
 ranges it stays close to a claim, how many decades they span and how much probability they hold.  Samples are judged on a window that is
 stated before: with  u = ln(s/s₁) ∈ [0, L]  the power law is  p(u) ∝ e^{(1-k)u},  a density for every real k, fitted by maximum likelihood
 (:func:`fit`) and held against one more parameter,  e^{au + cu²/2},  a lognormal cut to the window (:func:`curvature_test`).
-Source: 000_1c8f0aee3adfc017.txt, eq. (8.1) for the exponent; the windows and the statistics are not in the source.
+Source: kukleva2024, eq. (8.1) for the exponent; the windows and the statistics are not in the source.
 """
 
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ class CurvatureTest:
 def windows(amplitudes, exponents, claim, tolerance, *, log_density=None):
     r"""All ranges of |s| on which  |k - claim| < δ,  the widest first; k and, for the probability, ln p are straight in ln s between grid points.
 
-    Not in the source, 000_1c8f0aee3adfc017.txt, which compares slopes in figures.
+    Not in the source, kukleva2024, which compares slopes in figures.
 
     Parameters
     ----------
@@ -71,10 +71,6 @@ def windows(amplitudes, exponents, claim, tolerance, *, log_density=None):
     Returns
     -------
     tuple of Window                      empty if k is nowhere as claimed
-
-    Raises
-    ------
-    ValueError                           if an argument is outside its range
 
     Examples
     --------
@@ -150,7 +146,7 @@ def fit(samples, low, high):
     r"""Maximum likelihood of the exponent on a stated window:  p(u) = θe^{θu}/(e^{θL} - 1),  θ = 1 - k,  u = ln(s/s₁) ∈ [0, L].
 
     Solves  ⟨u⟩ = L/(1 - e^{-θL}) - 1/θ;  the error is  1/√(n Var u).  No histogram, no line through logarithms, any real k.
-    Not in the source, 000_1c8f0aee3adfc017.txt.
+    Not in the source, kukleva2024.
 
     Parameters
     ----------
@@ -182,7 +178,7 @@ def bootstrap_error(samples, low, high, seed, *, resamples=200):
     r"""Standard deviation of the fitted exponent over resamples, drawn with replacement, of the samples in the window.
 
     Beside the error of :func:`fit`, which trusts the power law; the two differ where it does not hold.  Not in the source,
-    000_1c8f0aee3adfc017.txt.
+    kukleva2024.
 
     Parameters
     ----------
@@ -227,7 +223,7 @@ def curvature_test(samples, low, high):
     unless so many samples would have shown a curvature that matters (:func:`lib.criticality.lognormal.detectability`).
     The window is fixed beforehand, or lies between two of the samples, which then do not count: quantiles of few samples as its ends
     bias the ratio.
-    Not in the source, 000_1c8f0aee3adfc017.txt.
+    Not in the source, kukleva2024.
 
     Parameters
     ----------

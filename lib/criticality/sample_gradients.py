@@ -3,7 +3,7 @@ r"""Steps of gradient descent sample by sample, q̇ = -γ ∂H/∂q, for two sma
 A logistic neuron  y = w·x + b,  or one layer of tanh units,  y = a·tanh(Wx + b) + c,  tells two classes t = 0, 1 apart, by the cross-entropy
 H = ln(1 + e^u)  or the squared loss  H = f(u)²,  with  u = (1 - 2t)y  and  f  the sigmoid.  Separable classes have no finite equilibrium,
 so the mean of H carries a penalty  λ|q|²/2,  the H_q of (3.2), whose own step -γλq is the same for all samples and not part of theirs.
-Source: 000_1c8f0aee3adfc017.txt, eqs. (2.3), (3.7), (4.2); the experiment on images is not in the source.
+Source: kukleva2024, eqs. (2.3), (3.7), (4.2); the experiment on images is not in the source.
 """
 
 from dataclasses import dataclass
@@ -97,7 +97,7 @@ def _tensors(model, parameters, inputs, labels):
 def two_digits(*, components=None):
     """Images of hand-written zeros and ones: pixels / 16, centred, or their coordinates along principal axes.
 
-    Not in the source, 000_1c8f0aee3adfc017.txt.
+    Not in the source, kukleva2024.
 
     Parameters
     ----------
@@ -106,10 +106,6 @@ def two_digits(*, components=None):
     Returns
     -------
     (array (360, d), array (360,))    inputs; labels 0.0 and 1.0
-
-    Raises
-    ------
-    ValueError                    if `components` is out of range
 
     Examples
     --------
@@ -131,7 +127,7 @@ def train(model, inputs, labels, seed, *, tolerance=1e-9):
 
     L-BFGS from a random start of variance 1/d.  Where rounding of the loss stops it early, Newton steps finish, which need no loss but
     only its derivatives.  A neuron with cross-entropy has one equilibrium, the others may have several.
-    Source: 000_1c8f0aee3adfc017.txt, eq. (2.3) with M the whole data set; the algorithm is not in the source.
+    Source: kukleva2024, eq. (2.3) with M the whole data set; the algorithm is not in the source.
 
     Parameters
     ----------
@@ -184,7 +180,7 @@ def train(model, inputs, labels, seed, *, tolerance=1e-9):
 def steps(model, parameters, inputs, labels, *, learning_rate=1.0):
     r"""The step that each sample asks for,  q̇ = -γ ∂H/∂q,  without the penalty's constant part.
 
-    Source: 000_1c8f0aee3adfc017.txt, eq. (2.3) with M = 1.
+    Source: kukleva2024, eq. (2.3) with M = 1.
 
     Parameters
     ----------
@@ -197,10 +193,6 @@ def steps(model, parameters, inputs, labels, *, learning_rate=1.0):
     Returns
     -------
     array (N, K)
-
-    Raises
-    ------
-    ValueError                 if an argument is outside its range
 
     Examples
     --------
@@ -216,7 +208,7 @@ def jacobians(model, parameters, inputs, labels, *, learning_rate=1.0, chunk=60)
     r"""Derivatives  J = ∂q̇/∂x  of each sample's step.
 
     As  J = -γ ∂(∂H/∂x)ᵀ/∂q,  the same mixed derivatives in the other order, it takes d backward passes and not K > d.
-    Source: 000_1c8f0aee3adfc017.txt, eq. (4.2), whose last derivative must be total: it holds the Gauss-Newton term.
+    Source: kukleva2024, eq. (4.2), whose last derivative must be total: it holds the Gauss-Newton term.
 
     Parameters
     ----------
@@ -230,10 +222,6 @@ def jacobians(model, parameters, inputs, labels, *, learning_rate=1.0, chunk=60)
     Returns
     -------
     array (N, K, d)
-
-    Raises
-    ------
-    ValueError                 if an argument is outside its range
 
     Examples
     --------
@@ -253,7 +241,7 @@ def local_exponents(model, parameters, inputs, labels, left, right):
     Directions are those of the singular value decomposition, :func:`lib.criticality.area_formula.singular_pairs`.  A pure exponential has κ = 1, a
     linear function 0.  On an exponential tail e^{cy} of the loss  κ = 1 + (cÿ + (ln ψ)¨)/(cẏ + (ln ψ)˙)²,  with the lever ψ = u·∇_q y
     and dots for d/dε;  1 + ÿ/(cẏ²)  if the lever does not change.
-    Not in the source; 000_1c8f0aee3adfc017.txt, eq. (4.6), holds along each pair if the directions do not depend on x.
+    Not in the source; kukleva2024, eq. (4.6), holds along each pair if the directions do not depend on x.
 
     Parameters
     ----------

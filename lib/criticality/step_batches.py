@@ -2,7 +2,7 @@ r"""Steps averaged over a batch: what is left of a power law of single steps.
 
 Three kinds of law, three fates.  At a zero of order r of the step the density  |s|^{-(1-1/r)}  is convolved with itself, and every further sample
 takes 1/r off the exponent; at a pole one large step outweighs the rest, and the tail stays; a lognormal goes over into a Gaussian.
-Source: 000_1c8f0aee3adfc017.txt has batches of one only, section 8; all of this is not in the source.
+Source: kukleva2024 has batches of one only, section 8; all of this is not in the source.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ def _steps(steps, several=False):
 def averages(steps, batch):
     r"""Mean steps of successive batches of M; the norm of a step in several parameters is taken after the mean.
 
-    Source: 000_1c8f0aee3adfc017.txt, eq. (2.3).
+    Source: kukleva2024, eq. (2.3).
 
     Parameters
     ----------
@@ -32,10 +32,6 @@ def averages(steps, batch):
     Returns
     -------
     array (N/M,) or (N/M, K)
-
-    Raises
-    ------
-    ValueError                      if an argument is outside its range
 
     Examples
     --------
@@ -52,7 +48,7 @@ def mean_law(values, masses, batch):
     r"""Law of the mean of M independent steps, from that of one step on an evenly spaced grid; atoms are welcome.
 
     The M-th power of the Fourier transform, zero-padded so that nothing wraps around: exact up to 1e-15 M in absolute terms, which is too little
-    for tails below that.  Not in the source, 000_1c8f0aee3adfc017.txt.
+    for tails below that.  Not in the source, kukleva2024.
 
     Parameters
     ----------
@@ -63,10 +59,6 @@ def mean_law(values, masses, batch):
     Returns
     -------
     (array, array)          values and masses of the mean, (M(n-1) + 1,) each
-
-    Raises
-    ------
-    ValueError              if an argument is outside its range
 
     Examples
     --------
@@ -90,7 +82,7 @@ def exponent(order, batch, *, one_sided=False):
     r"""Exponent of mean steps at a zero of order r of the step:  k_M = 1 - M/r;  at a pole, r < 0, it stays 1 - 1/r at large steps.
 
     With steps of both signs k_M is 0 from M = r on: the density is finite at zero, at M = r after a logarithm.  With one sign the law goes on, and
-    a negative k_M is a density that vanishes.  Not in the source, 000_1c8f0aee3adfc017.txt, where r = m in eq. (9.5) and M = 1.
+    a negative k_M is a density that vanishes.  Not in the source, kukleva2024, where r = m in eq. (9.5) and M = 1.
 
     Parameters
     ----------
@@ -101,10 +93,6 @@ def exponent(order, batch, *, one_sided=False):
     Returns
     -------
     float                k_M
-
-    Raises
-    ------
-    ValueError           if an argument is outside its range
 
     Examples
     --------
@@ -125,7 +113,7 @@ def exponent(order, batch, *, one_sided=False):
 def single_share(atom, batch):
     r"""Probability that exactly one sample of a batch moves at all,  M p₀^{M-1}(1 - p₀);  there the law of single steps survives, M times smaller.
 
-    Not in the source, 000_1c8f0aee3adfc017.txt.
+    Not in the source, kukleva2024.
 
     Parameters
     ----------
@@ -135,10 +123,6 @@ def single_share(atom, batch):
     Returns
     -------
     float or array
-
-    Raises
-    ------
-    ValueError               if an argument is outside its range
 
     Examples
     --------
@@ -152,7 +136,7 @@ def single_share(atom, batch):
 def span(steps, *, low=0.05, high=0.95):
     r"""Decades between two quantiles of |s|:  how wide the law of steps is, whatever its form.
 
-    Not in the source, 000_1c8f0aee3adfc017.txt.
+    Not in the source, kukleva2024.
 
     Parameters
     ----------
@@ -185,7 +169,7 @@ def span(steps, *, low=0.05, high=0.95):
 def excess_kurtosis(steps, *, batch=1):
     r"""Excess kurtosis of mean steps,  κ₁/M,  from that of single steps: fourth cumulants add, and zero is Gaussian.
 
-    Not in the source, 000_1c8f0aee3adfc017.txt.
+    Not in the source, kukleva2024.
 
     Parameters
     ----------
@@ -195,10 +179,6 @@ def excess_kurtosis(steps, *, batch=1):
     Returns
     -------
     float
-
-    Raises
-    ------
-    ValueError            if an argument is outside its range
 
     Examples
     --------

@@ -2,7 +2,7 @@ r"""The law of the steps of one neuron for inputs of one class: the data density
 
 p_s(s) = Σ_i p_x(x_i)/|s'(x_i)|  over all inputs with s(x_i) = s, and an atom at s = 0 where the activation is dead.  Densities are per unit
 of s and worked with as logarithms.  For a picture, :func:`curve` needs no inversion: it runs through x and gives s and ln p.
-Source: 000_1c8f0aee3adfc017.txt, eqs. (3.8), (3.16), (5.4), (8.2), (8.3).  It asks for a sum where the map is not
+Source: kukleva2024, eqs. (3.8), (3.16), (5.4), (8.2), (8.3).  It asks for a sum where the map is not
 one-to-one, and takes |s|; branches, atom and sign are ours.
 """
 
@@ -54,7 +54,7 @@ def _terms(s, m):
 def log_density(s, step_map):
     r"""ln p_s of the signed amplitude, all branches added;  -∞ where no input within 14 deviations reaches.
 
-    Source: 000_1c8f0aee3adfc017.txt, eqs. (3.8), (3.16), with the sum that the text after the latter asks for.
+    Source: kukleva2024, eqs. (3.8), (3.16), with the sum that the text after the latter asks for.
 
     Parameters
     ----------
@@ -64,10 +64,6 @@ def log_density(s, step_map):
     Returns
     -------
     array (...)           ln p_s per unit of s; the atom at zero is not in it
-
-    Raises
-    ------
-    ValueError            if an argument is outside its range
 
     Examples
     --------
@@ -87,7 +83,7 @@ def log_density(s, step_map):
 def density(s, step_map):
     r"""p_s(s) = Σ_i p_x(x_i)/|s'(x_i)|  of the signed amplitude.
 
-    Source: 000_1c8f0aee3adfc017.txt, eq. (3.16), as in :func:`log_density`.
+    Source: kukleva2024, eq. (3.16), as in :func:`log_density`.
 
     Parameters
     ----------
@@ -97,10 +93,6 @@ def density(s, step_map):
     Returns
     -------
     array (...)           per unit of s; its integral is 1 less the :func:`atom`
-
-    Raises
-    ------
-    ValueError            if an argument is outside its range
 
     Examples
     --------
@@ -115,7 +107,7 @@ def density(s, step_map):
 def magnitude_density(r, step_map):
     r"""Density of the length |s| of a step:  p_s(r) + p_s(-r).
 
-    Source: 000_1c8f0aee3adfc017.txt, eq. (5.4).
+    Source: kukleva2024, eq. (5.4).
 
     Parameters
     ----------
@@ -125,10 +117,6 @@ def magnitude_density(r, step_map):
     Returns
     -------
     array (...)           per unit of r
-
-    Raises
-    ------
-    ValueError            if an argument is outside its range
 
     Examples
     --------
@@ -144,7 +132,7 @@ def magnitude_density(r, step_map):
 def exponent(s, step_map):
     r"""The local exponent  k = -d ln p_s/d ln|s|  of the whole density:  Σ p_i k_i/Σ p_i  over the branches,  k_i = k_J + k_D at x_i.
 
-    Source: not in the source, 000_1c8f0aee3adfc017.txt, which compares curves with straight lines; k as in its eq. (8.1).
+    Source: not in the source, kukleva2024, which compares curves with straight lines; k as in its eq. (8.1).
 
     Parameters
     ----------
@@ -180,7 +168,7 @@ def curve(step_map, *, points=4000, reach=14.0):
     r"""Density, Jacobian and local exponents of every branch along x: no inversion, no histogram, exact in the far tails.
 
     Half of the points are spaced evenly, half geometrically toward the ends, down to a millionth of the length: zeros, poles, folds.
-    Source: 000_1c8f0aee3adfc017.txt, the blue (log_density) and red (log_jacobian) lines of its figures, there with their sum over x.
+    Source: kukleva2024, the blue (log_density) and red (log_jacobian) lines of its figures, there with their sum over x.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 r"""Closed forms for the steps of one neuron: the exact law of |ḃ|/γ for five compositions, the edge at a fold, the tail of a pole.
 
 With Gaussian inputs the logit y = wx + b is normal with mean m = wμ + b and deviation τ = |w|σ, and |ḃ|/γ = |h(y)| is a change of variable.
-Source: 000_1c8f0aee3adfc017.txt, eqs. (8.4), (8.20), (8.28), (8.33), (8.40), (9.12) for the compositions; the laws are not in it.
+Source: kukleva2024, eqs. (8.4), (8.20), (8.28), (8.33), (8.40), (9.12) for the compositions; the laws are not in it.
 """
 
 import numpy as np
@@ -71,7 +71,7 @@ def bias_density(v, step_map):
     Sigmoid + cross-entropy: v or 1 - v is logit-normal.  Sigmoid + squared: two roots of a cubic, edge at 8/27.  ReLU + power n:
     u/((n-1)v) [p_y(t+u) + p_y(t-u)],  u = (v/n)^{1/(n-1)}, parts with y <= 0 left out.  Clip + cross-entropy:  p_y(1 - 1/v)/v²
     for t = 0,  p_y(1/v)/v²  for t = 1, within the cut.
-    Source: not in the source, 000_1c8f0aee3adfc017.txt.
+    Source: not in the source, kukleva2024.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def bias_density(v, step_map):
 def fold_edges(step_map):
     r"""The edges of the density at the folds of x → s:  p_s ≈ C |s - s_c|^{-1/2}  on one side,  C = p_x(x_c) √(2/|s''(x_c)|).
 
-    Source: not in the source, 000_1c8f0aee3adfc017.txt.
+    Source: not in the source, kukleva2024.
 
     Parameters
     ----------
@@ -111,10 +111,6 @@ def fold_edges(step_map):
     Returns
     -------
     (array (C,), array (C,), array (C,), array (C,))    x_c; s_c; C; and the side, -1 where the two inputs have s < s_c, 1 where s > s_c
-
-    Raises
-    ------
-    ValueError                                          if `step_map` is none
 
     Examples
     --------
@@ -133,7 +129,7 @@ def pole_constant(step_map):
     r"""The constant of the tail  p_s → K/s²,  P(|S| > s) → K/s  of the clipped line + cross-entropy:  K = γ p_x(x*) √(1 + x*²)/|w|.
 
     The pole is at x* = (1 - b)/w for t = 0 and at -b/w for t = 1.  A cut ε ends the tail near s = γ√(1 + x*²)/ε.
-    Source: 000_1c8f0aee3adfc017.txt, eqs. (8.38) to (8.40), which give the power; the constant is not in it.
+    Source: kukleva2024, eqs. (8.38) to (8.40), which give the power; the constant is not in it.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 r"""Probabilities of the steps of one neuron for inputs of one class: of each branch, of a step of length zero, of an amplitude below s.
 
 With the preimages of s on every branch they are differences of the normal distribution function: exact, with no integral over a density
-that diverges at folds and zeros.  Source: not in 000_1c8f0aee3adfc017.txt, whose densities of eqs. (8.2), (8.3) are the data.
+that diverges at folds and zeros.  Source: not in kukleva2024, whose densities of eqs. (8.2), (8.3) are the data.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ def _between(low, high, mean, deviation):
 def atom(step_map):
     r"""The probability of a step of length zero: of an input that leaves the activation dead.
 
-    Source: not in the source, 000_1c8f0aee3adfc017.txt.
+    Source: not in the source, kukleva2024.
 
     Parameters
     ----------
@@ -30,10 +30,6 @@ def atom(step_map):
     Returns
     -------
     float                 0 for activations without dead intervals
-
-    Raises
-    ------
-    ValueError            if `step_map` is none
 
     Examples
     --------
@@ -49,7 +45,7 @@ def atom(step_map):
 def branch_probabilities(step_map):
     r"""The probability of each monotone branch; with the :func:`atom` they sum to one.
 
-    Source: not in the source, 000_1c8f0aee3adfc017.txt.
+    Source: not in the source, kukleva2024.
 
     Parameters
     ----------
@@ -58,10 +54,6 @@ def branch_probabilities(step_map):
     Returns
     -------
     array (B,)            in the order of :func:`lib.criticality.branches.find`
-
-    Raises
-    ------
-    ValueError            if `step_map` is none
 
     Examples
     --------
@@ -77,7 +69,7 @@ def branch_probabilities(step_map):
 def cumulative(s, step_map):
     r"""The probability of an amplitude of at most s, the atom included from s = 0 on.
 
-    Source: not in the source, 000_1c8f0aee3adfc017.txt.
+    Source: not in the source, kukleva2024.
 
     Parameters
     ----------
@@ -87,10 +79,6 @@ def cumulative(s, step_map):
     Returns
     -------
     array (...)           rises from 0 to 1
-
-    Raises
-    ------
-    ValueError            if an argument is outside its range
 
     Examples
     --------
@@ -114,7 +102,7 @@ def cumulative(s, step_map):
 def stratified_inputs(count, step_map):
     r"""Inputs at the middle of `count` equally likely intervals,  x_i = mean + deviation Φ⁻¹((i + ½)/count):  histograms without noise.
 
-    Source: not in the source, 000_1c8f0aee3adfc017.txt.
+    Source: not in the source, kukleva2024.
 
     Parameters
     ----------
@@ -124,10 +112,6 @@ def stratified_inputs(count, step_map):
     Returns
     -------
     array (n,)            x in rising order
-
-    Raises
-    ------
-    ValueError            if an argument is outside its range
 
     Examples
     --------

@@ -3,7 +3,7 @@ r"""Gaussian-process regression with its weak modes integrated out: they leave a
 Modes k > Λ' of a kernel, too weak to be learned, fluctuate under the prior alone.  Averaging the loss over them replaces the ridge T by
 T(Λ') = T + Σ_{k>Λ'} g_k λ_k  and keeps the form of the action.  Then the retained modes are solved: by the equivalent kernel, κ = T(Λ')/P,
 or by the self-consistent ridge of :mod:`lib.fields.effective_ridge` on what is retained.  A cut is the number of retained levels.
-Source: 003_1819c9d28a2cb285.txt, the slides on the renormalization group of Gaussian-process regression (a talk without equation numbers).
+Source: ringel2025talk, the slides on the renormalization group of Gaussian-process regression (a talk without equation numbers).
 """
 
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ def running_ridge(eigenvalues, ridge, cuts, *, multiplicities=None):
     r"""Ridge after the modes beyond a cut have been integrated out:  T(Λ') = T + Σ_{k>Λ'} g_k λ_k.
 
     First order in the vertex, for tails whose variance is the same at every input; see :func:`tail_variance` where it is not.
-    Source: 003_1819c9d28a2cb285.txt, the slides on decimation; the sum starts at Λ'+1.
+    Source: ringel2025talk, the slides on decimation; the sum starts at Λ'+1.
 
     Parameters
     ----------
@@ -46,10 +46,6 @@ def running_ridge(eigenvalues, ridge, cuts, *, multiplicities=None):
     Returns
     -------
     array (...)                              T(Λ'); the ridge T itself at Λ' = n
-
-    Raises
-    ------
-    ValueError                               if an argument is outside its range
 
     Examples
     --------
@@ -65,7 +61,7 @@ def cut_at(eigenvalues, samples, ridge, threshold, *, multiplicities=None):
     r"""Smallest cut whose strongest integrated mode is learned less than a threshold,  Pλ/(Pλ + T(Λ')) < threshold  at λ_{Λ'+1}.
 
     The learnability is measured with the final ridge T(Λ').  Measured with the ridge that runs up from the weakest mode, it would stop
-    the decimation at once when T → 0.  Source: 003_1819c9d28a2cb285.txt, the slide with the "0.01-learnability" curve.
+    the decimation at once when T → 0.  Source: ringel2025talk, the slide with the "0.01-learnability" curve.
 
     Parameters
     ----------
@@ -78,10 +74,6 @@ def cut_at(eigenvalues, samples, ridge, threshold, *, multiplicities=None):
     Returns
     -------
     int                                      Λ', number of retained levels; n if no mode can be integrated out
-
-    Raises
-    ------
-    ValueError                               if an argument is outside its range
 
     Examples
     --------
@@ -100,7 +92,7 @@ def equivalent_kernel(eigenvalues, samples, ridge, cuts, *, multiplicities=None)
     r"""Per-sample ridge by decimation and then the bare equivalent kernel:  κ = T(Λ')/P.
 
     Right only while the retained modes use up few of the data, N_< ≪ P; see :func:`bookkeeping`.
-    Source: 003_1819c9d28a2cb285.txt, the slides on decimation followed by the equivalent kernel.
+    Source: ringel2025talk, the slides on decimation followed by the equivalent kernel.
 
     Parameters
     ----------
@@ -113,10 +105,6 @@ def equivalent_kernel(eigenvalues, samples, ridge, cuts, *, multiplicities=None)
     Returns
     -------
     array (...)                              κ
-
-    Raises
-    ------
-    ValueError                               if an argument is outside its range
 
     Examples
     --------
@@ -131,7 +119,7 @@ def self_consistent(eigenvalues, samples, ridge, cuts, *, multiplicities=None):
     r"""Per-sample ridge by decimation and then the self-consistent equation on what is retained:  P = T(Λ')/κ + Σ_{k≤Λ'} g_k L_k.
 
     At Λ' = n it is the self-consistent κ itself, at Λ' = 0 the sum of all variances over P.
-    Source: 003_1819c9d28a2cb285.txt, the slides on decimation and on the effective ridge; their combination is not in it.
+    Source: ringel2025talk, the slides on decimation and on the effective ridge; their combination is not in it.
 
     Parameters
     ----------
@@ -144,10 +132,6 @@ def self_consistent(eigenvalues, samples, ridge, cuts, *, multiplicities=None):
     Returns
     -------
     array (...)                              κ
-
-    Raises
-    ------
-    ValueError                               if an argument is outside its range
 
     Examples
     --------
@@ -170,7 +154,7 @@ def bookkeeping(eigenvalues, kappa, samples, ridge, cuts, *, multiplicities=None
     r"""The self-consistent equation split at a cut,  κ = [T + Σ_{k>Λ'} g_k λ_k (1 - L_k)] / [P - Σ_{k≤Λ'} g_k L_k],  L_k = λ_k/(λ_k + κ).
 
     It holds at every cut and shows what decimation neglects: L in the tail and, with the bare equivalent kernel, the sum below.
-    Not in the source, 003_1819c9d28a2cb285.txt.
+    Not in the source, ringel2025talk.
 
     Parameters
     ----------
@@ -184,10 +168,6 @@ def bookkeeping(eigenvalues, kappa, samples, ridge, cuts, *, multiplicities=None
     Returns
     -------
     Bookkeeping
-
-    Raises
-    ------
-    ValueError                               if an argument is outside its range
 
     Examples
     --------
@@ -212,7 +192,7 @@ def bookkeeping(eigenvalues, kappa, samples, ridge, cuts, *, multiplicities=None
 def tail_variance(features, eigenvalues):
     r"""Prior variance of the weak modes at each input,  s(x) = Σ_{k>Λ'} λ_k φ_k(x)²,  by which the ridge of that sample grows.
 
-    Where s depends on the input, T(x) = T + s(x): heteroscedastic regression.  The source, 003_1819c9d28a2cb285.txt, has
+    Where s depends on the input, T(x) = T + s(x): heteroscedastic regression.  The source, ringel2025talk, has
     one number, for inputs in many dimensions, and names the position-dependent ridge of Howard and others among its open questions.
 
     Parameters
@@ -223,10 +203,6 @@ def tail_variance(features, eigenvalues):
     Returns
     -------
     array (P,)                    s(x)
-
-    Raises
-    ------
-    ValueError                    if an argument is outside its range
 
     Examples
     --------
@@ -242,7 +218,7 @@ def coefficients(features, eigenvalues, targets, ridge):
     r"""Coefficients of the regressed function in given features,  f_k = λ_k Σ_μ φ_k(x_μ) [(K + diag T)⁻¹ y]_μ,  K = Σ_k λ_k φ_k φ_kᵀ.
 
     With all features and the ridge T, and with the retained ones and T(Λ') or T + s(x), it measures what decimation costs on given data.
-    Source: 003_1819c9d28a2cb285.txt, the slide on Gaussian-process regression; a ridge for each sample is not in it.
+    Source: ringel2025talk, the slide on Gaussian-process regression; a ridge for each sample is not in it.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@ r"""The effective ridge of kernel regression: one number that says which modes P
 
 The kernel has eigenvalues λ_k with multiplicities g_k under the input measure.  Its unlearned modes act as noise on the learned ones, so that
 the ridge is renormalized,  T → T_eff = Pκ,  and mode k is learned to the fraction  L_k = λ_k/(λ_k + κ).  κ is the effective ridge per sample.
-Source: 003_1819c9d28a2cb285.txt (the deck), slides on the effective ridge, with the closure corrected (see :func:`closure_learnability`).
+Source: ringel2025talk (the deck), slides on the effective ridge, with the closure corrected (see :func:`closure_learnability`).
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ def solve(eigenvalues, samples, ridge, *, multiplicities=None):
     r"""Effective ridge per sample κ, the root of  P = T/κ + Σ_k g_k λ_k/(λ_k + κ).
 
     Without a ridge, T = 0, and with P at or above the rank Σ_{λ>0} g_k, it is zero.  All roots are found side by side in log κ between bounds
-    that are exact.  Source: 003_1819c9d28a2cb285.txt (the deck), slides on the effective ridge.
+    that are exact.  Source: ringel2025talk (the deck), slides on the effective ridge.
 
     Parameters
     ----------
@@ -31,10 +31,6 @@ def solve(eigenvalues, samples, ridge, *, multiplicities=None):
     Returns
     -------
     float or array                           κ, in the unit of the eigenvalues; >= T/P
-
-    Raises
-    ------
-    ValueError                               if an argument is outside its range
 
     Examples
     --------
@@ -67,7 +63,7 @@ def solve(eigenvalues, samples, ridge, *, multiplicities=None):
 def learnability(eigenvalues, kappa):
     r"""Fraction of each target coefficient that the mean prediction reaches,  L_k = λ_k/(λ_k + κ).
 
-    Source: 003_1819c9d28a2cb285.txt (the deck), slides on the effective ridge.
+    Source: ringel2025talk (the deck), slides on the effective ridge.
 
     Parameters
     ----------
@@ -77,10 +73,6 @@ def learnability(eigenvalues, kappa):
     Returns
     -------
     array (..., n)              L_k, from 0 to 1; the first axes are those of `kappa`
-
-    Raises
-    ------
-    ValueError                  if an argument is outside its range
 
     Examples
     --------
@@ -98,7 +90,7 @@ def posterior_variance(eigenvalues, kappa):
     r"""Posterior variance of each coefficient,  Var f_k = λ_kκ/(λ_k + κ) = λ_k(1 - L_k).
 
     Summed with multiplicities it is what the unlearned part of the function adds to the ridge,  Pκ = T + Σ_k g_k λ_k(1 - L_k).
-    Source: 003_1819c9d28a2cb285.txt (the deck), slides on the equivalent kernel and the effective ridge.
+    Source: ringel2025talk (the deck), slides on the equivalent kernel and the effective ridge.
 
     Parameters
     ----------
@@ -108,10 +100,6 @@ def posterior_variance(eigenvalues, kappa):
     Returns
     -------
     array (..., n)              the first axes are those of `kappa`
-
-    Raises
-    ------
-    ValueError                  if an argument is outside its range
 
     Examples
     --------
@@ -125,7 +113,7 @@ def equivalent_kernel(eigenvalues, samples, ridge, *, multiplicities=None):
     r"""The equivalent kernel's ridge per sample,  κ = T/P,  and what it leaves out in units of T:  Σ_k g_k λ_k(1 - L_k)/T.
 
     It is the limit of a large ridge.  Where the second number is not small, it promises far too much.
-    Source: 003_1819c9d28a2cb285.txt (the deck), slides on the equivalent kernel.
+    Source: ringel2025talk (the deck), slides on the equivalent kernel.
 
     Parameters
     ----------
@@ -137,10 +125,6 @@ def equivalent_kernel(eigenvalues, samples, ridge, *, multiplicities=None):
     Returns
     -------
     (float or array, float or array)         κ, and the unlearned variance over T
-
-    Raises
-    ------
-    ValueError                               if an argument is outside its range
 
     Examples
     --------
@@ -158,7 +142,7 @@ def equivalent_kernel(eigenvalues, samples, ridge, *, multiplicities=None):
 def degenerate(eigenvalue, multiplicity, samples, ridge):
     r"""κ in closed form for one eigenvalue λ of multiplicity D: the positive root of  Pκ² + (Pλ - Dλ - T)κ - Tλ = 0.
 
-    Source: 003_1819c9d28a2cb285.txt (the deck), slides on the effective ridge, for a spectrum of one eigenvalue.
+    Source: ringel2025talk (the deck), slides on the effective ridge, for a spectrum of one eigenvalue.
 
     Parameters
     ----------
@@ -170,10 +154,6 @@ def degenerate(eigenvalue, multiplicity, samples, ridge):
     Returns
     -------
     float or array              κ; >= 0
-
-    Raises
-    ------
-    ValueError                  if an argument is outside its range
 
     Examples
     --------
@@ -195,7 +175,7 @@ def degenerate(eigenvalue, multiplicity, samples, ridge):
 def ridgeless_amplitude(exponent):
     r"""Limit of  κP^a  without a ridge for the spectrum  λ_k = k^{-a}:  [(π/a)/sin(π/a)]^a.
 
-    From  P = ∫dk/(1 + κk^a), for many samples.  Source: not in the source, 003_1819c9d28a2cb285.txt (the deck), which gives the power of P alone.
+    From  P = ∫dk/(1 + κk^a), for many samples.  Source: not in the source, ringel2025talk (the deck), which gives the power of P alone.
 
     Parameters
     ----------
@@ -204,10 +184,6 @@ def ridgeless_amplitude(exponent):
     Returns
     -------
     float
-
-    Raises
-    ------
-    ValueError          if `exponent` is outside its range
 
     Examples
     --------
@@ -225,7 +201,7 @@ def closure_learnability(closure, eigenvalues, target_power, samples, ridge, *, 
     "quenched", (α, β) = (1, 0), is the average over data sets with replicas; its ridge does not know the target.  "annealed", (1, 1), averages the
     partition function instead, and takes the whole discrepancy for noise; "half", (½, ½), is its variant with a factor too many.  Regression is
     linear in the target, so a ridge that depends on it cannot be right.  Of several roots the largest is taken: it belongs to the fewest samples.
-    Source: 003_1819c9d28a2cb285.txt (the deck), slides on three treatments of the average, which leave out replicas: read so, they print
+    Source: ringel2025talk (the deck), slides on three treatments of the average, which leave out replicas: read so, they print
     the second and third; with replicas it is the first.
 
     Parameters
@@ -240,10 +216,6 @@ def closure_learnability(closure, eigenvalues, target_power, samples, ridge, *, 
     Returns
     -------
     array (n,)                               L_k
-
-    Raises
-    ------
-    ValueError                               if an argument is outside its range
 
     Examples
     --------

@@ -3,7 +3,7 @@ r"""Ridge regression on random features of a given spectrum: the experiment that
 The features  φ_k(x),  k = 1..M, have mean zero, variance one and no correlation under the input measure, so the kernel  Σ_k λ_k φ_k φ_k  has the
 eigenvalues λ_k, and the error of a fitted function is  Σ_k (f_k - v_k)²  plus the label noise: exact, without test points.  What the theory
 assumes besides is that they look Gaussian; signs, heavy tails and an amplitude common to the tail modes of an input try that.
-Source: 003_1819c9d28a2cb285.txt (the deck), slides on learning curves; the kinds of features are not in the source.
+Source: ringel2025talk (the deck), slides on learning curves; the kinds of features are not in the source.
 """
 
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ def draw_features(kind, samples, modes, seed, *, amplitude_spread=0.0, amplitude
     "gaussian"; "sign", ±1 with equal odds; "heavy", Student's t with five degrees of freedom.  The amplitude  z(x) = e^{sη - s²}  with
     Gaussian η multiplies all features of an input from one mode on.  It has ⟨z²⟩ = 1, so that s > 0 keeps every covariance but makes the
     variance of the tail depend on the input.
-    Source: not in the source, 003_1819c9d28a2cb285.txt (the deck), which takes the Gaussian kind for granted.
+    Source: not in the source, ringel2025talk (the deck), which takes the Gaussian kind for granted.
 
     Parameters
     ----------
@@ -71,10 +71,6 @@ def draw_features(kind, samples, modes, seed, *, amplitude_spread=0.0, amplitude
     Returns
     -------
     array (P, M)
-
-    Raises
-    ------
-    ValueError                    if an argument is outside its range
 
     Examples
     --------
@@ -102,7 +98,7 @@ def dual_fit(gram, targets, ridges):
     r"""Dual weights  α = (K + T)⁻¹y  and  κ̂ = 1/tr(K + T)⁻¹  at every ridge, from one eigendecomposition.
 
     κ̂ is the effective ridge per sample as the training set shows it, whatever the spectrum; for one Gaussian data set it is κ up to fluctuations.
-    Source: 003_1819c9d28a2cb285.txt (the deck), slides on Gaussian-process regression; κ̂ is not in the source.
+    Source: ringel2025talk (the deck), slides on Gaussian-process regression; κ̂ is not in the source.
 
     Parameters
     ----------
@@ -113,10 +109,6 @@ def dual_fit(gram, targets, ridges):
     Returns
     -------
     (array (m, P), array (m,))    α, κ̂
-
-    Raises
-    ------
-    ValueError                 if an argument is outside its range
 
     Examples
     --------
@@ -150,7 +142,7 @@ def measure(
 
     f_k = λ_k Σ_μ φ_k(x_μ) α_μ,  α = (K + T)⁻¹y,  K = ΦλΦᵀ,  y = Φv + ε.  With the eigenvalues and coefficients of a kernel on real data
     (:mod:`lib.fields.kernel_data`) and Gaussian features these are its surrogates: what is left of the real data if only the spectrum counts.
-    Source: 003_1819c9d28a2cb285.txt (the deck), slides on learning curves.
+    Source: ringel2025talk (the deck), slides on learning curves.
 
     Parameters
     ----------
@@ -166,10 +158,6 @@ def measure(
     Returns
     -------
     Curves
-
-    Raises
-    ------
-    ValueError                    if an argument is outside its range
 
     Examples
     --------
@@ -205,7 +193,7 @@ def measure(
 def mean_and_error(values):
     r"""Mean over data sets (the first axis) and its standard error,  s/√S.
 
-    Source: not in the source, 003_1819c9d28a2cb285.txt (the deck).
+    Source: not in the source, ringel2025talk (the deck).
 
     Parameters
     ----------

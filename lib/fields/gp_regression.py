@@ -2,7 +2,7 @@ r"""Gaussian-process regression on a data set: posterior mean, covariance and no
 
 The field f has the prior covariance K and is seen at P points with noise of variance T, the ridge:  f̄(x) = K_xX α,  α = (K_XX + T)⁻¹ y.
 `ridge` is one T for all examples, or one T_μ each.  The same posterior as a membrane at finite temperature is in :mod:`lib.fields.membrane`.
-Source: 003_1819c9d28a2cb285.txt, the deck, slides on Gaussian-process regression; a ridge per sample is among its open questions.
+Source: ringel2025talk, the deck, slides on Gaussian-process regression; a ridge per sample is among its open questions.
 """
 
 from dataclasses import dataclass
@@ -59,7 +59,7 @@ def _traced_inverse(factor):
 def mean(gram, targets, ridge, cross):
     r"""Posterior mean  f̄(x) = K_xX (K_XX + T)⁻¹ y:  the regression, and the membrane at rest.
 
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on Gaussian-process regression.
+    Source: ringel2025talk, the deck, slides on Gaussian-process regression.
 
     Parameters
     ----------
@@ -71,10 +71,6 @@ def mean(gram, targets, ridge, cross):
     Returns
     -------
     array (n,) or (n, m)               f̄
-
-    Raises
-    ------
-    ValueError                         if an argument is outside its range
 
     Examples
     --------
@@ -91,7 +87,7 @@ def mean(gram, targets, ridge, cross):
 def covariance(gram, ridge, cross, prior):
     r"""Posterior covariance  Σ_xx' = K_xx' - K_xX (K_XX + T)⁻¹ K_Xx':  the fluctuations of the membrane, whatever the targets.
 
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on Gaussian-process regression.
+    Source: ringel2025talk, the deck, slides on Gaussian-process regression.
 
     Parameters
     ----------
@@ -134,7 +130,7 @@ def covariance(gram, ridge, cross, prior):
 def squared_norm(gram, targets, ridge):
     r"""Squared norm of the posterior mean in the space of the kernel:  |f̄|²_K = f̄ᵀK⁻¹f̄ = αᵀ K_XX α,  the elastic energy times two.
 
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on Gaussian-process regression, the first term of S at f̄.
+    Source: ringel2025talk, the deck, slides on Gaussian-process regression, the first term of S at f̄.
 
     Parameters
     ----------
@@ -145,10 +141,6 @@ def squared_norm(gram, targets, ridge):
     Returns
     -------
     float                              |f̄|²_K
-
-    Raises
-    ------
-    ValueError                         if an argument is outside its range
 
     Examples
     --------
@@ -164,7 +156,7 @@ def squared_norm(gram, targets, ridge):
 def leave_one_out(gram, targets, ridge):
     r"""Prediction of each example from all the others, without refitting:  y_μ - f̄_{-μ}(x_μ) = α_μ / [(K + T)⁻¹]_μμ.
 
-    The predictive variance of y_μ, noise included, is 1/[(K + T)⁻¹]_μμ.  Not in the source, 003_1819c9d28a2cb285.txt.
+    The predictive variance of y_μ, noise included, is 1/[(K + T)⁻¹]_μμ.  Not in the source, ringel2025talk.
 
     Parameters
     ----------
@@ -175,10 +167,6 @@ def leave_one_out(gram, targets, ridge):
     Returns
     -------
     LeaveOneOut                        residuals (P,) and variances (P,)
-
-    Raises
-    ------
-    ValueError                         if an argument is outside its range
 
     Examples
     --------
@@ -195,7 +183,7 @@ def generalized_cross_validation(gram, targets, ridge):
     r"""Test error guessed from the training error alone:  GCV = E_train / [T tr(K + T)⁻¹/P]²,  E_train = Σ_μ (f̄(x_μ) - y_μ)²/P.
 
     Computed as  P αᵀα / [tr(K + T)⁻¹]²,  which stays finite at T = 0.  It is right where the features are as good as Gaussian, and so a
-    diagnostic of that assumption.  Not in the source, 003_1819c9d28a2cb285.txt.
+    diagnostic of that assumption.  Not in the source, ringel2025talk.
 
     Parameters
     ----------
@@ -206,10 +194,6 @@ def generalized_cross_validation(gram, targets, ridge):
     Returns
     -------
     float                     GCV, with the noise of the labels included
-
-    Raises
-    ------
-    ValueError                if an argument is outside its range
 
     Examples
     --------
@@ -226,7 +210,7 @@ def measured_ridge(gram, ridge):
     r"""Effective ridge per sample as one data set shows it:  κ̂ = 1 / tr(K_XX + T)⁻¹.
 
     Since  T tr(K_XX + T)⁻¹ = P - Σ_i γ_i/(γ_i + T)  over the eigenvalues γ_i of the Gram matrix, κ̂ estimates the κ that solves
-    P = T/κ + Σ_k λ_k/(λ_k + κ)  over the eigenvalues λ_k of the kernel, which it does not need.  Not in the source, 003_1819c9d28a2cb285.txt.
+    P = T/κ + Σ_k λ_k/(λ_k + κ)  over the eigenvalues λ_k of the kernel, which it does not need.  Not in the source, ringel2025talk.
 
     Parameters
     ----------
@@ -236,10 +220,6 @@ def measured_ridge(gram, ridge):
     Returns
     -------
     float                              κ̂
-
-    Raises
-    ------
-    ValueError                         if an argument is outside its range
 
     Examples
     --------

@@ -2,7 +2,7 @@ r"""Hamiltonian Monte Carlo over many independent chains at once, and the error 
 
 A density  p(x) ∝ e^{-U(x)}  is sampled by drawing a momentum, following  x' = s² p,  p' = -∂U  for a few leapfrog steps and accepting the end
 with probability  min(1, e^{-ΔH}),  H = U + Σ s²p²/2.  The chain has no error in the step, which sets the acceptance alone; unadjusted Langevin
-dynamics, of :mod:`lib.fields.langevin_training`, has one.  Not in the source, 003_1819c9d28a2cb285.txt, which trains by Langevin dynamics.
+dynamics, of :mod:`lib.fields.langevin_training`, has one.  Not in the source, ringel2025talk, which trains by Langevin dynamics.
 """
 
 from dataclasses import dataclass
@@ -97,7 +97,7 @@ def sample(
     r"""Samples of  p(x) ∝ e^{-U(x)}  from many chains that run side by side and share one step.
 
     During burn-in, and only then, the step follows  log h ← log h + (1 + n/20)^{-0.6} (acceptance found - wanted);  afterwards log h is
-    its mean over the second half of burn-in.  Not in the source, 003_1819c9d28a2cb285.txt.
+    its mean over the second half of burn-in.  Not in the source, ringel2025talk.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def summary(series):
 
     The time is  τ = 1 + 2 Σ_k ρ_k,  summed over pairs  ρ_{2k} + ρ_{2k+1}  while these are positive, and cut where they rise: in a
     reversible chain they do neither but fall to zero.  Deviations are from the mean of all chains: chains that stay apart lengthen τ.
-    Not in the source, 003_1819c9d28a2cb285.txt.
+    Not in the source, ringel2025talk.
 
     Parameters
     ----------

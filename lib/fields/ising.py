@@ -3,7 +3,7 @@ r"""The physics that learning curves are compared with: the Ising model on infin
 A strip of L spins, periodic across, has the transfer matrix  V(s, s') = e^{K[Σ s_i s_{i+1}/2 + Σ s'_i s'_{i+1}/2 + Σ s_i s'_i]},  K = 1/T.
 Its two leading eigenvalues, one even and one odd under s → -s, give the correlation length ξ_L = 1/ln(λ_even/λ_odd).  Where ξ_L/L agrees for
 two widths the model looks the same at both scales: phenomenological renormalization.
-Source: 003_1819c9d28a2cb285.txt, the slides on the Ising model, φ⁴ and finite-size scaling; the numbers are not in it.
+Source: ringel2025talk, the slides on the Ising model, φ⁴ and finite-size scaling; the numbers are not in it.
 """
 
 from dataclasses import dataclass
@@ -69,7 +69,7 @@ def _leading(coupling, within, between, parity):
 def strip(couplings, width):
     r"""Correlation length of an infinite strip,  ξ_L = 1/ln(λ_even/λ_odd),  its slope in K, and the free energy.
 
-    The flip symmetry halves the matrix: 2^{L-1} rows.  Source: 003_1819c9d28a2cb285.txt, the slide on finite-size scaling.
+    The flip symmetry halves the matrix: 2^{L-1} rows.  Source: ringel2025talk, the slide on finite-size scaling.
 
     Parameters
     ----------
@@ -79,10 +79,6 @@ def strip(couplings, width):
     Returns
     -------
     Strip
-
-    Raises
-    ------
-    ValueError                 if an argument is outside its range
 
     Examples
     --------
@@ -113,7 +109,7 @@ def crossing(width, other):
     r"""Phenomenological renormalization: the coupling where  ξ_L/L = ξ_{L'}/L',  and ν from the slopes there.
 
     The slopes of ξ_L/L scale as L^{1/ν}, so  1 + 1/ν = ln(ξ_L'/ξ_{L'}')/ln(L/L').
-    Source: 003_1819c9d28a2cb285.txt, the slide on finite-size scaling.
+    Source: ringel2025talk, the slide on finite-size scaling.
 
     Parameters
     ----------
@@ -122,10 +118,6 @@ def crossing(width, other):
     Returns
     -------
     Crossing
-
-    Raises
-    ------
-    ValueError            if an argument is outside its range
 
     Examples
     --------
@@ -150,7 +142,7 @@ def phi4_flow(mass, quartic, epsilon):
     r"""One-loop flow of the φ⁴ theory in d = 4 - ε dimensions:  r' = 2r + 12u/(1+r),  u' = εu - 36u²/(1+r)²,  by ln of the scale.
 
     The action is  ∫ (∇φ)²/2 + rφ²/2 + uφ⁴  with the angular factor K_d absorbed in u.
-    Source: 003_1819c9d28a2cb285.txt, the slide on the Wilsonian renormalization group, which gives no coefficients.
+    Source: ringel2025talk, the slide on the Wilsonian renormalization group, which gives no coefficients.
 
     Parameters
     ----------
@@ -161,10 +153,6 @@ def phi4_flow(mass, quartic, epsilon):
     Returns
     -------
     array (2, ...)           dr/dl, du/dl
-
-    Raises
-    ------
-    ValueError               if an argument is outside its range
 
     Examples
     --------
@@ -187,7 +175,7 @@ def phi4_fixed_point(epsilon):
     r"""Fixed point of :func:`phi4_flow` with u > 0:  r* = -ε/(6+ε),  u* = ε/(6+ε)²,  and its relevant eigenvalue y_t.
 
     To first order  r* = -ε/6,  u* = ε/36,  y_t = 2 - ε/3  and  ν = 1/2 + ε/12;  higher orders of one loop mean nothing.
-    Source: 003_1819c9d28a2cb285.txt, the slide on the Wilsonian renormalization group, which gives no numbers.
+    Source: ringel2025talk, the slide on the Wilsonian renormalization group, which gives no numbers.
 
     Parameters
     ----------
@@ -196,10 +184,6 @@ def phi4_fixed_point(epsilon):
     Returns
     -------
     FixedPoint
-
-    Raises
-    ------
-    ValueError         if an argument is outside its range
 
     Examples
     --------

@@ -8,7 +8,7 @@ What decides is the free energy
 whose stationary points are the mean-field equations  Σ⁻¹ = Σ_0⁻¹ - (s_a²/N) ∂_Σ[tᵀQt],  t = A⁻¹y held fixed in the derivative.  The damped
 step  Σ⁻¹ ← Σ⁻¹ + η(right-hand side - Σ⁻¹)  is descent of F along its natural gradient, so that halving η where F would rise ends in a minimum
 and not in a limit cycle; in directions that have grown it is shortened, which keeps it a descent.  At N → ∞ it is the Gaussian process of
-:mod:`lib.fields.nngp`.  Source: 003_1819c9d28a2cb285.txt, the deck, slides on kernel adaptation; F, the step and the optional term of :func:`adapt`
+:mod:`lib.fields.nngp`.  Source: ringel2025talk, the deck, slides on kernel adaptation; F, the step and the optional term of :func:`adapt`
 are not in it.
 """
 
@@ -40,7 +40,7 @@ def slope(activation, inputs, pairs, covariance):
     r"""Derivative of a kernel by the weights' covariance,  ∂_Σ Σ_μν C_μν Q_μν(Σ),  in closed form: the force on Σ at C = ttᵀ.
 
     With s_12 = x_μᵀΣx_ν it is  Xᵀ[C∘∂Q/∂s_12 + 2 diag Σ_ν C_μν ∂Q_μν/∂s_11]X;  for erf units  ∂Q/∂s_12 = 4/πD,  ∂Q/∂s_11 = -4s_12/[πD(1 + 2s_11)],
-    D² = (1 + 2s_11)(1 + 2s_22) - 4s_12²,  and for ReLU  (π - θ)/2π  and  √(s_22/s_11) sin θ/4π.  Not in the source, 003_1819c9d28a2cb285.txt.
+    D² = (1 + 2s_11)(1 + 2s_22) - 4s_12²,  and for ReLU  (π - θ)/2π  and  √(s_22/s_11) sin θ/4π.  Not in the source, ringel2025talk.
 
     Parameters
     ----------
@@ -52,10 +52,6 @@ def slope(activation, inputs, pairs, covariance):
     Returns
     -------
     array (d, d)                   symmetric; a change δΣ moves the sum by tr(slope δΣ)
-
-    Raises
-    ------
-    ValueError                     if an argument is outside its range
 
     Examples
     --------
@@ -81,7 +77,7 @@ def adapt(
 ):  # fmt: skip
     r"""Weights' covariance adapted to the data:  Σ⁻¹ = Σ_0⁻¹ - (s_a²/N) ∂_Σ[tᵀQ(Σ)t],  t = (s_a² Q(Σ) + T)⁻¹ y.
 
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on kernel adaptation, which do not print the equation for Σ.
+    Source: ringel2025talk, the deck, slides on kernel adaptation, which do not print the equation for Σ.
     With `fluctuations` the free energy also holds  ½ log det(s_a² Q + T),  as the density of the weights in :mod:`lib.fields.network_posterior` does,
     and ttᵀ becomes  ttᵀ - (s_a² Q + T)⁻¹:  what the posterior variance of f takes back, about P/Nd of the prior in each direction or less;
     not in the source.
@@ -150,7 +146,7 @@ def rescale(activation, inputs, targets, ridge, width, *, weight_variance=1.0, w
 
     The lowest minimum over s, which obeys  1/s = 1 - (s_a²/N rank) tr(Σ_0 ∂_Σ[tᵀQt]).  It lies where N rank (s - 1 - log s) is no more than F(1) pays,
     an interval that is searched on a grid.  A scalar cannot turn the kernel towards the target.
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on scaling against adaptation, on given data.
+    Source: ringel2025talk, the deck, slides on scaling against adaptation, on given data.
 
     Parameters
     ----------
@@ -160,10 +156,6 @@ def rescale(activation, inputs, targets, ridge, width, *, weight_variance=1.0, w
     Returns
     -------
     Adaptation                                  Σ = s Σ_0; residual: of the equation for s; iterations: free energies looked at
-
-    Raises
-    ------
-    ValueError                                  if an argument is outside its range
 
     Examples
     --------
@@ -195,7 +187,7 @@ def rescale(activation, inputs, targets, ridge, width, *, weight_variance=1.0, w
 def predict(covariance, activation, inputs, targets, ridge, points, *, readout_variance=1.0):
     r"""Posterior mean function of the adapted network:  f̄(x) = K_xX (K_XX + T)⁻¹ y  with  K = s_a² Q(Σ).
 
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on kernel adaptation; the regression of :func:`lib.fields.gp_regression.mean`.
+    Source: ringel2025talk, the deck, slides on kernel adaptation; the regression of :func:`lib.fields.gp_regression.mean`.
 
     Parameters
     ----------
@@ -210,10 +202,6 @@ def predict(covariance, activation, inputs, targets, ridge, points, *, readout_v
     Returns
     -------
     array (M,)                    f̄ at the points
-
-    Raises
-    ------
-    ValueError                    if an argument is outside its range
 
     Examples
     --------
@@ -234,7 +222,7 @@ def learnabilities(values, components):
     r"""Parts of the target's components that a function has learned:  f ≈ Σ_k R_k y_k  by least squares over test inputs,  y = Σ_k y_k.
 
     For components that are orthogonal under the law of the inputs these are the ratios  ⟨f y_k⟩/⟨y_k y_k⟩;  least squares remove what the sample
-    leaves of their overlaps, which a strong component would pass on to a weak one.  Source: 003_1819c9d28a2cb285.txt, the deck, slides on learnability.
+    leaves of their overlaps, which a strong component would pass on to a weak one.  Source: ringel2025talk, the deck, slides on learnability.
 
     Parameters
     ----------
@@ -244,10 +232,6 @@ def learnabilities(values, components):
     Returns
     -------
     array (..., K)                R
-
-    Raises
-    ------
-    ValueError                    if an argument is outside its range
 
     Examples
     --------

@@ -4,7 +4,7 @@ The pool of M points stands for the input measure:  K/M  has eigenvalues λ_k an
 the target's coefficients  v_k = u_kᵀy/√M.  Theory with these numbers knows nothing of the data but its spectrum; where a measured curve leaves it,
 Gaussian surrogates (:func:`lib.fields.feature_regression.measure` with the same λ_k and v_k) tell whether the theory fails or the data is not Gaussian.
 The pool is finite: quote agreement for P up to a tenth of it.
-Source: 003_1819c9d28a2cb285.txt (the deck), slides on learning curves of real data sets.
+Source: ringel2025talk (the deck), slides on learning curves of real data sets.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Spectrum:
 def unit_rows(inputs):
     r"""Inputs with their mean over the pool removed, each then scaled to length one.
 
-    Source: not in the source, 003_1819c9d28a2cb285.txt (the deck), which does not say how its images are scaled.
+    Source: not in the source, ringel2025talk (the deck), which does not say how its images are scaled.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def spectrum(gram, targets):
     r"""Eigenvalues, target coefficients and eigenfunctions of a kernel under the measure of the pool.
 
     λ_k of K/M,  v_k = u_kᵀy/√M,  φ_k = √M u_k.  Negative eigenvalues within rounding become zero; others are refused.
-    Source: 003_1819c9d28a2cb285.txt (the deck), slides on learning curves of real data sets.
+    Source: ringel2025talk (the deck), slides on learning curves of real data sets.
 
     Parameters
     ----------
@@ -80,10 +80,6 @@ def spectrum(gram, targets):
     Returns
     -------
     Spectrum
-
-    Raises
-    ------
-    ValueError               if an argument is outside its range
 
     Examples
     --------
@@ -105,7 +101,7 @@ def spectrum(gram, targets):
 def measure(gram, targets, samples, ridges, seed, *, sets=40):
     r"""Regressions on random subsets of the pool, tested on the points left out.
 
-    Source: 003_1819c9d28a2cb285.txt (the deck), slides on learning curves of real data sets.
+    Source: ringel2025talk (the deck), slides on learning curves of real data sets.
 
     Parameters
     ----------
@@ -119,10 +115,6 @@ def measure(gram, targets, samples, ridges, seed, *, sets=40):
     Returns
     -------
     Curves                        without coefficients; the test error is the mean square error on the points left out
-
-    Raises
-    ------
-    ValueError                    if an argument is outside its range
 
     Examples
     --------

@@ -8,7 +8,7 @@ each layer changes with T:  γ_w = Td/σ_w², γ_a = TN/s_a².  What a computer 
     θ ← θ - hD ∂U + √(2hD) ξ,    D_w = σ_w²/d, D_a = s_a²/N,
 
 with an error of order h that :func:`richardson` reduces to order h²; :mod:`lib.fields.hmc` and :mod:`lib.fields.network_posterior` have none.
-Source: 003_1819c9d28a2cb285.txt, the deck, slides on Langevin training, corrected: there the noise has the variance T, and the
+Source: ringel2025talk, the deck, slides on Langevin training, corrected: there the noise has the variance T, and the
 decay is tied neither to T nor to the layer.
 """
 
@@ -54,7 +54,7 @@ def _variances(prior, width, dimension):
 def decay_rates(temperature, dimension, width, *, weight_variance=1.0, readout_variance=1.0):
     r"""Weight decay of each layer that keeps the prior at every temperature:  γ_w = Td/σ_w²,  γ_a = TN/s_a².
 
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on Langevin training, corrected as the module says.
+    Source: ringel2025talk, the deck, slides on Langevin training, corrected as the module says.
 
     Parameters
     ----------
@@ -67,10 +67,6 @@ def decay_rates(temperature, dimension, width, *, weight_variance=1.0, readout_v
     Returns
     -------
     (float, float)              γ_w, γ_a, per unit of the time in which the loss alone would give θ' = -∂L
-
-    Raises
-    ------
-    ValueError                  if an argument is outside its range
 
     Examples
     --------
@@ -87,7 +83,7 @@ def decay_rates(temperature, dimension, width, *, weight_variance=1.0, readout_v
 def potential(parameters, activation, inputs, targets, temperature, *, weight_variance=1.0, readout_variance=1.0):
     r"""U(θ) = d|W|²/2σ_w² + N|a|²/2s_a² + L/T  of all parameters and its gradient, of several networks.
 
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on Langevin training; with :func:`lib.fields.hmc.sample` it is sampled without error in the step.
+    Source: ringel2025talk, the deck, slides on Langevin training; with :func:`lib.fields.hmc.sample` it is sampled without error in the step.
 
     Parameters
     ----------
@@ -102,10 +98,6 @@ def potential(parameters, activation, inputs, targets, temperature, *, weight_va
     Returns
     -------
     (array (C,), array (C, N, d+1))
-
-    Raises
-    ------
-    ValueError                        if an argument is outside its range
 
     Examples
     --------
@@ -132,7 +124,7 @@ def train(
     r"""Train networks side by side by unadjusted Langevin steps, preconditioned by the prior:  θ ← θ - hD ∂U + √(2hD) ξ.
 
     In units of the prior's deviations, which the step h is measured in, the prior pulls with rate one in both layers and the time hn is that of
-    its relaxation.  Source: 003_1819c9d28a2cb285.txt, the deck, slides on Langevin training.
+    its relaxation.  Source: ringel2025talk, the deck, slides on Langevin training.
 
     Parameters
     ----------
@@ -199,7 +191,7 @@ def train(
 def harmonic_variance(curvature, step, *, preconditioner=1.0):
     r"""Stationary variance of the unadjusted step on a harmonic mode, exact:  Var = 1/[k (1 - hDk/2)];  the density has 1/k.
 
-    Not in the source, 003_1819c9d28a2cb285.txt; the book derives it.
+    Not in the source, ringel2025talk; the book derives it.
 
     Parameters
     ----------
@@ -210,10 +202,6 @@ def harmonic_variance(curvature, step, *, preconditioner=1.0):
     Returns
     -------
     float or array (...)
-
-    Raises
-    ------
-    ValueError                  if an argument is outside its range
 
     Examples
     --------
@@ -232,7 +220,7 @@ def harmonic_variance(curvature, step, *, preconditioner=1.0):
 def richardson(at_step, at_half_step, *, error=0.0, half_error=0.0):
     r"""A mean without the error of order h, from runs at steps h and h/2:  2⟨·⟩_{h/2} - ⟨·⟩_h,  and its standard error.
 
-    Not in the source, 003_1819c9d28a2cb285.txt.
+    Not in the source, ringel2025talk.
 
     Parameters
     ----------

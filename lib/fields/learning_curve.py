@@ -2,7 +2,7 @@ r"""Learning curves of kernel regression: bias, variance, test and training erro
 
 All follow from the effective ridge per sample κ of :mod:`lib.fields.effective_ridge`.  The target is  y = Σ_k v_k φ_k(x) + ε  with label noise of
 variance σ²; modes of one eigenvalue enter through their number g_k and the sum w_k of their v² ("target power").
-Source: 003_1819c9d28a2cb285.txt (the deck), slides on learning curves, on double descent and on the renormalization of the ridge.
+Source: ringel2025talk (the deck), slides on learning curves, on double descent and on the renormalization of the ridge.
 """
 
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ def predict(eigenvalues, target_power, samples, ridge, *, noise_variance=0.0, mu
 
     E₀ = P/(P - Σ g L²),  test error  E₀[Σ (1 - L_k)² w_k + σ²],  training error  (T/(Pκ))² times that.
     The differences are summed as  P - Σ g L² = T/κ + Σ g L(1 - L),  which keeps their digits where P is close to the rank.
-    Source: 003_1819c9d28a2cb285.txt (the deck), slides on learning curves.
+    Source: ringel2025talk (the deck), slides on learning curves.
 
     Parameters
     ----------
@@ -50,10 +50,6 @@ def predict(eigenvalues, target_power, samples, ridge, *, noise_variance=0.0, mu
     Returns
     -------
     LearningCurve
-
-    Raises
-    ------
-    ValueError                               if an argument is outside its range
 
     Examples
     --------
@@ -85,7 +81,7 @@ def predict(eigenvalues, target_power, samples, ridge, *, noise_variance=0.0, mu
 def equivalent_kernel_error(eigenvalues, target_power, samples, ridge):
     r"""Error against the clean target that the bare equivalent kernel promises:  Σ_k (1 - L_k)² w_k  at  κ = T/P.
 
-    Source: 003_1819c9d28a2cb285.txt (the deck), slides on the equivalent kernel.
+    Source: ringel2025talk (the deck), slides on the equivalent kernel.
 
     Parameters
     ----------
@@ -97,10 +93,6 @@ def equivalent_kernel_error(eigenvalues, target_power, samples, ridge):
     Returns
     -------
     float or array               what P and T broadcast to
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range
 
     Examples
     --------
@@ -117,7 +109,7 @@ def coefficient_variance(eigenvalues, kappa, test_error, samples, *, own_error=0
 
     The second term is what mode k itself adds to the test error.  It is one part in P of the sum over modes, but doubles the variance of a
     mode that holds all of the target: the square of a Gaussian feature has twice the variance of the product of two.
-    Source: 003_1819c9d28a2cb285.txt (the deck), slides on learning curves, for the first term; the second is not in the source.
+    Source: ringel2025talk (the deck), slides on learning curves, for the first term; the second is not in the source.
 
     Parameters
     ----------
@@ -130,10 +122,6 @@ def coefficient_variance(eigenvalues, kappa, test_error, samples, *, own_error=0
     Returns
     -------
     array (n,)                             of each mode by itself, whatever its multiplicity
-
-    Raises
-    ------
-    ValueError                             if an argument is outside its range
 
     Examples
     --------
@@ -153,7 +141,7 @@ def loss_exponent(spectral_exponent, target_exponent, *, ridgeless):
     r"""Exponent of the learning curve,  loss ∝ P^{-x},  for  λ_k = k^{-a},  w_k = k^{-β}:  x = min(β - 1, 2a), over a where a ridge dominates.
 
     Of the minimum's two sides the first is the target's tail beyond the learnability edge, the second what the learned modes still lack.  At
-    β = 1 + 2a, where they meet, the law has a logarithm.  Not in the source, 003_1819c9d28a2cb285.txt (the deck).
+    β = 1 + 2a, where they meet, the law has a logarithm.  Not in the source, ringel2025talk (the deck).
 
     Parameters
     ----------
@@ -164,10 +152,6 @@ def loss_exponent(spectral_exponent, target_exponent, *, ridgeless):
     Returns
     -------
     float
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range
 
     Examples
     --------
@@ -182,7 +166,7 @@ def loss_exponent(spectral_exponent, target_exponent, *, ridgeless):
 def edge_exponent(spectral_exponent, *, ridgeless):
     r"""Exponent of the learnability edge,  k* ∝ P^x,  for  λ_k = k^{-a}:  x = 1 without a ridge, 1/a where a ridge dominates.
 
-    Source: 003_1819c9d28a2cb285.txt (the deck), slides "Decimation-only RG", for the second, at a given ridge; the first is not in it.
+    Source: ringel2025talk (the deck), slides "Decimation-only RG", for the second, at a given ridge; the first is not in it.
 
     Parameters
     ----------
@@ -192,10 +176,6 @@ def edge_exponent(spectral_exponent, *, ridgeless):
     Returns
     -------
     float
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range
 
     Examples
     --------
@@ -209,7 +189,7 @@ def edge_exponent(spectral_exponent, *, ridgeless):
 def learnability_edge(kappa, spectral_exponent):
     r"""Rank of the mode that is half learned, for  λ_k = k^{-a}:  k* = κ^{-1/a}.
 
-    Source: 003_1819c9d28a2cb285.txt (the deck), slides on learning curves.
+    Source: ringel2025talk (the deck), slides on learning curves.
 
     Parameters
     ----------
@@ -219,10 +199,6 @@ def learnability_edge(kappa, spectral_exponent):
     Returns
     -------
     float or array               k*, not rounded
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range
 
     Examples
     --------
@@ -237,7 +213,7 @@ def crossover(ridge, spectral_exponent):
     r"""Number of samples from which on a ridge dominates a power law,  P ~ T^{-1/(a-1)}:  there the unlearned variance is of order T.
 
     Fewer samples see a ridge made of unlearned modes, more see T; a scale and not a sharp point.
-    Source: not in the source, 003_1819c9d28a2cb285.txt (the deck), which holds one regime for both.
+    Source: not in the source, ringel2025talk (the deck), which holds one regime for both.
 
     Parameters
     ----------
@@ -266,7 +242,7 @@ def effective_ranks(eigenvalues, *, multiplicities=None):
     r"""Effective ranks of what is left beyond the first k modes:  r_k = Σ_{i>k} λ_i/λ_{k+1}  and  R_k = (Σ_{i>k} λ_i)²/Σ_{i>k} λ_i².
 
     Overfitting is benign if for some k far below P both are far above it: the tail then is a ridge that many small directions share.
-    Source: not in the source, 003_1819c9d28a2cb285.txt (the deck); the criteria are those of Bartlett and coauthors (2020).
+    Source: not in the source, ringel2025talk (the deck); the criteria are those of Bartlett and coauthors (2020).
 
     Parameters
     ----------
@@ -276,10 +252,6 @@ def effective_ranks(eigenvalues, *, multiplicities=None):
     Returns
     -------
     (array (n,), array (n,), array (n,))     k at every edge between eigenvalues, from 0 on; r_k; R_k
-
-    Raises
-    ------
-    ValueError                               if an argument is outside its range
 
     Examples
     --------

@@ -5,7 +5,7 @@ The posterior of :mod:`lib.fields.gp_regression` is  p(f) ∝ e^{-S[f]}  with
     S[f] = ½ fᵀK⁻¹f + Σ_μ (f(x_μ) - y_μ)² / 2T_μ.
 
 K⁻¹ is the stiffness of a membrane, non-local in general, and each example a spring of stiffness 1/T_μ that pulls at one point.
-Source: 003_1819c9d28a2cb285.txt, the deck, slides on Gaussian-process regression.
+Source: ringel2025talk, the deck, slides on Gaussian-process regression.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ def stiffness(kernel):
     r"""Stiffness K⁻¹ of a membrane on a grid of points, for :func:`action`.
 
     Smooth kernels on fine grids have eigenvalues below rounding.  These are refused; take fewer points, a rougher kernel, or add a small
-    variance to the diagonal, which stands for white noise in the field.  Source: 003_1819c9d28a2cb285.txt, the deck, slides on
+    variance to the diagonal, which stands for white noise in the field.  Source: ringel2025talk, the deck, slides on
     Gaussian-process regression.
 
     Parameters
@@ -53,7 +53,7 @@ def action(field, stiffness, observed, targets, ridge):
 
     S is the energy of the membrane at temperature one: its minimum is :func:`lib.fields.gp_regression.mean`, and e^{-S} has the covariance of
     :func:`lib.fields.gp_regression.covariance`.  Any positive stiffness serves, also one that couples neighbors alone.
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on Gaussian-process regression.
+    Source: ringel2025talk, the deck, slides on Gaussian-process regression.
 
     Parameters
     ----------
@@ -66,10 +66,6 @@ def action(field, stiffness, observed, targets, ridge):
     Returns
     -------
     (array (...), array (..., n))   S and ∂S/∂f
-
-    Raises
-    ------
-    ValueError                      if an argument is outside its range
 
     Examples
     --------

@@ -6,7 +6,7 @@ the features  F = φ(XWᵀ)  the readouts are Gaussian, so what is left to sampl
     U(W) = d|W|²/2σ_w² + ½ log det A + ½ yᵀA⁻¹y,    A = (s_a²/N) FFᵀ + T.
 
 Of :mod:`lib.fields.hmc` it keeps Langevin training at temperature T, of :mod:`lib.fields.langevin_training`, without its error in the step.  At N → ∞ the mean
-is that of the Gaussian process of :mod:`lib.fields.nngp`.  Source: 003_1819c9d28a2cb285.txt, the deck, slides on Langevin training; the integral over
+is that of the Gaussian process of :mod:`lib.fields.nngp`.  Source: ringel2025talk, the deck, slides on Langevin training; the integral over
 the readouts is not in it.
 """
 
@@ -94,7 +94,7 @@ def potential(weights, activation, inputs, targets, ridge, *, weight_variance=1.
     r"""U(W) = d|W|²/2σ_w² + ½ log det A + ½ yᵀA⁻¹y  and its gradient, of several networks.
 
     With α = A⁻¹y the gradient is  dW/σ_w² + (∂_F U ∘ φ')ᵀX,  ∂_F U = (s_a²/N) [A⁻¹F - α(αᵀF)].  A constant that does not depend on W is left
-    out.  Source: 003_1819c9d28a2cb285.txt, the deck, slides on Langevin training, readouts integrated.
+    out.  Source: ringel2025talk, the deck, slides on Langevin training, readouts integrated.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def potential(weights, activation, inputs, targets, ridge, *, weight_variance=1.
 def predict(weights, activation, inputs, targets, ridge, points, *, readout_variance=1.0):
     r"""Posterior mean function given the weights:  f̄(x) = (s_a²/N) φ(xWᵀ) Fᵀ α,  the regression on the features of each network.
 
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on Gaussian-process regression, with the kernel of one network.
+    Source: ringel2025talk, the deck, slides on Gaussian-process regression, with the kernel of one network.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def sample(
 ):  # fmt: skip
     r"""Samples of the weights from their posterior, by Hamiltonian Monte Carlo in units of the prior's deviation σ_w/√d.
 
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on Langevin training, whose stationary density this is.
+    Source: ringel2025talk, the deck, slides on Langevin training, whose stationary density this is.
 
     Parameters
     ----------
@@ -198,10 +198,6 @@ def sample(
     Returns
     -------
     hmc.Chains                          samples (S, C, N, d), or (S, C, ...) of the observable
-
-    Raises
-    ------
-    ValueError                          if an argument is outside its range
 
     Examples
     --------

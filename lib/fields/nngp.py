@@ -5,7 +5,7 @@ A network  z(x) = Σ_c a_c φ(w_c·x)  with weights w_c ~ N(0, Σ) and readouts 
     K(x, x') = s_a² ⟨φ(w·x) φ(w·x')⟩ = s_a² k(s_11, s_12, s_22),    s_11 = xᵀΣx,  s_12 = xᵀΣx',  s_22 = x'ᵀΣx',
 
 at every width N; as N → ∞ the output is a Gaussian process with this kernel.  Here φ is erf(u), and not the erf(u/√2) of :mod:`lib.foundations.gaussian`,
-whose averages serve with 2s, or max(u, 0).  Source: 003_1819c9d28a2cb285.txt, the deck, slides on random networks as Gaussian processes.
+whose averages serve with 2s, or max(u, 0).  Source: ringel2025talk, the deck, slides on random networks as Gaussian processes.
 """
 
 from math import comb
@@ -57,7 +57,7 @@ def _average(activation, s11, s12, s22):
     covariance[..., 0, 0], covariance[..., 1, 1] = s11, s22
     covariance[..., 0, 1] = covariance[..., 1, 0] = s12
     # They are covariances by construction; to check them takes 20 times as long for erf, three times for ReLU.
-    return gaussian._i2(2 * covariance) if activation == "erf" else gaussian._arccosine(covariance, 1)  # (...)
+    return gaussian_formulas.erf_i2(2 * covariance) if activation == "erf" else gaussian_formulas.arccosine(covariance, 1)  # (...)
 
 
 def _scaled(readout, averages):
@@ -71,7 +71,7 @@ def kernel(activation, inputs, other=None, *, weight_variance=1.0, weight_covari
     erf:   k = (2/π) arcsin[ 2s_12 / √((1 + 2s_11)(1 + 2s_22)) ],
     ReLU:  k = √(s_11 s_22) [sin θ + (π - θ) cos θ] / 2π,   cos θ = s_12 / √(s_11 s_22).
 
-    Not in the source, 003_1819c9d28a2cb285.txt, the deck, which defines K by its average; for uniform weights of the same variance, as on its
+    Not in the source, ringel2025talk, the deck, which defines K by its average; for uniform weights of the same variance, as on its
     first slides, these kernels hold only in many input dimensions.
 
     Parameters
@@ -86,10 +86,6 @@ def kernel(activation, inputs, other=None, *, weight_variance=1.0, weight_covari
     Returns
     -------
     array (n, m)                                K; symmetric to the last bit where `other` is left out
-
-    Raises
-    ------
-    ValueError                                  if an argument is outside its range
 
     Examples
     --------
@@ -119,7 +115,7 @@ def kernel(activation, inputs, other=None, *, weight_variance=1.0, weight_covari
 def variance(activation, inputs, *, weight_variance=1.0, weight_covariance=None, readout_variance=1.0):
     r"""Variance K(x, x) of the output at each input:  s_a² (2/π) arcsin[2s/(1 + 2s)]  for erf,  s_a² s/2  for ReLU,  s = xᵀΣx.
 
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on kernels of wide networks, at x = x'.
+    Source: ringel2025talk, the deck, slides on kernels of wide networks, at x = x'.
 
     Parameters
     ----------
@@ -132,10 +128,6 @@ def variance(activation, inputs, *, weight_variance=1.0, weight_covariance=None,
     Returns
     -------
     array (n,)                                  K(x, x), the diagonal of :func:`kernel` without the rest
-
-    Raises
-    ------
-    ValueError                                  if an argument is outside its range
 
     Examples
     --------
@@ -155,7 +147,7 @@ def dot_product_coefficients(activation, order, *, weight_variance=1.0, readout_
     erf:   A_{2k+1} = s_a² (2/π) C(2k, k) z^{2k+1} / [4ᵏ (2k+1)],   z = 2σ_w² / (1 + 2σ_w²),   and all even ones vanish;
     ReLU:  A_0 = s_a² σ_w²/2π,  A_1 = s_a² σ_w²/4,  A_{2k+2} = s_a² σ_w² C(2k, k) / [2π 4ᵏ (2k+1)(2k+2)],   the other odd ones vanish.
 
-    They are not negative and add up to the variance K(x, x).  Source: 003_1819c9d28a2cb285.txt, the deck, slides on the kernel's eigenvalues,
+    They are not negative and add up to the variance K(x, x).  Source: ringel2025talk, the deck, slides on the kernel's eigenvalues,
     which use the scaling of A_1 and A_3 with d; the series are not in the source.
 
     Parameters
@@ -168,10 +160,6 @@ def dot_product_coefficients(activation, order, *, weight_variance=1.0, readout_
     Returns
     -------
     array (order + 1,)          A_0 .. A_order
-
-    Raises
-    ------
-    ValueError                  if an argument is outside its range
 
     Examples
     --------
@@ -204,7 +192,7 @@ def sphere_spectrum(activation, dimension, degrees, *, weight_variance=1.0, read
     harmonics of degree ℓ, exact:  1, d, (d-1)(d+2)/2, d(d-1)(d+4)/6, ...  The exact λ_ℓ is that times
     1 + [(ℓ+1)(ℓ+2) A_{ℓ+2}/2A_ℓ - ℓ(ℓ-1)]/d + O(1/d²).  Where A_ℓ vanishes, the λ_ℓ of these two kernels do so at every d.
     What the listed degrees leave of the variance,  K(x, x) - Σ_ℓ g_ℓ λ_ℓ,  sits in many tiny modes and acts as a ridge.
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on the kernel's eigenvalues (its sphere S^d is S^{d-1}); the general degree and the
+    Source: ringel2025talk, the deck, slides on the kernel's eigenvalues (its sphere S^d is S^{d-1}); the general degree and the
     correction are not in the source.
 
     Parameters
@@ -218,10 +206,6 @@ def sphere_spectrum(activation, dimension, degrees, *, weight_variance=1.0, read
     Returns
     -------
     (array (L,), array (L,))      λ_ℓ and g_ℓ
-
-    Raises
-    ------
-    ValueError                    if an argument is outside its range
 
     Examples
     --------

@@ -3,7 +3,7 @@ r"""Decimation when the loss is not quadratic:  δ² + uδ⁴  in place of  δ²
 The action is  S = Σ_k f_k²/2λ_k + Σ_μ (δ_μ² + uδ_μ⁴)/2T,  δ = f - y.  Weak modes of variance V average the quartic part of the loss to a
 quadratic one,  uδ⁴ → 6uVδ²,  before they add their own variance to the ridge (:func:`one_loop`).  The average over the weak modes of one
 sample can also be done without expansion (:func:`site_learnability`), and all modes on given data be sampled (:func:`measure`).
-Source: 003_1819c9d28a2cb285.txt, the slides on general losses, which it calls preliminary; model and formulas are not in it.
+Source: ringel2025talk, the slides on general losses, which it calls preliminary; model and formulas are not in it.
 """
 
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ def one_loop(eigenvalues, samples, ridge, quartic, cut, *, multiplicities=None, 
 
     L_k = λ_k/(λ_k + κ), and V = Σ_k g_k λ_k (1 - L_k) is the variance of all modes under the posterior, so κ is found self-consistently; at
     u = 0 it is that of :func:`lib.fields.decimation.equivalent_kernel`.  For ridges large against ⟨δ²⟩ and many modes: the
-    variance of one mode counts three times in the shift of that mode itself.  Not in the source, 003_1819c9d28a2cb285.txt.
+    variance of one mode counts three times in the shift of that mode itself.  Not in the source, ringel2025talk.
 
     Parameters
     ----------
@@ -67,10 +67,6 @@ def one_loop(eigenvalues, samples, ridge, quartic, cut, *, multiplicities=None, 
     Returns
     -------
     OneLoop
-
-    Raises
-    ------
-    ValueError                               if an argument is outside its range
 
     Examples
     --------
@@ -105,7 +101,7 @@ def one_loop(eigenvalues, samples, ridge, quartic, cut, *, multiplicities=None, 
 def site_action(discrepancies, ridge, quartic, variance):
     r"""Loss of one sample after the average over weak modes, without expansion:  -ln ⟨e^{-[(δ+ζ)² + u(δ+ζ)⁴]/2T}⟩,  ζ ~ N(0, s).
 
-    At u = 0 it is  δ²/2(T+s) + ln(1 + s/T)/2,  decimation as for the quadratic loss.  Not in the source, 003_1819c9d28a2cb285.txt.
+    At u = 0 it is  δ²/2(T+s) + ln(1 + s/T)/2,  decimation as for the quadratic loss.  Not in the source, ringel2025talk.
 
     Parameters
     ----------
@@ -117,10 +113,6 @@ def site_action(discrepancies, ridge, quartic, variance):
     Returns
     -------
     array (...)
-
-    Raises
-    ------
-    ValueError                     if an argument is outside its range
 
     Examples
     --------
@@ -150,7 +142,7 @@ def site_learnability(eigenvalue, samples, ridge, quartic, variance, *, amplitud
     r"""Learnability ⟨f⟩/v of one strong mode, weak modes averaged sample by sample:  S(f) = f²/2λ + P ⟨U((f - v)φ)⟩_φ,  φ ~ N(0, 1).
 
     U is :func:`site_action`.  The action is averaged over inputs, so what is neglected is of order 1/P, and the weak modes must be many:
-    then their values at different samples are independent.  Not in the source, 003_1819c9d28a2cb285.txt.
+    then their values at different samples are independent.  Not in the source, ringel2025talk.
 
     Parameters
     ----------
@@ -164,10 +156,6 @@ def site_learnability(eigenvalue, samples, ridge, quartic, variance, *, amplitud
     Returns
     -------
     float
-
-    Raises
-    ------
-    ValueError            if an argument is outside its range
 
     Examples
     --------
@@ -232,7 +220,7 @@ def measure(eigenvalue, tail, samples, ridge, quartic, seed, *, counts=None, amp
 
     Each chain has its own data set.  The weak modes enter through their values at the samples alone, P Gaussian numbers with their Gram
     matrix as covariance, so P + 1 numbers are sampled however many modes there are; the law is exactly that of all modes.
-    Not in the source, 003_1819c9d28a2cb285.txt.
+    Not in the source, ringel2025talk.
 
     Parameters
     ----------

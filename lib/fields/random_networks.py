@@ -3,7 +3,7 @@ r"""Two-layer networks of finite width with random weights: their outputs, exces
 The network is  z(x) = Σ_c a_c φ(w_c·x),  c = 1..N,  with independent weights of variance σ_w²/d and readouts of variance s_a²/N.  Both are
 Gaussian or uniform: the slide of random functions draws  w ∈ U[-d^{-1/2}, d^{-1/2}]  and  a ∈ U[-N^{-1/2}, N^{-1/2}],  which is
 σ_w² = s_a² = 1/3.  At N → ∞ it is the Gaussian process of :mod:`lib.fields.nngp`.
-Source: 003_1819c9d28a2cb285.txt, the deck, slides on random networks as random functions.
+Source: ringel2025talk, the deck, slides on random networks as random functions.
 """
 
 import numpy as np
@@ -41,7 +41,7 @@ def _draw(rng, shape, variance, law):
 def sample(activation, inputs, width, networks, seed, *, weight_variance=1.0, readout_variance=1.0, law="gaussian"):
     r"""Outputs z(x) of random networks at the given inputs, each network at all of them.
 
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on random networks as random functions.
+    Source: ringel2025talk, the deck, slides on random networks as random functions.
 
     Parameters
     ----------
@@ -57,10 +57,6 @@ def sample(activation, inputs, width, networks, seed, *, weight_variance=1.0, re
     Returns
     -------
     array (S, n)                             z
-
-    Raises
-    ------
-    ValueError                               if an argument is outside its range
 
     Examples
     --------
@@ -121,7 +117,7 @@ def excess_kurtosis(activation, inputs, width, *, weight_variance=1.0, law="gaus
 
     Gaussian weights: ReLU has ⟨φ⁴⟩/⟨φ²⟩² = 6 and κ₄ = 15/N at every input, erf units less.  Uniform weights: ⟨a⁴⟩/⟨a²⟩² = 9/5, and ReLU has
     ⟨φ⁴⟩/⟨φ²⟩² = 6 - (12/5) Σ_i x_i⁴/|x|⁴,  which the direction of x enters and which is 6 in many dimensions.  Moments of erf units are sums of
-    the characteristic function of w·x.  Not in the source, 003_1819c9d28a2cb285.txt, whose slides show only that random functions turn Gaussian.
+    the characteristic function of w·x.  Not in the source, ringel2025talk, whose slides show only that random functions turn Gaussian.
 
     Parameters
     ----------
@@ -134,10 +130,6 @@ def excess_kurtosis(activation, inputs, width, *, weight_variance=1.0, law="gaus
     Returns
     -------
     array (n,)                 κ₄ = ⟨z⁴⟩/⟨z²⟩² - 3; the readout variance has no say
-
-    Raises
-    ------
-    ValueError                 if an argument is outside its range
 
     Examples
     --------
@@ -168,7 +160,7 @@ def characteristic_functional(activation, inputs, sources, width, samples, seed,
     χ(g) = sin(h g)/(h g),  h = √(3s_a²/N),  for uniform ones.  The functional is real, since readouts have no preferred sign, and tends to
     exp(-½ tᵀKt) as N → ∞.  The relative error is N times that of the mean over neurons, which falls as 1/N: the functional of a
     wide network takes no more samples than that of a single neuron.
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on field theory of finite networks.
+    Source: ringel2025talk, the deck, slides on field theory of finite networks.
 
     Parameters
     ----------
@@ -185,10 +177,6 @@ def characteristic_functional(activation, inputs, sources, width, samples, seed,
     Returns
     -------
     sampling.Average                         mean and standard error, floats
-
-    Raises
-    ------
-    ValueError                               if an argument is outside its range
 
     Examples
     --------

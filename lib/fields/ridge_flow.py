@@ -4,7 +4,7 @@ For λ(Λ) = Λ^{-1-α} and l = -ln Λ the ridge grows by dT/dl = Λλ(Λ).  The
 where the bare ridge rules, for τ* = α, where the modes make their own ridge.  τ/4 is the ratio of the quartic to the quadratic part of the
 vertex  e^{-δ²/2T}  for δ² = the variance of one shell, which stays weak only if α ≪ 1.  All is closed form; :func:`dressed_ridge` and :func:`functional_ridge`
 say what the running ridge neglects.  Here α is the a - 1 of λ_k ∝ k^{-a}.
-Source: 003_1819c9d28a2cb285.txt, the slides "Decimation-only RG", for the sum T(Λ) of a power law; the coupling and its flow are not in it.
+Source: ringel2025talk, the slides "Decimation-only RG", for the sum T(Λ) of a power law; the coupling and its flow are not in it.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ def averaged_vertex(discrepancies, ridge, variance):
 
     Equal to  (T/(T+s))^{r/2} e^{-Σ_a δ_a²/2(T+s)}:  the ridge grows by s.  The prefactor multiplies the number of samples; it tends to
     one only for r → 0 replicas, so the flow has one parameter only with replicas.
-    Source: 003_1819c9d28a2cb285.txt, the slides on decimation, which leave out replicas, and with them the prefactor, "for clarity".
+    Source: ringel2025talk, the slides on decimation, which leave out replicas, and with them the prefactor, "for clarity".
 
     Parameters
     ----------
@@ -42,10 +42,6 @@ def averaged_vertex(discrepancies, ridge, variance):
     Returns
     -------
     array (...)
-
-    Raises
-    ------
-    ValueError                        if an argument is outside its range
 
     Examples
     --------
@@ -66,7 +62,7 @@ def beta(coupling, exponent):
     r"""Flow of the coupling towards weaker cutoffs:  dτ/dl = τ(α - τ),  l = -ln Λ.
 
     Fixed points: τ = 0, unstable, and τ = α, stable with slope β'(α) = -α.
-    Not in the source, 003_1819c9d28a2cb285.txt, whose λ_k^{-1} = k^α has the α of here plus one.
+    Not in the source, ringel2025talk, whose λ_k^{-1} = k^α has the α of here plus one.
 
     Parameters
     ----------
@@ -76,10 +72,6 @@ def beta(coupling, exponent):
     Returns
     -------
     array (...)               dτ/dl
-
-    Raises
-    ------
-    ValueError                if an argument is outside its range
 
     Examples
     --------
@@ -94,7 +86,7 @@ def flow(cutoffs, exponent, ridge, samples, *, start=np.inf):
     r"""The theory with all modes between a cutoff and the first one integrated out:  T(Λ) = T + (Λ^{-α} - Λ₀^{-α})/α.
 
     The coupling then solves  dτ/dl = τ(α - τ)  and the learnability of the mode at the cutoff  dp/dl = p(1 + α - τ);  stop at p = 1.
-    Source: 003_1819c9d28a2cb285.txt, the slide "Decimation-only RG - Analytical Results", for T(Λ); the couplings are not in it.
+    Source: ringel2025talk, the slide "Decimation-only RG - Analytical Results", for T(Λ); the couplings are not in it.
 
     Parameters
     ----------
@@ -107,10 +99,6 @@ def flow(cutoffs, exponent, ridge, samples, *, start=np.inf):
     Returns
     -------
     Flow
-
-    Raises
-    ------
-    ValueError                if an argument is outside its range
 
     Examples
     --------
@@ -140,7 +128,7 @@ def dressed_ridge(eigenvalues, samples, ridge, *, multiplicities=None):
 
     T at Λ = 0, over P, is a local guess for the per-sample ridge κ: within 2 % for a large ridge, low by tens of per cent without.  Modes of
     equal λ form one shell, which is passed exactly:  T + Pλ ln T  grows by  g λ.  T = 0 stays zero for ever; pass the sum of what
-    lies beyond the spectrum.  Not in the source, 003_1819c9d28a2cb285.txt.
+    lies beyond the spectrum.  Not in the source, ringel2025talk.
 
     Parameters
     ----------
@@ -152,10 +140,6 @@ def dressed_ridge(eigenvalues, samples, ridge, *, multiplicities=None):
     Returns
     -------
     array (n+1, ...)                         T(Λ) at Λ = 0..n; the last row is the ridge itself
-
-    Raises
-    ------
-    ValueError                               if an argument is outside its range
 
     Examples
     --------
@@ -182,7 +166,7 @@ def functional_ridge(kappa, eigenvalues, ridge, cuts, *, multiplicities=None):
     r"""Exact flow of the self-consistent theory: a ridge that depends on κ,  T_Λ(κ) = T + Σ_{k>Λ} g_k λ_k κ/(λ_k + κ).
 
     It is closed by  Pκ = T_0(κ),  or at any cut by  P = T_Λ(κ)/κ + Σ_{k≤Λ} g_k L_k,  with the same κ.  For κ ≫ λ it is the running ridge
-    T(Λ), first corrected by  -Σ_{k>Λ} g_k λ_k²/κ.  Not in the source, 003_1819c9d28a2cb285.txt.
+    T(Λ), first corrected by  -Σ_{k>Λ} g_k λ_k²/κ.  Not in the source, ringel2025talk.
 
     Parameters
     ----------
@@ -195,10 +179,6 @@ def functional_ridge(kappa, eigenvalues, ridge, cuts, *, multiplicities=None):
     Returns
     -------
     array (..., C)                           T_Λ(κ)
-
-    Raises
-    ------
-    ValueError                               if an argument is outside its range
 
     Examples
     --------

@@ -5,7 +5,7 @@ v = √(σ_1²/N_0) z', all coordinates have variance one, and what is sampled i
 
     U = ½|z|² + ½|z'|² + ½ log det A + ½ yᵀA⁻¹y,    A = (σ_2²/N_1) FFᵀ + T.
 
-It is what the adapted kernel of :mod:`lib.fields.three_layers` is held against.  Source: 003_1819c9d28a2cb285.txt, the deck, slides on networks of three
+It is what the adapted kernel of :mod:`lib.fields.three_layers` is held against.  Source: ringel2025talk, the deck, slides on networks of three
 layers and on Langevin training; the integral over the readouts is not in it.
 """
 
@@ -43,7 +43,7 @@ def _evaluated(w, v, functions, x, y, ridge, variances):
 def potential(first, second, activation, inputs, targets, ridge, *, variances=(1.0, 1.0, 1.0)):
     r"""U(W, V) = d|W|²/2σ_0² + N_0|V|²/2σ_1² + ½ log det A + ½ yᵀA⁻¹y  and its gradients, of several networks.
 
-    A constant that does not depend on the weights is left out.  Source: 003_1819c9d28a2cb285.txt, the deck, slides on networks of three layers.
+    A constant that does not depend on the weights is left out.  Source: ringel2025talk, the deck, slides on networks of three layers.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def potential(first, second, activation, inputs, targets, ridge, *, variances=(1
 def hidden_kernel(first, second, activation, inputs):
     r"""Kernel of the second layer of each network,  (1/N_1) Σ_i h_i h_iᵀ  at the inputs; its posterior mean is the K_h that adaptation predicts.
 
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on networks of three layers.
+    Source: ringel2025talk, the deck, slides on networks of three layers.
 
     Parameters
     ----------
@@ -96,10 +96,6 @@ def hidden_kernel(first, second, activation, inputs):
     Returns
     -------
     array (C, P, P)
-
-    Raises
-    ------
-    ValueError                    if an argument is outside its range
 
     Examples
     --------
@@ -117,7 +113,7 @@ def hidden_kernel(first, second, activation, inputs):
 def predict(first, second, activation, inputs, targets, ridge, points, *, variances=(1.0, 1.0, 1.0)):
     r"""Posterior mean function given both hidden layers:  f̄(x) = (σ_2²/N_1) φ(h(x)) Fᵀ A⁻¹ y.
 
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on Gaussian-process regression, with the kernel of one network.
+    Source: ringel2025talk, the deck, slides on Gaussian-process regression, with the kernel of one network.
 
     Parameters
     ----------
@@ -161,7 +157,7 @@ def sample(
 ):  # fmt: skip
     r"""Samples of both hidden layers from their posterior, by Hamiltonian Monte Carlo in units of the prior's deviations.
 
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on Langevin training, whose stationary density this is.
+    Source: ringel2025talk, the deck, slides on Langevin training, whose stationary density this is.
 
     Parameters
     ----------
@@ -181,10 +177,6 @@ def sample(
     Returns
     -------
     hmc.Chains                          samples (S, C, P, P), or (S, C, ...) of the observable; `last` holds z and z' in rows (C, N_0 d + N_1 N_0)
-
-    Raises
-    ------
-    ValueError                          if an argument is outside its range
 
     Examples
     --------

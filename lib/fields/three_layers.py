@@ -4,7 +4,7 @@ The network is  f(x) = Σ_i a_i φ(h_i(x)),  h_i(x) = Σ_j v_ij φ(w_j·x)  with
 w_j ~ N(0, σ_0²/d), v_ij ~ N(0, σ_1²/N_0), a_i ~ N(0, σ_2²/N_1).  Given the first layer the h_i are independent Gaussian fields; at N_0 → ∞ their
 covariance is K⁰ = σ_1²⟨φφ⟩, the kernel of two layers.  What the h_i are at the examples plays the part that w_c plays in two layers, with unit
 vectors for inputs: :func:`adapt` is :func:`lib.fields.kernel_adaptation.adapt` of these.  The posterior by sampling is in :mod:`lib.fields.three_layer_posterior`.
-Source: 003_1819c9d28a2cb285.txt, the deck, slides on networks of three layers.
+Source: ringel2025talk, the deck, slides on networks of three layers.
 """
 
 import numpy as np
@@ -40,7 +40,7 @@ def _hidden(phi, x, widths, variances, rng, networks):
 def outputs(activation, inputs, widths, networks, seed, *, variances=(1.0, 1.0, 1.0)):
     r"""Outputs f(x) of random networks of three layers at the given inputs, each network at all of them.
 
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on networks of three layers.
+    Source: ringel2025talk, the deck, slides on networks of three layers.
 
     Parameters
     ----------
@@ -54,10 +54,6 @@ def outputs(activation, inputs, widths, networks, seed, *, variances=(1.0, 1.0, 
     Returns
     -------
     array (S, n)                             f
-
-    Raises
-    ------
-    ValueError                               if an argument is outside its range
 
     Examples
     --------
@@ -83,7 +79,7 @@ def characteristic_functional(activation, inputs, sources, widths, samples, seed
     r"""Characteristic functional  ⟨exp(i Σ_μ t_μ f(x_μ))⟩ = ⟨ exp[-(σ_2²/2N_1) Σ_i (Σ_μ t_μ φ(h_i(x_μ)))²] ⟩,  readouts averaged exactly.
 
     The exponent is that of the action of three layers, with the ½ that some slides drop.  At N_0, N_1 → ∞ it is exp(-½ tᵀKt) with the kernel of three
-    layers.  Source: 003_1819c9d28a2cb285.txt, the deck, slides on networks of three layers.
+    layers.  Source: ringel2025talk, the deck, slides on networks of three layers.
 
     Parameters
     ----------
@@ -98,10 +94,6 @@ def characteristic_functional(activation, inputs, sources, widths, samples, seed
     Returns
     -------
     sampling.Average                         mean and standard error, floats
-
-    Raises
-    ------
-    ValueError                               if an argument is outside its range
 
     Examples
     --------
@@ -132,7 +124,7 @@ def adapt(
     r"""Kernel of the second layer adapted to the data:  [K_h]⁻¹ = [K⁰]⁻¹ - (σ_2²/N_1) ∂_{K_h}[tᵀQ(K_h)t],  t = (σ_2² Q(K_h) + T)⁻¹ y.
 
     Q = ⟨φ(h)φ(h)ᵀ⟩ over fields h ~ N(0, K_h) at the examples; the first layer is infinitely wide, K⁰ = σ_1²⟨φφ⟩ over its prior.
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on networks of three layers; solved as two layers with unit vectors for inputs.
+    Source: ringel2025talk, the deck, slides on networks of three layers; solved as two layers with unit vectors for inputs.
 
     Parameters
     ----------
@@ -172,7 +164,7 @@ def predict(hidden_kernel, activation, inputs, targets, ridge, points, *, varian
     r"""Posterior mean function for a given kernel of the second layer:  f̄(x) = σ_2² Q(x, X) t.
 
     At new points the fields are what the prior K⁰ says given those at the examples:  with  B = [K⁰]⁻¹K⁰_{X*}  they have the covariances
-    K_h B  with the examples and  K⁰_** + Bᵀ(K_h - K⁰)B  among themselves.  Not in the source, 003_1819c9d28a2cb285.txt.
+    K_h B  with the examples and  K⁰_** + Bᵀ(K_h - K⁰)B  among themselves.  Not in the source, ringel2025talk.
 
     Parameters
     ----------
@@ -187,10 +179,6 @@ def predict(hidden_kernel, activation, inputs, targets, ridge, points, *, varian
     Returns
     -------
     array (M,)                    f̄ at the points
-
-    Raises
-    ------
-    ValueError                    if an argument is outside its range
 
     Examples
     --------

@@ -1,7 +1,7 @@
 r"""A linear network with one convolutional layer:  y ≈ W X  with  X = C * x,  the valid cross-correlation of an image with a filter.
 
 The filter C (c, c) slides over an image x (L, L); at position j it sees the pixels i + j - 1, and gives X (L - c + 1, L - c + 1).
-Source: 001_0afcf066f581191b.txt, appendix C.  Pixels, positions and taps are counted line by line: d = L² pixels, h = (L - c + 1)²
+Source: han2021, appendix C.  Pixels, positions and taps are counted line by line: d = L² pixels, h = (L - c + 1)²
 positions, c² taps.  With the filter held fixed, X takes the place of the inputs in :mod:`lib.fluctuations.regression` and all that builds on it.  :mod:`lib.fluctuations.convolution_descent` trains both layers.
 """
 
@@ -64,7 +64,7 @@ def _pixels(length, size):
 def apply(taps, images):
     r"""The hidden layer of images:  X_j = Σ_i C_i x_{i+j-1},  the filter laid on every place where it fits, without a flip.
 
-    Source: 001_0afcf066f581191b.txt, eq. (C1).
+    Source: han2021, eq. (C1).
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def gradients(taps, weights, images, targets):
     r"""Gradients of  f = (1/2N) Σ_α |y_α - W X_α|²  by the filter and by the weights, of a whole set or of one minibatch.
 
     With the errors  e = W X - y:  ∂f/∂C_i = <Σ_kj e_k W_kj x_{i+j-1}>,  ∂f/∂W = <e Xᵀ>.
-    Source: 001_0afcf066f581191b.txt, eqs. (C3) and (C4); the descent has the opposite sign.
+    Source: han2021, eqs. (C3) and (C4); the descent has the opposite sign.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def hidden_moments(taps, moment, cross_moment):
     r"""Moments of the hidden layer from those of the images:  Σ^XX_ij = Σ_kl C_k C_l Σ^xx_{k+i-1,l+j-1},  Σ^yX_ij = Σ_k C_k Σ^yx_{i,j+k-1}.
 
     With them the weights descend by  -∂f/∂W = -W Σ^XX + Σ^yX.
-    Source: 001_0afcf066f581191b.txt, eqs. (C9) and (C10), where the right sides of (C10) have X for x.
+    Source: han2021, eqs. (C9) and (C10), where the right sides of (C10) have X for x.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def filter_equation(weights, moment, cross_moment):
     r"""The filter's own linear equation,  -∂f/∂C_i = Q_i - Σ_l P_il C_l,  at given weights.
 
     P_il = Σ_jk (WᵀW)_jk Σ^xx_{l+k-1,j+i-1} = P_li,  Q_i = Σ_kj W_kj Σ^yx_{k,j+i-1}.
-    Source: 001_0afcf066f581191b.txt, eqs. (C7) and (C8); P and Q are those of appendix C, not a path ordering and not the circulation.
+    Source: han2021, eqs. (C7) and (C8); P and Q are those of appendix C, not a path ordering and not the circulation.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ def minimum(taps, moment, cross_moment):
 
     The weights are eliminated,  W = Σ^yX (Σ^XX)⁻¹,  and the filter descends by BFGS with the gradient  P C - Q,
     whose zero is then refined.
-    Both right sides vanish there: 001_0afcf066f581191b.txt, eqs. (C7) and (C9).
+    Both right sides vanish there: han2021, eqs. (C7) and (C9).
 
     Parameters
     ----------

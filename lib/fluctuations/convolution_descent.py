@@ -1,6 +1,6 @@
 r"""Minibatch gradient descent that trains a convolutional layer and the linear layer behind it, see :mod:`lib.fluctuations.convolution`.
 
-Source: 001_0afcf066f581191b.txt, appendix C, eqs. (C3) and (C4) with averages over a minibatch.
+Source: han2021, appendix C, eqs. (C3) and (C4) with averages over a minibatch.
 """
 
 from dataclasses import dataclass
@@ -70,7 +70,7 @@ def descend(taps, weights, images, targets, learning_rate, batches, *, record_ev
 
     The loss of every minibatch is blind to  C -> sC, W -> W/s, so  <W, g_W> = <C, g_C>, and each step changes  ‖W‖² - ‖C‖²  by exactly
     ε²(‖g_W‖² - ‖g_C‖²), the difference of the squared steps.
-    Source: 001_0afcf066f581191b.txt, eqs. (C3) and (C4) with minibatch averages; the law of the norms is not in that text.
+    Source: han2021, eqs. (C3) and (C4) with minibatch averages; the law of the norms is not in that text.
 
     Parameters
     ----------

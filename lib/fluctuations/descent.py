@@ -1,7 +1,7 @@
 r"""Minibatch gradient descent on a least-squares loss, which :mod:`lib.fluctuations.linear` is held against, with streaming averages.
 
 Every step of every chain is  V' = V(1 - εS) + εξ, that is  V - (ε/m) Σ_b (V x_b - r_b) x_bᵀ  over a minibatch: eq. (3.2) of
-001_0afcf066f581191b.txt, in the PCA basis and for V = W - W₀.  S is never formed and no trajectory is kept: memory does not grow with steps.
+han2021, in the PCA basis and for V = W - W₀.  S is never formed and no trajectory is kept: memory does not grow with steps.
 With momentum, V' = V + B' and B' = μB - ε(VS - ξ), see :mod:`lib.fluctuations.linear_extensions`.  Preconditioned descent needs no code of its
 own: it is plain descent on the inputs P^{1/2} x.
 """
@@ -143,7 +143,7 @@ def simulate(
 ):
     r"""Independent chains of minibatch gradient descent and their time averages.
 
-    Source: 001_0afcf066f581191b.txt, eq. (3.2), measured by its eqs. (3.3) and, for a pair of outputs, (B1); the source has no
+    Source: han2021, eq. (3.2), measured by its eqs. (3.3) and, for a pair of outputs, (B1); the source has no
     momentum.  From the default start the averages have no bias at any length of the run, as long as the minibatches are independent.
 
     Parameters
@@ -229,7 +229,7 @@ def simulate(
 def over_blocks(values):
     r"""Mean over independent blocks and its standard error.
 
-    For the averages over time of 001_0afcf066f581191b.txt, eq. (3.3); also for functions of the blocks that are nearly linear.
+    For the averages over time of han2021, eq. (3.3); also for functions of the blocks that are nearly linear.
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ def over_blocks(values):
 def circulation(averages, learning_rate):
     r"""Circulation measured from successive states, one matrix a block:  (E[V_nᵀ V_{n+1}] - E[V_{n+1}ᵀ V_n]) / 2ε.
 
-    It equals  Q = (AG - GA)/2, as E[V_nᵀ V_{n+1}] = G(1 - εA): a direct measurement of Q in 001_0afcf066f581191b.txt, eq. (1.6),
+    It equals  Q = (AG - GA)/2, as E[V_nᵀ V_{n+1}] = G(1 - εA): a direct measurement of Q in han2021, eq. (1.6),
     that needs neither A nor D.  For a stationary pair of outputs it is the Q of G_ik; with momentum, in the stationary state, it is
     Q / (1 - μ)  with the G of that motion.
     Record every step for the least noise: what is averaged is the sweep of the recorded steps alone.

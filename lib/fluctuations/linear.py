@@ -1,6 +1,6 @@
 r"""Stochastic linear learning: the stationary law of minibatch descent on a least-squares loss, exact in the learning rate.
 
-The recursion is  W' = W(1 - εS) + εC: 001_0afcf066f581191b.txt, eq. (3.2), taken as the definition of the dynamics, with a fresh
+The recursion is  W' = W(1 - εS) + εC: han2021, eq. (3.2), taken as the definition of the dynamics, with a fresh
 minibatch every step.  For V = W - W₀ it reads  V' = V(1 - εS) + εξ.  The mean of V decays to zero, and the second moment
 G = E[VᵀV] obeys a closed linear equation,  AG + GA = ε E[SGS] + ε D, with no small parameter.  The source has its limit ε -> 0,
 eq. (2.10), where the right side is ε D(0) if D(0) is the noise of one step, eq. (3.4).
@@ -65,7 +65,7 @@ def _rate(learning_rate, problem, variance):
 def learning_rate_threshold(problem, batch, *, replacement=False):
     r"""The learning rate ε_max at which the stationary covariance diverges.
 
-    The second moment follows  G' = E[(1 - εS) G (1 - εS)] + ε²D  (from 001_0afcf066f581191b.txt, eq. (3.2); not in that text).
+    The second moment follows  G' = E[(1 - εS) G (1 - εS)] + ε²D  (from han2021, eq. (3.2); not in that text).
     The map keeps positive matrices positive, so its spectral radius reaches one first where  AG + GA = ε E[SGS]  has a solution:
     1/ε_max is the largest eigenvalue of  E[S·S]  against  A· + ·A.  Never above 2/λ_max, where the mean diverges.
 
@@ -78,10 +78,6 @@ def learning_rate_threshold(problem, batch, *, replacement=False):
     Returns
     -------
     float                      ε_max
-
-    Raises
-    ------
-    ValueError                 if an argument is outside its range
 
     Examples
     --------
@@ -96,7 +92,7 @@ def learning_rate_threshold(problem, batch, *, replacement=False):
 def sufficient_learning_rate(problem, batch, *, replacement=False):
     r"""A learning rate below which the stationary covariance surely exists:  2 / λ_max(A⁻¹ E[S²]), at most ε_max and cheaper.
 
-    Below it  G = 1  shrinks under the map of :func:`learning_rate_threshold` (001_0afcf066f581191b.txt, eq. (3.2)).
+    Below it  G = 1  shrinks under the map of :func:`learning_rate_threshold` (han2021, eq. (3.2)).
 
     Parameters
     ----------
@@ -107,10 +103,6 @@ def sufficient_learning_rate(problem, batch, *, replacement=False):
     Returns
     -------
     float
-
-    Raises
-    ------
-    ValueError                 if an argument is outside its range
 
     Examples
     --------
@@ -125,7 +117,7 @@ def sufficient_learning_rate(problem, batch, *, replacement=False):
 def stationary_covariance(problem, learning_rate, batch, *, replacement=False, pair=None):
     r"""Stationary weight covariance  G = E[VᵀV]  of minibatch gradient descent, exact:  AG + GA = ε E[SGS] + ε D.
 
-    Source: 001_0afcf066f581191b.txt, eq. (3.2) squared and averaged; its eq. (2.10) is the limit ε -> 0, eq. (B5) that of a pair
+    Source: han2021, eq. (3.2) squared and averaged; its eq. (2.10) is the limit ε -> 0, eq. (B5) that of a pair
     of outputs,  G_ik = E[V_iᵀ V_k].
 
     Parameters
@@ -139,10 +131,6 @@ def stationary_covariance(problem, learning_rate, batch, *, replacement=False, p
     Returns
     -------
     array (n, n)                         symmetric, in the PCA basis; without `pair` positive semidefinite
-
-    Raises
-    ------
-    ValueError                           if an argument is outside its range
 
     Examples
     --------
@@ -161,7 +149,7 @@ def stationary_covariance(problem, learning_rate, batch, *, replacement=False, p
 def leading_order_covariance(problem, learning_rate, batch, *, replacement=False, pair=None):
     r"""Stationary weight covariance to leading order in ε:  AG + GA = ε D, that is  G_kl = ε D_kl / (λ_k + λ_l).
 
-    Source: 001_0afcf066f581191b.txt, eq. (2.10), with 2D there equal to ε D(0): a delta function on steps of width ε has
+    Source: han2021, eq. (2.10), with 2D there equal to ε D(0): a delta function on steps of width ε has
     height 1/ε.
 
     Parameters
@@ -175,10 +163,6 @@ def leading_order_covariance(problem, learning_rate, batch, *, replacement=False
     Returns
     -------
     array (n, n)                         symmetric, in the PCA basis
-
-    Raises
-    ------
-    ValueError                           if an argument is outside its range
 
     Examples
     --------
@@ -195,7 +179,7 @@ def leading_order_covariance(problem, learning_rate, batch, *, replacement=False
 def gaussian_covariance(eigenvalues, noise, learning_rate, batch):
     r"""Stationary variances for Gaussian inputs that are never seen twice, where the fourth moments are known in closed form.
 
-    g_k = ε(cTλ_k + d_k) / {λ_k [2 - ε(1+c)λ_k]},  T = Σ_k λ_k g_k, c = 1/m.  It solves 001_0afcf066f581191b.txt, eq. (3.2), for
+    g_k = ε(cTλ_k + d_k) / {λ_k [2 - ε(1+c)λ_k]},  T = Σ_k λ_k g_k, c = 1/m.  It solves han2021, eq. (3.2), for
     x ~ N(0, A) and residuals such that D is diagonal in the PCA basis, as for targets with independent label noise.
 
     Parameters

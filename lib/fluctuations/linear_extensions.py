@@ -1,6 +1,6 @@
 r"""Stationary fluctuations with momentum and with preconditioning on a least-squares loss, exact in the learning rate.
 
-Both reduce to the equation that :mod:`lib.fluctuations.linear` solves.  They extend 001_0afcf066f581191b.txt, eq. (3.2), which has neither.
+Both reduce to the equation that :mod:`lib.fluctuations.linear` solves.  They extend han2021, eq. (3.2), which has neither.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from lib.fluctuations.regression import _fourth, _problem, batch_variance, fit, 
 def momentum_covariance(problem, learning_rate, momentum, batch, *, replacement=False):
     r"""Stationary weight covariance of  B' = μB - ε(VS - ξ),  V' = V + B'  (heavy ball), exact.
 
-    With 001_0afcf066f581191b.txt, eq. (3.2), at μ = 0.  A pair of modes with a = ελ_k and b = ελ_l responds to noise of strength
+    With han2021, eq. (3.2), at μ = 0.  A pair of modes with a = ελ_k and b = ελ_l responds to noise of strength
     X_kl with  G_kl = X_kl / ρ_kl,  ρ = {(1-μ)² [(1+μ)(a+b) - ab] + μ(a-b)²} / (1-μ²); the noise is ε²{D + c(F[G] - AGA)}.
     Small ε:  AG + GA = ε D / (1-μ).
 
@@ -29,10 +29,6 @@ def momentum_covariance(problem, learning_rate, momentum, batch, *, replacement=
     Returns
     -------
     array (n, n)                   G = E[VᵀV], symmetric, positive semidefinite, in the PCA basis
-
-    Raises
-    ------
-    ValueError                     if an argument is outside its range
 
     Examples
     --------
@@ -61,7 +57,7 @@ def momentum_covariance(problem, learning_rate, momentum, batch, *, replacement=
 def preconditioned_covariance(problem, preconditioner, learning_rate, batch, *, replacement=False):
     r"""Stationary weight covariance of  V' = V - ε(VS - ξ)P, exact:  PAG + GAP = ε P(E[SGS] + D)P.
 
-    It is plain descent, 001_0afcf066f581191b.txt, eq. (3.2), on the inputs P^{1/2} x for the weights V P^{-1/2}, and is solved so.
+    It is plain descent, han2021, eq. (3.2), on the inputs P^{1/2} x for the weights V P^{-1/2}, and is solved so.
     With P = A⁻¹ the leading order is  (ε/2) A⁻¹DA⁻¹, without circulation.
 
     Parameters

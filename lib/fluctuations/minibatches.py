@@ -1,6 +1,6 @@
 r"""Series of minibatches: how they are drawn, how much their moments fluctuate, and how their noise is correlated in time.
 
-Three ways to draw.  As in 001_0afcf066f581191b.txt: distinct samples in every minibatch, all put back before the next.  With
+Three ways to draw.  As in han2021: distinct samples in every minibatch, all put back before the next.  With
 replacement: every sample is a fresh draw.  In epochs: successive minibatches share out one permutation of the data, as data
 loaders do; then minibatches depend on each other, and the theory of :mod:`lib.fluctuations.linear` does not hold.
 """
@@ -44,7 +44,7 @@ def _sampling(samples, batch, replacement, epochs):
 def draw(samples, batch, steps, seed, *, replacement=False, epochs=False):
     r"""A series of minibatches, as indices of samples.
 
-    Source: 001_0afcf066f581191b.txt, section III, for the default.
+    Source: han2021, section III, for the default.
 
     Parameters
     ----------
@@ -58,10 +58,6 @@ def draw(samples, batch, steps, seed, *, replacement=False, epochs=False):
     Returns
     -------
     int array (steps, m)
-
-    Raises
-    ------
-    ValueError                             if an argument is outside its range
 
     Examples
     --------
@@ -89,7 +85,7 @@ def _batches(batches, problem):
 def moment_fluctuations(problem, batches):
     r"""Size of the fluctuations of the minibatch moment:  ‖S_n - A‖ / ‖A‖, Frobenius norm.
 
-    Source: 001_0afcf066f581191b.txt, figure 1, upper row.
+    Source: han2021, figure 1, upper row.
 
     Parameters
     ----------
@@ -118,7 +114,7 @@ def moment_fluctuations(problem, batches):
 def expected_fluctuation(problem, batch, *, replacement=False):
     r"""Root mean square of :func:`moment_fluctuations`:  [c (<|x|⁴> / ‖A‖² - 1)]^{1/2}.
 
-    It predicts 001_0afcf066f581191b.txt, figure 1, upper row.  It does not depend on ε, so it is not the small parameter.
+    It predicts han2021, figure 1, upper row.  It does not depend on ε, so it is not the small parameter.
 
     Parameters
     ----------
@@ -129,10 +125,6 @@ def expected_fluctuation(problem, batch, *, replacement=False):
     Returns
     -------
     float
-
-    Raises
-    ------
-    ValueError                 if an argument is outside its range
 
     Examples
     --------
@@ -148,7 +140,7 @@ def expected_fluctuation(problem, batch, *, replacement=False):
 def noise_correlation(problem, batches, lags):
     r"""Measured noise correlation  D(q) = average over n of  ξ_{n+q}ᵀ ξ_n,  with ξ the average of r xᵀ over a minibatch.
 
-    Source: 001_0afcf066f581191b.txt, eq. (3.4) and figure 1, lower row.
+    Source: han2021, eq. (3.4) and figure 1, lower row.
 
     Parameters
     ----------
@@ -159,10 +151,6 @@ def noise_correlation(problem, batches, lags):
     Returns
     -------
     array (L, n, n)                   in the PCA basis
-
-    Raises
-    ------
-    ValueError                        if an argument is outside its range
 
     Examples
     --------
@@ -192,7 +180,7 @@ def noise_correlation(problem, batches, lags):
 def correlation_floor(problem, batch, steps, *, replacement=False):
     r"""Size of  ‖D(q)‖ / ‖D(0)‖ at q > 0 for independent minibatches, where only sampling noise is left:  (Tr K²/T)^{1/2} / ‖D‖.
 
-    K = E[ξξᵀ] = (c/N) Σ_α |x_α|² r_α r_αᵀ; T steps.  It explains the few per cent of 001_0afcf066f581191b.txt, figure 1, lower row.
+    K = E[ξξᵀ] = (c/N) Σ_α |x_α|² r_α r_αᵀ; T steps.  It explains the few per cent of han2021, figure 1, lower row.
 
     Parameters
     ----------
@@ -204,10 +192,6 @@ def correlation_floor(problem, batch, steps, *, replacement=False):
     Returns
     -------
     float
-
-    Raises
-    ------
-    ValueError                 if an argument is outside its range
 
     Examples
     --------

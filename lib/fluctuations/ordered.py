@@ -2,7 +2,7 @@ r"""Time-ordered products and exponentials of matrices, for linear equations who
 
 A row vector V obeys  dV/dt = -V a(t) + b(t), and matrices multiply it from the right, so the factor of the earliest time stands
 leftmost.  If a(t) does not commute with itself at different times, the order is part of the answer.
-Source: 001_0afcf066f581191b.txt, appendix A.  A function of time is given by its values at the midpoints of n equal steps, and
+Source: han2021, appendix A.  A function of time is given by its values at the midpoints of n equal steps, and
 one step is the exponential of its midpoint value: the error is of second order in the step.
 """
 
@@ -36,7 +36,7 @@ def _exponentials(rates, span):
 def products(factors, *, latest_leftmost=False):
     r"""Running products of a sequence of matrices in the order of time:  1, F_0, F_0 F_1, F_0 F_1 F_2, ...
 
-    With F_n = 1 - ε S_n they solve the recursion of 001_0afcf066f581191b.txt, eq. (3.2), without its noise.
+    With F_n = 1 - ε S_n they solve the recursion of han2021, eq. (3.2), without its noise.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def products(factors, *, latest_leftmost=False):
 def propagators(rates, step, *, latest_leftmost=False):
     r"""Time-ordered exponentials  U(0, t) = P exp[-∫_0^t a(t') dt']  at t = 0, h, 2h, ..., the earliest factor leftmost.
 
-    Source: 001_0afcf066f581191b.txt, eq. (A3); midpoint steps exp(-h a), error O(h²).  A row vector that obeys dV/dt = -V a is
+    Source: han2021, eq. (A3); midpoint steps exp(-h a), error O(h²).  A row vector that obeys dV/dt = -V a is
     V(t) = V(0) U(0, t).  U(s, t) between grid points i < j is ``propagators(rates[i:j], step)[-1]``.  The inverse of U(0, t), with
     the sign changed and the latest factor leftmost, is ``propagators(-rates, step, latest_leftmost=True)``.
 
@@ -99,7 +99,7 @@ def propagators(rates, step, *, latest_leftmost=False):
 def wiener_integral(start, rates, kicks, step):
     r"""Solution of  dV/dt = -V a(t) + b(t):  V(t) = V(0) U(0, t) + ∫_0^t b(t') U(t', t) dt'  at t = 0, h, 2h, ...
 
-    Source: 001_0afcf066f581191b.txt, eq. (A3), second form; midpoint rule, error O(h²) for smooth a and b.  The integral is
+    Source: han2021, eq. (A3), second form; midpoint rule, error O(h²) for smooth a and b.  The integral is
     gathered step by step, U(t', t + h) = U(t', t) U(t, t + h), which never inverts a propagator that has decayed to nothing.
 
     Parameters

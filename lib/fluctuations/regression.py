@@ -2,7 +2,7 @@ r"""A least-squares problem y ≈ Wx as stochastic linear learning sees it: its 
 
 A minibatch of m samples has the moments  S = <x xᵀ>  and  C = <y xᵀ>; the full batch of N has A and the least-squares optimum W₀.
 The gradient noise of a minibatch is  ξ = C - W₀S, the average of r xᵀ with the residual r = y - W₀x.
-Source: 001_0afcf066f581191b.txt, eqs. (2.1) to (2.7), where A is Σ_xx.
+Source: han2021, eqs. (2.1) to (2.7), where A is Σ_xx.
 
 All matrices over inputs are given in the PCA basis of the data, the eigenvectors of A (not centred).  There A is diagonal, the
 leading order is elementwise, and the directions that no input has, in which W never moves, are absent.  :func:`in_input_basis`
@@ -45,7 +45,7 @@ class Regression:
 def fit(inputs, targets):
     r"""The least-squares problem of a data set: PCA basis, optimum  W₀ = Σ_yx Σ_xx⁻¹, residuals.
 
-    Source: 001_0afcf066f581191b.txt, eqs. (2.1) to (2.3); below eq. (2.5) the text has the indices of Σ_yx in the other order.
+    Source: han2021, eqs. (2.1) to (2.3); below eq. (2.5) the text has the indices of Σ_yx in the other order.
     A singular value decomposition keeps the digits that forming A would lose.
 
     Parameters
@@ -117,7 +117,7 @@ def _fourth(inputs, matrix):
 def in_input_basis(problem, matrix):
     r"""A matrix of the PCA basis in the basis of the inputs:  U M Uᵀ.
 
-    The source's matrices over pixels (001_0afcf066f581191b.txt, figure 2) are of this kind.
+    The source's matrices over pixels (han2021, figure 2) are of this kind.
 
     Parameters
     ----------
@@ -127,10 +127,6 @@ def in_input_basis(problem, matrix):
     Returns
     -------
     array (d, d)
-
-    Raises
-    ------
-    ValueError                 if the shape is wrong or an entry is not finite
 
     Examples
     --------
@@ -145,7 +141,7 @@ def in_input_basis(problem, matrix):
 def batch_variance(samples, batch, replacement=False):
     r"""Variance of a minibatch mean, in units of the variance of one sample:  c = 1/m, or (N - m)/(m(N - 1)) for distinct samples.
 
-    The factor in front of every noise moment, as of D in 001_0afcf066f581191b.txt, eq. (3.4); not written there.
+    The factor in front of every noise moment, as of D in han2021, eq. (3.4); not written there.
 
     Parameters
     ----------
@@ -156,10 +152,6 @@ def batch_variance(samples, batch, replacement=False):
     Returns
     -------
     float                      c, from 0 (the full batch) to 1
-
-    Raises
-    ------
-    ValueError                 if an argument is outside its range
 
     Examples
     --------
@@ -177,7 +169,7 @@ def batch_variance(samples, batch, replacement=False):
 def fourth_moment(problem, matrix):
     r"""The fourth-moment map  F[G] = <(xᵀGx) x xᵀ>  over the full batch.
 
-    It carries the multiplicative noise that 001_0afcf066f581191b.txt drops between eqs. (2.7) and (2.8).
+    It carries the multiplicative noise that han2021 drops between eqs. (2.7) and (2.8).
 
     Parameters
     ----------
@@ -187,10 +179,6 @@ def fourth_moment(problem, matrix):
     Returns
     -------
     array (n, n)               symmetric; positive semidefinite if G is
-
-    Raises
-    ------
-    ValueError                 if the matrix has another size or is not symmetric
 
     Examples
     --------
@@ -203,7 +191,7 @@ def fourth_moment(problem, matrix):
 def sandwich_moment(problem, matrix, batch, *, replacement=False):
     r"""Average of  S G S  over the minibatches:  E[SGS] = AGA + c(F[G] - AGA).
 
-    S is the minibatch moment of 001_0afcf066f581191b.txt, eq. (3.2).
+    S is the minibatch moment of han2021, eq. (3.2).
 
     Parameters
     ----------
@@ -215,10 +203,6 @@ def sandwich_moment(problem, matrix, batch, *, replacement=False):
     Returns
     -------
     array (n, n)               symmetric
-
-    Raises
-    ------
-    ValueError                 if an argument is outside its range
 
     Examples
     --------
@@ -238,7 +222,7 @@ def _sandwich(problem, matrix, variance):
 def noise_moment(problem, batch, *, replacement=False, pair=None):
     r"""Noise of one step:  D = E[ξᵀξ] = (c/N) Σ_α |r_α|² x_α x_αᵀ  with  ξ = C̄ - W₀S̄, the average of r xᵀ over a minibatch.
 
-    Source: 001_0afcf066f581191b.txt, eq. (3.4) at q = 0, and (B1) for a pair of outputs (with r_i r_k for |r|²).
+    Source: han2021, eq. (3.4) at q = 0, and (B1) for a pair of outputs (with r_i r_k for |r|²).
 
     Parameters
     ----------
@@ -250,10 +234,6 @@ def noise_moment(problem, batch, *, replacement=False, pair=None):
     Returns
     -------
     array (n, n)                         symmetric, in the PCA basis
-
-    Raises
-    ------
-    ValueError                           if an argument is outside its range
 
     Examples
     --------
@@ -268,7 +248,7 @@ def noise_moment(problem, batch, *, replacement=False, pair=None):
 def unprimed_noise_moment(problem, batch, *, replacement=False):
     r"""What D becomes if -W₀S̄ is left out of the noise:  E[C̄ᵀC̄] = c(<|y|² x xᵀ> - CᵀC).
 
-    The unprimed form is printed in 001_0afcf066f581191b.txt, eq. (B1); it is not the noise that drives V.
+    The unprimed form is printed in han2021, eq. (B1); it is not the noise that drives V.
 
     Parameters
     ----------
@@ -279,10 +259,6 @@ def unprimed_noise_moment(problem, batch, *, replacement=False):
     Returns
     -------
     array (n, n)               symmetric, in the PCA basis
-
-    Raises
-    ------
-    ValueError                 if an argument is outside its range
 
     Examples
     --------

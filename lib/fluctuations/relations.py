@@ -2,7 +2,7 @@ r"""What the stationary law of stochastic linear learning implies, and how well 
 
 Fluctuation relations and their errors, circulation and entropy production, the relations of Yaida (2018), and the noise that a
 finite number of steps leaves in each.  Every function takes a covariance G in the PCA basis: the exact one of
-:mod:`lib.fluctuations.linear`, or one measured with :mod:`lib.fluctuations.descent`.  Source: 001_0afcf066f581191b.txt, sections II to IV.
+:mod:`lib.fluctuations.linear`, or one measured with :mod:`lib.fluctuations.descent`.  Source: han2021, sections II to IV.
 """
 
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ def _flow(problem, covariance):
 def relation_errors(problem, covariance, learning_rate, batch, *, replacement=False):
     r"""Distance of  AG + GA  from  ε D (leading order), from its best multiple, and from  ε E[SGS] + ε D (exact).
 
-    Source: 001_0afcf066f581191b.txt, eq. (2.10) with 2D = ε D(0), whose two sides figure 2 compares up to a factor.  For the
+    Source: han2021, eq. (2.10) with 2D = ε D(0), whose two sides figure 2 compares up to a factor.  For the
     exact G of :func:`lib.fluctuations.linear.stationary_covariance` the last is rounding, and the first close to ε/ε_max where one mode dominates.
 
     Parameters
@@ -47,10 +47,6 @@ def relation_errors(problem, covariance, learning_rate, batch, *, replacement=Fa
     Returns
     -------
     RelationErrors
-
-    Raises
-    ------
-    ValueError                     if an argument is outside its range
 
     Examples
     --------
@@ -79,7 +75,7 @@ def relation_errors(problem, covariance, learning_rate, batch, *, replacement=Fa
 def split(problem, covariance):
     r"""Symmetric and antisymmetric part of AG:  (AG + GA)/2  and  Q = (AG - GA)/2.
 
-    Source: 001_0afcf066f581191b.txt, eq. (1.6), there D + Q.  In the PCA basis  Q_kl = (λ_k - λ_l)/(λ_k + λ_l) × the symmetric part,
+    Source: han2021, eq. (1.6), there D + Q.  In the PCA basis  Q_kl = (λ_k - λ_l)/(λ_k + λ_l) × the symmetric part,
     at every learning rate.
 
     Parameters
@@ -90,10 +86,6 @@ def split(problem, covariance):
     Returns
     -------
     (array (n, n), array (n, n))   symmetric part, Q
-
-    Raises
-    ------
-    ValueError                     if the covariance has another size or is not symmetric
 
     Examples
     --------
@@ -109,7 +101,7 @@ def split(problem, covariance):
 def noise_tensor(problem, batch, *, replacement=False):
     r"""Noise of one step with all pairs of outputs:  (c/N) Σ_α (r_α ⊗ x_α)(r_α ⊗ x_α)ᵀ, blocks D_ik.
 
-    Source: 001_0afcf066f581191b.txt, eq. (B1), with the noise ξ that enters there, -W₀S̄ included.  The sum of its diagonal
+    Source: han2021, eq. (B1), with the noise ξ that enters there, -W₀S̄ included.  The sum of its diagonal
     blocks is :func:`lib.fluctuations.regression.noise_moment`.
 
     Parameters
@@ -121,10 +113,6 @@ def noise_tensor(problem, batch, *, replacement=False):
     Returns
     -------
     array (p n, p n)               symmetric; row i n + k is output i, mode k
-
-    Raises
-    ------
-    ValueError                     if an argument is outside its range
 
     Examples
     --------
@@ -146,7 +134,7 @@ def noise_tensor(problem, batch, *, replacement=False):
 def entropy_production(problem, *, pairs=True):
     r"""Entropy production of stochastic linear learning to leading order, per unit of time t = ε n, at any ε and batch size.
 
-    :func:`lib.foundations.langevin.entropy_production` with friction A on every output (001_0afcf066f581191b.txt, eqs. (1.6) and (B5)) and
+    :func:`lib.foundations.langevin.entropy_production` with friction A on every output (han2021, eqs. (1.6) and (B5)) and
     diffusion ∝ :func:`noise_tensor`; a common factor of the diffusion drops out.  The tensor shows currents that the sum over
     outputs hides.
 
@@ -187,7 +175,7 @@ def yaida_ratios(problem, covariance, learning_rate, batch, *, replacement=False
     r"""Left over right side of the fluctuation-dissipation relations of Yaida (2018), both one at stationarity, exactly.
 
     First:  Tr AG = (ε/2) Tr(E[SGS] + D);  second:  Tr AGA = (ε/2) Tr A(E[SGS] + D).  These are the equation of
-    :func:`lib.fluctuations.linear.stationary_covariance`, traced, and traced after multiplication by A.  001_0afcf066f581191b.txt finds them in
+    :func:`lib.fluctuations.linear.stationary_covariance`, traced, and traced after multiplication by A.  han2021 finds them in
     conflict with its eq. (2.10); that is their limit ε -> 0, without E[SGS] and with 2D = ε D(0).
 
     Parameters
@@ -201,10 +189,6 @@ def yaida_ratios(problem, covariance, learning_rate, batch, *, replacement=False
     Returns
     -------
     (float, float)                 first, second ratio
-
-    Raises
-    ------
-    ValueError                     if an argument is outside its range
 
     Examples
     --------
@@ -230,7 +214,7 @@ def relation_floor(problem, learning_rate, steps, chains=1):
     r"""Sampling error of AG + GA, relative and in the Frobenius norm, over a stationary run:  √(n / (T K p ε λ_max)), an estimate.
 
     T steps of K chains, all recorded, n modes, p outputs; one mode dominates.  It is also the size of the ratio of norms Q to D that
-    pure noise produces, and so the floor under the comparison of 001_0afcf066f581191b.txt, figure 2, and the values of Q at its end.
+    pure noise produces, and so the floor under the comparison of han2021, figure 2, and the values of Q at its end.
 
     Parameters
     ----------
@@ -242,10 +226,6 @@ def relation_floor(problem, learning_rate, steps, chains=1):
     Returns
     -------
     float
-
-    Raises
-    ------
-    ValueError                     if an argument is outside its range
 
     Examples
     --------
@@ -262,7 +242,7 @@ def relation_floor(problem, learning_rate, steps, chains=1):
 def fourier_row(matrix):
     r"""|F_j| / |F_0| along one axis of the two-dimensional discrete Fourier transform:  F_j = Σ_kl M_kl e^{-2πi jl/d}.
 
-    The comparison of 001_0afcf066f581191b.txt, figure 2, lower row.  It sees the column sums of M only, without their scale.
+    The comparison of han2021, figure 2, lower row.  It sees the column sums of M only, without their scale.
 
     Parameters
     ----------

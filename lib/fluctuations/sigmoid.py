@@ -2,7 +2,7 @@ r"""One sigmoid unit with squared loss under minibatch descent: its minimum, and
 
 The unit is  z = σ(w·x),  σ(u) = 1/(1 + e^{-u}),  with the loss  ℓ = (y - z)²/2  averaged over N samples (not the cross entropy).
 Around a minimum w* the loss is not quadratic, so the second moment of V = w - w* obeys no closed equation, as it does in
-:mod:`lib.fluctuations.linear`.  001_0afcf066f581191b.txt finds this unit beyond further analytical treatment; what is here, to leading order in ε,
+:mod:`lib.fluctuations.linear`.  han2021 finds this unit beyond further analytical treatment; what is here, to leading order in ε,
 is the book's.  The recursion is that text's eq. (3.2) for this loss:  V' = V - ε g_B(V),  with g_B the average gradient of a minibatch of m samples.
 :mod:`lib.fluctuations.sigmoid_descent` simulates it.
 """
@@ -41,7 +41,7 @@ class Unit:
 def loss_derivatives(field, target):
     r"""First three derivatives of  ℓ = (y - σ(u))²/2  by the field u:  ℓ', ℓ'', ℓ'''.
 
-    With z = σ(u):  ℓ' = -(y-z)z',  ℓ'' = z'² - (y-z)z'',  ℓ''' = 3z'z'' - (y-z)z'''.  Not in 001_0afcf066f581191b.txt.
+    With z = σ(u):  ℓ' = -(y-z)z',  ℓ'' = z'² - (y-z)z'',  ℓ''' = 3z'z'' - (y-z)z'''.  Not in han2021.
 
     Parameters
     ----------
@@ -51,10 +51,6 @@ def loss_derivatives(field, target):
     Returns
     -------
     array (3, N)
-
-    Raises
-    ------
-    ValueError               if the shapes differ or an entry is not finite
 
     Examples
     --------
@@ -73,7 +69,7 @@ def minimum(inputs, targets):
     r"""A minimum w* of  f = <(y - σ(w·x))²>/2, found from w = 0 with whitened inputs, with the derivatives of the loss there.
 
     The loss is not convex and may have other minima.  It has none where the classes are separable: the weights grow for ever.
-    Not in 001_0afcf066f581191b.txt, which stops at the linear unit.
+    Not in han2021, which stops at the linear unit.
 
     Parameters
     ----------
@@ -136,7 +132,7 @@ def _unit(unit):
 def noise_moment(unit, batch, *, replacement=False):
     r"""Gradient noise of one step at the minimum:  D = (c/N) Σ_α g_α² x_α x_αᵀ.
 
-    The counterpart of 001_0afcf066f581191b.txt, eq. (3.4) at q = 0, with -g for the residual.
+    The counterpart of han2021, eq. (3.4) at q = 0, with -g for the residual.
 
     Parameters
     ----------
@@ -147,10 +143,6 @@ def noise_moment(unit, batch, *, replacement=False):
     Returns
     -------
     array (d, d)               symmetric, positive semidefinite
-
-    Raises
-    ------
-    ValueError                 if an argument is outside its range
 
     Examples
     --------
@@ -165,7 +157,7 @@ def noise_moment(unit, batch, *, replacement=False):
 def leading_order_covariance(unit, learning_rate, batch, *, replacement=False):
     r"""Stationary covariance about the minimum to leading order in ε:  HG + GH = ε D.
 
-    The counterpart of 001_0afcf066f581191b.txt, eq. (2.10), with 2D there equal to ε D(0).  Corrections are of relative order ε.
+    The counterpart of han2021, eq. (2.10), with 2D there equal to ε D(0).  Corrections are of relative order ε.
 
     Parameters
     ----------
@@ -177,10 +169,6 @@ def leading_order_covariance(unit, learning_rate, batch, *, replacement=False):
     Returns
     -------
     array (d, d)               G, symmetric, positive semidefinite
-
-    Raises
-    ------
-    ValueError                 if an argument is outside its range
 
     Examples
     --------
@@ -196,7 +184,7 @@ def quadratic_covariance(unit, learning_rate, batch, *, replacement=False):
     r"""Stationary covariance of the quadratic twin, exact in ε:  HC + CH = ε E[SCS] + ε D,  S = <h x xᵀ> over a minibatch.
 
     The twin  U' = U(1 - εS) - ε<g xᵀ>  has the curvatures h and the slopes g of the minimum for good, so it is stochastic linear
-    learning, 001_0afcf066f581191b.txt, eq. (3.2), with a weight h for each sample.  Dense: meant for d up to about 30.
+    learning, han2021, eq. (3.2), with a weight h for each sample.  Dense: meant for d up to about 30.
 
     Parameters
     ----------
@@ -237,7 +225,7 @@ def mean_shift(unit, covariance):
     r"""Distance of the mean weights from the minimum, for small fluctuations:  E[V] = -½ H⁻¹ <k (xᵀGx) x>.
 
     The average gradient vanishes in the stationary state; the cubic term of the loss then needs a mean to balance it.  The linear
-    unit of 001_0afcf066f581191b.txt has k = 0 and no shift.
+    unit of han2021 has k = 0 and no shift.
 
     Parameters
     ----------
@@ -247,10 +235,6 @@ def mean_shift(unit, covariance):
     Returns
     -------
     array (d,)
-
-    Raises
-    ------
-    ValueError                   if the covariance has another size or is not symmetric
 
     Examples
     --------

@@ -1,6 +1,6 @@
 r"""Minibatch gradient descent of a sigmoid unit, which :mod:`lib.fluctuations.sigmoid` is held against, with streaming averages.
 
-The recursion is eq. (3.2) of 001_0afcf066f581191b.txt with the gradient of this loss:  V' = V - ε g_B(V),  V = w - w*.  Each
+The recursion is eq. (3.2) of han2021 with the gradient of this loss:  V' = V - ε g_B(V),  V = w - w*.  Each
 chain has a twin with the quadratic loss,  U' = U - (ε/m) Σ_b (g_b + h_b x_b·U) x_b,  driven by the same minibatches.  The mean of
 the twin is exactly zero and its covariance known, so the difference of their averages shows what the nonlinearity does, with most
 of the noise taken off.
@@ -85,7 +85,7 @@ def simulate(
     r"""Independent chains of minibatch descent,  V' = V - ε g_B(V),  and their time averages in the stationary state.
 
     No exact stationary law is known.  Chains start from the Gaussian of :func:`lib.fluctuations.sigmoid.leading_order_covariance`, moved by
-    :func:`lib.fluctuations.sigmoid.mean_shift`, and run for `burn_in` steps unseen.  Source of the recursion: 001_0afcf066f581191b.txt,
+    :func:`lib.fluctuations.sigmoid.mean_shift`, and run for `burn_in` steps unseen.  Source of the recursion: han2021,
     eq. (3.2), there for the linear unit.
 
     Parameters
@@ -104,10 +104,6 @@ def simulate(
     Returns
     -------
     Averages
-
-    Raises
-    ------
-    ValueError                     if an argument is outside its range
 
     Examples
     --------

@@ -5,7 +5,7 @@ A student with K hidden units imitates a teacher with M of them, both with g(x) 
 of the N(K+M) weights are the overlaps Q = JJᵀ/N, R = JBᵀ/N and T = BBᵀ/N.  For N → ∞ they obey closed differential
 equations in the time α = examples / N.  The small matrices that drive them (:func:`drift_coefficients`,
 :func:`noise_matrix`) need only Q, R and T, so they serve inputs with a structured covariance too.
-Source of the numbered equations: 002_ae911d9b73aa1c7d.txt.  The book derives them in "On-line learning".
+Source of the numbered equations: worschech2024.  The book derives them in "On-line learning".
 """
 
 from dataclasses import dataclass
@@ -43,10 +43,6 @@ def checked_overlaps(student_overlap, cross_overlap, teacher_overlap, *, stacked
     Returns
     -------
     (array (..., K, K), array (..., K, M), array (M, M))
-
-    Raises
-    ------
-    ValueError                             if shapes disagree or [[Q, R], [Rᵀ, T]] is not positive semidefinite
 
     Examples
     --------
@@ -86,7 +82,7 @@ def generalization_error(student_overlap, cross_overlap, teacher_overlap):
     ε_g = (1/π) [ (M/K²) Σ_ij arcsin(Q_ij/√((1+Q_ii)(1+Q_jj))) + (1/M) Σ_nm arcsin(T_nm/√((1+T_nn)(1+T_mm)))
     - (2/K) Σ_in arcsin(R_in/√((1+Q_ii)(1+T_nn))) ].
     Rounding leaves an absolute error near 1e-16.
-    Source: 002_ae911d9b73aa1c7d.txt, eq. (19), corrected; eq. (94) for K = M.
+    Source: worschech2024, eq. (19), corrected; eq. (94) for K = M.
 
     Parameters
     ----------
@@ -97,10 +93,6 @@ def generalization_error(student_overlap, cross_overlap, teacher_overlap):
     Returns
     -------
     array (...)                            ε_g >= 0 up to rounding; a float for one set of overlaps
-
-    Raises
-    ------
-    ValueError                             if shapes disagree or the overlaps are not a covariance matrix
 
     Examples
     --------
@@ -117,7 +109,7 @@ def drift_coefficients(student_overlap, cross_overlap, teacher_overlap):
 
     a_im = (2/π)/√((1+Q_ii)(1+T_mm) - R_im²),  b_ij = (2/π)/√((1+Q_ii)(1+Q_jj) - Q_ij²),
     G = (M/K) b + diag(d)  with  d_i = [Σ_m a_im R_im - (M/K) Σ_j b_ij Q_ij] / (1+Q_ii).
-    Source: 002_ae911d9b73aa1c7d.txt, eq. (18), corrected, written as matrices; eqs. (92) and (93) for K = M.
+    Source: worschech2024, eq. (18), corrected, written as matrices; eqs. (92) and (93) for K = M.
 
     Parameters
     ----------
@@ -128,10 +120,6 @@ def drift_coefficients(student_overlap, cross_overlap, teacher_overlap):
     Returns
     -------
     (array (K, M), array (K, K))      a and the symmetric G
-
-    Raises
-    ------
-    ValueError                        if shapes disagree or the overlaps are not a covariance matrix
 
     Examples
     --------
@@ -149,7 +137,7 @@ def noise_matrix(student_overlap, cross_overlap, teacher_overlap):
     S into S̃ = S - [(1+S_jj) s_i s_iᵀ + (1+S_ii) s_j s_jᵀ - S_ij (s_i s_jᵀ + s_j s_iᵀ)]/Λ_ij, s_i the rows of S, and
     E_ij = 4/(π²√Λ_ij) Σ_ab w_a w_b arcsin(S̃_ab/√((1+S̃_aa)(1+S̃_bb))),  Λ_ij = (1+Q_ii)(1+Q_jj) - Q_ij².
     One formula instead of (K+M)² four-point averages.
-    Source: 002_ae911d9b73aa1c7d.txt, the η² bracket of eq. (18), corrected.
+    Source: worschech2024, the η² bracket of eq. (18), corrected.
 
     Parameters
     ----------
@@ -160,10 +148,6 @@ def noise_matrix(student_overlap, cross_overlap, teacher_overlap):
     Returns
     -------
     array (K, K)                      E, symmetric, positive semidefinite; zero when the student is the teacher
-
-    Raises
-    ------
-    ValueError                        if shapes disagree or the overlaps are not a covariance matrix
 
     Examples
     --------
@@ -177,7 +161,7 @@ def derivative(student_overlap, cross_overlap, teacher_overlap, learning_rate, *
     r"""Rates of change of Q and R with α.
 
     dR/dα = (η/K)(aT - GR),   dQ/dα = (η/K)(aRᵀ + Raᵀ - GQ - QG) + η²(M/K²) E,  exact for N → ∞ at fixed K and M.
-    Source: 002_ae911d9b73aa1c7d.txt, eq. (18), corrected, for one covariance eigenvalue.
+    Source: worschech2024, eq. (18), corrected, for one covariance eigenvalue.
 
     Parameters
     ----------

@@ -4,12 +4,13 @@ Everywhere z ~ N(0, C) has mean zero, g(z) = erf(z / √2), g'(z) = √(2/π) ex
 singular.  A matrix counts as symmetric, and as positive semidefinite, if it is so up to `TOLERANCE` times its largest entry;
 a 2 x 2 determinant that comes out negative in an accepted matrix is rounding about zero, and is then taken as zero.
 
-Source of eqs (89)-(91): 002_ae911d9b73aa1c7d.txt.  The book derives every formula in "Gaussian averages".
+Source of eqs (89)-(91): worschech2024.  The book derives every formula in "Gaussian averages".
 """
 
 import numpy as np
 
 from lib.common import checks
+from lib.foundations import gaussian_formulas
 
 TOLERANCE = 1e-10  # rounding allowed in a covariance, relative to its largest entry
 LARGEST = 1e75  # largest covariance entry or averaged value: products of up to four stay floats
@@ -34,33 +35,10 @@ def _covariances(name, value, size):
     return result
 
 
-def _determinant(c11, c12, c22):
-    """C11 C22 - C12² of accepted covariances; a negative value is rounding about perfect correlation."""
-    return np.maximum(c11 * c22 - c12**2, 0)
-
-
-def _tilt(c):
-    """Covariance of z2, z3, ... under the weight exp(-z1²/2): C_ab - C_1a C_1b / (1 + C11), without avoidable cancellation.
-
-    Written as (C_ab + minor_ab) / (1 + C11) with the minors C11 C_ab - C_1a C_1b, which vanish exactly for equal arguments.
-    """
-    rest, cross, c11 = c[..., 1:, 1:], c[..., 0, 1:], c[..., 0, 0, None, None]  # (..., n-1, n-1), (..., n-1), (..., 1, 1)
-    minors = c11 * rest - cross[..., :, None] * cross[..., None, :]  # (..., n-1, n-1)
-    diagonal = np.arange(rest.shape[-1])
-    minors[..., diagonal, diagonal] = np.maximum(minors[..., diagonal, diagonal], 0)  # a determinant: negative is rounding
-    return (rest + minors) / (1 + c11)  # (..., n-1, n-1)
-
-
-def _i2(c):
-    """I2 of accepted covariances, by an arctangent, which cannot leave its domain near perfect correlation."""
-    c11, c12, c22 = c[..., 0, 0], c[..., 0, 1], c[..., 1, 1]  # (...) each
-    return 2 / np.pi * np.arctan2(c12, np.sqrt(1 + c11 + c22 + _determinant(c11, c12, c22)))  # (...)
-
-
 def erf_i2(covariance):
     r"""Average ⟨g(z1) g(z2)⟩ for g(z) = erf(z / √2): the arcsine kernel.
 
-    I2 = (2/π) arcsin( C12 / √((1 + C11)(1 + C22)) ).  Source: 002_ae911d9b73aa1c7d.txt, eq. (89).
+    I2 = (2/π) arcsin( C12 / √((1 + C11)(1 + C22)) ).  Source: worschech2024, eq. (89).
     For erf(z) instead of erf(z / √2) pass 2C.
 
     Parameters
@@ -71,23 +49,19 @@ def erf_i2(covariance):
     -------
     array (...)                       I2, in (-1, 1)
 
-    Raises
-    ------
-    ValueError                        if a matrix is not a covariance of that size
-
     Examples
     --------
     >>> float(erf_i2([[1.0, 1.0], [1.0, 1.0]]).round(6))  # equal arguments, variance 1: (2/π) arcsin(1/2)
     0.333333
     """
-    return _i2(_covariances("covariance", covariance, 2))  # (...)
+    return gaussian_formulas.erf_i2(_covariances("covariance", covariance, 2))  # (...)
 
 
 def erf_i3(covariance):
     r"""Average ⟨g'(z1) z2 g(z3)⟩ for g(z) = erf(z / √2).
 
     I3 = (2/π) [C23 (1 + C11) - C12 C13] / [(1 + C11) √Λ3],  Λ3 = (1 + C11)(1 + C33) - C13².
-    Source: 002_ae911d9b73aa1c7d.txt, eq. (90).
+    Source: worschech2024, eq. (90).
 
     Parameters
     ----------
@@ -97,17 +71,13 @@ def erf_i3(covariance):
     -------
     array (...)                       I3
 
-    Raises
-    ------
-    ValueError                        if a matrix is not a covariance of that size
-
     Examples
     --------
     >>> float(erf_i3([[0.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 1.0, 1.0]]).round(6))  # (2/π) / √2
     0.450158
     """
     c = _covariances("covariance", covariance, 3)  # (..., 3, 3)
-    tilted = _tilt(c)  # (..., 2, 2), of z2 and z3
+    tilted = gaussian_formulas.tilt(c)  # (..., 2, 2), of z2 and z3
     return 2 / np.pi * tilted[..., 0, 1] / np.sqrt((1 + c[..., 0, 0]) * (1 + tilted[..., 1, 1]))  # (...)
 
 
@@ -118,7 +88,7 @@ def erf_i4(covariance):
     Λ0 = Λ4 C34 - C23 C24 (1 + C11) - C13 C14 (1 + C22) + C12 C13 C24 + C12 C14 C23,
     Λ1 = Λ4 (1 + C33) - C23² (1 + C11) - C13² (1 + C22) + 2 C12 C13 C23, and Λ2 the same with 4 for 3.
     It is computed as (2/π) Λ4^(-1/2) I2(D), where D is the covariance of (z3, z4) under the weight exp(-z1²/2 - z2²/2).
-    Source: 002_ae911d9b73aa1c7d.txt, eq. (91), with the signs derived in the book.
+    Source: worschech2024, eq. (91), with the signs derived in the book.
 
     Parameters
     ----------
@@ -128,10 +98,6 @@ def erf_i4(covariance):
     -------
     array (...)                       I4
 
-    Raises
-    ------
-    ValueError                        if a matrix is not a covariance of that size
-
     Examples
     --------
     >>> independent = np.diag([1.0, 1.0, 0.0, 0.0])
@@ -140,20 +106,8 @@ def erf_i4(covariance):
     0.333333
     """
     c = _covariances("covariance", covariance, 4)  # (..., 4, 4)
-    once = _tilt(c)  # (..., 3, 3), of z2, z3 and z4
-    return 2 / np.pi * _i2(_tilt(once)) / np.sqrt((1 + c[..., 0, 0]) * (1 + once[..., 0, 0]))  # (...)
-
-
-def _arccosine(c, order):
-    """The kernel of accepted covariances."""
-    c11, c12, c22 = c[..., 0, 0], c[..., 0, 1], c[..., 1, 1]  # (...) each
-    sine = np.sqrt(_determinant(c11, c12, c22))  # (...), √(C11 C22) sin θ
-    angle = np.pi - np.arctan2(sine, c12)  # (...), π - θ
-    if order == 0:
-        return angle / (2 * np.pi)  # (...)
-    if order == 1:
-        return (sine + angle * c12) / (2 * np.pi)  # (...)
-    return (3 * sine * c12 + angle * (c11 * c22 + 2 * c12**2)) / (2 * np.pi)  # (...)
+    once = gaussian_formulas.tilt(c)  # (..., 3, 3), of z2, z3 and z4
+    return 2 / np.pi * gaussian_formulas.erf_i2(gaussian_formulas.tilt(once)) / np.sqrt((1 + c[..., 0, 0]) * (1 + once[..., 0, 0]))  # (...)
 
 
 def arccosine_kernel(covariance, order):
@@ -189,4 +143,4 @@ def arccosine_kernel(covariance, order):
         checks.fail("order", "be 0, 1 or 2", order)
     if order == 0 and np.any(np.minimum(c[..., 0, 0], c[..., 1, 1]) <= 0):
         checks.fail("covariance", "have variances > 0 for order 0", covariance)
-    return _arccosine(c, order)  # (...)
+    return gaussian_formulas.arccosine(c, order)  # (...)

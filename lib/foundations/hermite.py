@@ -93,10 +93,6 @@ def erf_coefficients(variance, order):
     -------
     array (order + 1,)    c_0 .. c_order
 
-    Raises
-    ------
-    ValueError            if an argument is outside its range
-
     Examples
     --------
     >>> erf_coefficients(1.0, 3).round(4) + 0  # 1/√π, then -1/(12 √π)

@@ -1,6 +1,6 @@
 r"""Linear Langevin dynamics: covariances, circulation, entropy production, and the law of the chains that a computer runs.
 
-The process is  ẋ = -Γx + f  with white Gaussian force,  <f(t) fᵀ(t')> = 2D δ(t - t').  Source: 001_0afcf066f581191b.txt,
+The process is  ẋ = -Γx + f  with white Gaussian force,  <f(t) fᵀ(t')> = 2D δ(t - t').  Source: han2021,
 eqs. (1.1) and (1.3).  ``friction`` is Γ, any real matrix whose eigenvalues have positive real parts, symmetric or not;
 ``diffusion`` is D, symmetric and positive semidefinite.  So every stable linear system with additive noise is served.  Gradient
 descent on a quadratic loss is one: Γ is the Hessian and the learning rate is the Euler step h.  A gradient noise of covariance C
@@ -58,7 +58,7 @@ def _propagate(friction, diffusion, duration):
 def stationary_covariance(friction, diffusion):
     r"""Stationary covariance Σ of the linear Langevin equation:  ΓΣ + ΣΓᵀ = 2D.
 
-    Source: 001_0afcf066f581191b.txt, eqs. (1.4) for t -> ∞ and (1.5).
+    Source: han2021, eqs. (1.4) for t -> ∞ and (1.5).
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def stationary_covariance(friction, diffusion):
 def covariance(times, friction, diffusion, start=None):
     r"""Covariance at finite time:  Σ(t) = e^{-Γt} Σ(0) e^{-Γᵀt} + 2∫_0^t e^{-Γu} D e^{-Γᵀu} du.
 
-    Source: 001_0afcf066f581191b.txt, eqs. (1.2), for t -> ∞, and (1.4), with Σ(0) = 0.  Accurate from t -> 0, where Σ = 2Dt, to t -> ∞.
+    Source: han2021, eqs. (1.2), for t -> ∞, and (1.4), with Σ(0) = 0.  Accurate from t -> 0, where Σ = 2Dt, to t -> ∞.
 
     Parameters
     ----------
@@ -95,10 +95,6 @@ def covariance(times, friction, diffusion, start=None):
     Returns
     -------
     array (T, d, d)
-
-    Raises
-    ------
-    ValueError                            if an argument is outside its range
 
     Examples
     --------
@@ -116,7 +112,7 @@ def covariance(times, friction, diffusion, start=None):
 def correlation(lags, friction, diffusion):
     r"""Stationary two-time function  C(s) = <x(t+s) xᵀ(t)> = e^{-Γs} Σ  for s >= 0;  C(-s) = Cᵀ(s).
 
-    It solves 001_0afcf066f581191b.txt, eq. (1.3).  C(s) is symmetric at every lag exactly if there is no circulation.
+    It solves han2021, eq. (1.3).  C(s) is symmetric at every lag exactly if there is no circulation.
 
     Parameters
     ----------
@@ -126,10 +122,6 @@ def correlation(lags, friction, diffusion):
     Returns
     -------
     array (S, d, d)
-
-    Raises
-    ------
-    ValueError                            if an argument is outside its range
 
     Examples
     --------
@@ -144,7 +136,7 @@ def correlation(lags, friction, diffusion):
 def circulation(friction, diffusion):
     r"""Circulation Q, the antisymmetric part in  ΓΣ = D + Q:  Q = (ΓΣ - ΣΓᵀ)/2.
 
-    Source: 001_0afcf066f581191b.txt, eq. (1.6).  Q_ij is the mean area swept per unit time in the plane (i, j), positive from
+    Source: han2021, eq. (1.6).  Q_ij is the mean area swept per unit time in the plane (i, j), positive from
     axis i towards axis j.  It vanishes (detailed balance) exactly if ΓD = DΓᵀ.
 
     Parameters
@@ -179,7 +171,7 @@ def _dissipation(rotation, spread, diffusion):
 def entropy_production(friction, diffusion):
     r"""Entropy production rate of the stationary state:  Ṡ = Tr[Σ⁻¹ Qᵀ D⁻¹ Q] = -Tr[D⁻¹ Γ Q] >= 0, zero exactly if Q = 0.
 
-    It belongs to 001_0afcf066f581191b.txt, eq. (1.6), and is not in that text; the book's Langevin chapter derives it.
+    It belongs to han2021, eq. (1.6), and is not in that text; the book's Langevin chapter derives it.
 
     Parameters
     ----------
@@ -207,7 +199,7 @@ def entropy_production(friction, diffusion):
 def exact_step(friction, diffusion, step):
     r"""The exact update over a time h:  x(t+h) = e^{-Γh} x(t) + ζ,  ζ Gaussian with covariance  2∫_0^h e^{-Γu} D e^{-Γᵀu} du.
 
-    It solves 001_0afcf066f581191b.txt, eq. (1.3), with no error in h; relative accuracy holds for every h.
+    It solves han2021, eq. (1.3), with no error in h; relative accuracy holds for every h.
 
     Parameters
     ----------
@@ -217,10 +209,6 @@ def exact_step(friction, diffusion, step):
     Returns
     -------
     (array (d, d), array (d, d))          propagator e^{-Γh}, covariance of ζ
-
-    Raises
-    ------
-    ValueError                            if an argument is outside its range
 
     Examples
     --------
@@ -235,7 +223,7 @@ def exact_step(friction, diffusion, step):
 def euler_covariance(friction, diffusion, step):
     r"""Exact stationary covariance of the Euler-Maruyama chain  x' = (1 - hΓ)x + ζ:  ΓΣ + ΣΓᵀ - hΓΣΓᵀ = 2D.
 
-    Source: 001_0afcf066f581191b.txt, eq. (1.5), discretised.  The chain has the stationary law of another Langevin equation, with
+    Source: han2021, eq. (1.5), discretised.  The chain has the stationary law of another Langevin equation, with
     Γ' = Γ(1 - hΓ/2)⁻¹ and D' = (1 - hΓ/2)⁻¹ D (1 - hΓᵀ/2)⁻¹.  Solving that one avoids the loss of digits, like 1/h, in the
     discrete Lyapunov equation of the recursion.
 

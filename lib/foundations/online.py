@@ -2,7 +2,7 @@ r"""One-pass stochastic gradient descent of a soft committee machine, which :mod
 
 Student and teacher as in :mod:`lib.foundations.committee`; every step draws a fresh ξ ~ N(0, Σ) in N dimensions and moves all
 weights, J_i ← J_i + η (√M/K) δ g'(x_i) ξ/√N  with  δ = ζ - σ.  Nothing is averaged: the overlaps are measured.
-Source: 002_ae911d9b73aa1c7d.txt, eqs. (2) and (3), with the teacher's factor 1/√M restored.
+Source: worschech2024, eqs. (2) and (3), with the teacher's factor 1/√M restored.
 """
 
 from dataclasses import dataclass
@@ -36,10 +36,6 @@ def random_weights(units, dimension, seed, *, variance=1.0):
     Returns
     -------
     array (units, N)     their overlaps are variance · 1 up to O(1/√N)
-
-    Raises
-    ------
-    ValueError           if an argument is outside its range
 
     Examples
     --------
@@ -101,10 +97,6 @@ def overlaps(student, teacher, *, eigenvalues=None):
     Returns
     -------
     (array (..., K, K), array (..., K, M), array (M, M))
-
-    Raises
-    ------
-    ValueError                     if the vectors differ in length or an entry is not finite
 
     Examples
     --------
@@ -197,10 +189,6 @@ def simulate(student, teacher, learning_rate, times, seed, *, eigenvalues=None, 
     -------
     Runs                        times rounded to whole examples, overlaps (runs, n, K, K) and (runs, n, K, M),
                                 ε_g (runs, n), last weights (runs, K, N)
-
-    Raises
-    ------
-    ValueError                  if an argument is outside its range
 
     Examples
     --------

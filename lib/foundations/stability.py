@@ -147,7 +147,7 @@ def plateau(size):
 
     All students are J = B_1 + ... + B_M times one factor:  R = 1/√(M(2M-1)),  Q = 1/(2M-1),
     ε_g = (1/π)[π/6 - M arcsin(1/(2M))].
-    Source: 002_ae911d9b73aa1c7d.txt, eqs. (13), (97) and (99).
+    Source: worschech2024, eqs. (13), (97) and (99).
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def escape_rate(size, learning_rate):
 
     δR_in = r (δ_in - (1-δ_in)/(M-1)) grows as exp(α/τ) with 1/τ = 2η / (π √(2M-1) (2M+1)^{3/2}); the error falls below
     its plateau value as r², at twice this rate.
-    Source: 002_ae911d9b73aa1c7d.txt, eqs. (112) to (115), for one covariance eigenvalue.
+    Source: worschech2024, eqs. (112) to (115), for one covariance eigenvalue.
 
     Parameters
     ----------
@@ -185,10 +185,6 @@ def escape_rate(size, learning_rate):
     Returns
     -------
     float                    1/τ, per unit of α
-
-    Raises
-    ------
-    ValueError               if an argument is outside its range
 
     Examples
     --------
@@ -220,7 +216,7 @@ def asymptotic_rates(size, learning_rate):
     square of R - T, which decays at its own rate and has no η² term:  R - T ∝ exp(-2ηκα/(√3 π M)),
     κ = [4/3 + ω - √((2/3 + ω)² + 3(M-1)/4)]/2 with ω = √3 (M-2)/2, and κ = 1/3 for M = 1.
     The larger of the two rates governs late times.
-    Source: derived in the book from the equations of 002_ae911d9b73aa1c7d.txt; compare its eqs. (118) and (119).
+    Source: derived in the book from the equations of worschech2024; compare its eqs. (118) and (119).
 
     Parameters
     ----------
@@ -230,10 +226,6 @@ def asymptotic_rates(size, learning_rate):
     Returns
     -------
     (float, float)           outside: top eigenvalue of -ηG + η²C, > 0 beyond η_c;  inside: -4ηκ/(√3 π M)
-
-    Raises
-    ------
-    ValueError               if an argument is outside its range
 
     Examples
     --------
@@ -254,7 +246,7 @@ def critical_learning_rate(size):
     r"""Learning rate at which perfect learning loses its linear stability, K = M = `size`, T = 1.
 
     η_c = 1/ρ, with ρ the largest eigenvalue of G⁻¹C for the matrices of :func:`asymptotic_rates`.
-    M = 1: π√(5/3);  M → ∞: √3 π.  Source: derived in the book from the equations of 002_ae911d9b73aa1c7d.txt.
+    M = 1: π√(5/3);  M → ∞: √3 π.  Source: derived in the book from the equations of worschech2024.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ def _root(spread):
 def simulate(friction, diffusion, *, step, steps, chains, seed, start="stationary", method="exact", record_every=1):
     r"""Independent paths of the Langevin equation  ẋ = -Γx + f  on a grid of times.
 
-    Source: 001_0afcf066f581191b.txt, eqs. (1.1), (1.3).  "exact" uses :func:`lib.foundations.langevin.exact_step`; "euler" is Euler-Maruyama,
+    Source: han2021, eqs. (1.1), (1.3).  "exact" uses :func:`lib.foundations.langevin.exact_step`; "euler" is Euler-Maruyama,
     x' = (1 - hΓ)x + ζ  with  <ζζᵀ> = 2Dh; "both" drives the two with the same force from the same start.  Memory is that of the
     array returned: to follow long runs, record rarely.
 
@@ -113,7 +113,7 @@ def _over_chains(values):
 def estimate_covariance(paths):
     r"""Measured <x xᵀ>, averaged over records and chains, with its standard error over chains.
 
-    It measures Σ of 001_0afcf066f581191b.txt, eq. (1.4).  The mean of x is known to be zero and is not subtracted.
+    It measures Σ of han2021, eq. (1.4).  The mean of x is known to be zero and is not subtracted.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def _areas(paths, interval):
 def estimate_circulation(paths, interval):
     r"""Measured circulation  (<x_n x_{n+1}ᵀ> - <x_{n+1} x_nᵀ>) / 2s, area swept per unit time, with its error over chains.
 
-    It measures Q of 001_0afcf066f581191b.txt, eq. (1.6).  Records of the exact process a time s apart give (Cᵀ(s) - C(s)) / 2s
+    It measures Q of han2021, eq. (1.6).  Records of the exact process a time s apart give (Cᵀ(s) - C(s)) / 2s
     with C of :func:`lib.foundations.langevin.correlation`, which is Q + O(s).  Successive states of the Euler chain give (ΓΣ - ΣΓᵀ)/2 exactly, with Σ of
     :func:`lib.foundations.langevin.euler_covariance`.
 
@@ -174,7 +174,7 @@ def estimate_circulation(paths, interval):
 def estimate_entropy_production(paths, interval, diffusion):
     r"""Measured entropy production:  Tr[Σ⁻¹ Qᵀ D⁻¹ Q]  with measured Σ and Q and the known D.
 
-    It belongs to 001_0afcf066f581191b.txt, eq. (1.6); see :func:`lib.foundations.langevin.entropy_production`.  A square of noisy numbers is too large on
+    It belongs to han2021, eq. (1.6); see :func:`lib.foundations.langevin.entropy_production`.  A square of noisy numbers is too large on
     average: the jackknife over chains removes that bias to first order, so the estimate may be slightly negative where Ṡ = 0.
     The error adds the jackknife's, right where the estimate is linear in the noise, and √2 × bias, the spread of a squared
     Gaussian.  It is too large by about a factor of two where Ṡ = 0.

@@ -2,7 +2,7 @@ r"""The networks and settings of the source's experiments, as data.
 
 Each experiment is a net, the gain of its Xavier-normal weights, and how it is trained; all biases start at zero and all hidden layers but
 the first and last of a convolution have the same width.  Reduced settings come from ``dataclasses.replace``.
-Source: 004_96d6416d103afb25.txt, tables 1 and 2 of its appendix.  What they leave open follows the authors' public code: half the mean
+Source: vanrossem2024, tables 1 and 2 of its appendix.  What they leave open follows the authors' public code: half the mean
 square of eq. (1), the whole mean square for exclusive or, minibatches of 64 for the blobs and MNIST.  For MNIST that code also averages
 the square over the ten outputs, which ``lib.representations.training`` does not: the step of its learning rate is that of a tenth of it here.
 """
@@ -74,7 +74,7 @@ TWO_POINT_NAMES = NAMES[:15]
 def experiment(name):
     """The settings of one row of the source's tables.
 
-    Source: 004_96d6416d103afb25.txt, tables 1 (two points) and 2 (structured data) of its appendix.
+    Source: vanrossem2024, tables 1 (two points) and 2 (structured data) of its appendix.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@ r"""Classical multidimensional scaling: points whose squared distances are given
 
 The doubly centred  B = -½ (1 - 11ᵀ/N) D (1 - 11ᵀ/N)  is the Gram matrix of the points if D holds squared Euclidean distances; its leading
 eigenvectors are their coordinates.  One eigen-decomposition, by scikit-learn, no iteration and no random start; what this module adds is the
-treatment of flat and of negative directions and a sign that does not hang on rounding.  Source: 004_96d6416d103afb25.txt draws its hidden
+treatment of flat and of negative directions and a sign that does not hang on rounding.  Source: vanrossem2024 draws its hidden
 layers with multidimensional scaling; the classical form is not in the source.
 """
 
@@ -37,7 +37,7 @@ def scaling(squared_distances, *, dimensions=2):
     r"""Coordinates z_i in `dimensions` dimensions whose squared distances ‖z_i - z_j‖² come closest to those given.
 
     Of every axis the first of the largest entries is positive.  Axes of equal eigenvalue may be turned into each other: only the distances
-    between the points mean something.  Not in the source, 004_96d6416d103afb25.txt.
+    between the points mean something.  Not in the source, vanrossem2024.
 
     Parameters
     ----------

@@ -3,7 +3,7 @@ r"""Networks of the experiments on representation learning: what they compute, a
 Every layer is  z = W·(window of the layer below) + b,  h = φ(z).  In a fully connected layer there is one window, the whole layer.  In a
 convolution it slides: layers are stored channel by channel within a position, so that a window of k positions is a contiguous piece.
 Weights of T trials are stacked as (T, in, out), and one matrix product serves all trials.  Gradients are written by hand, which lets
-:mod:`lib.representations.training` update weights in place.  Source: 004_96d6416d103afb25.txt, section B.1 of its appendix.
+:mod:`lib.representations.training` update weights in place.  Source: vanrossem2024, section B.1 of its appendix.
 """
 
 from dataclasses import dataclass, fields
@@ -143,7 +143,7 @@ def draw(net, gain, trials, seed, *, precision="float64"):
     r"""Parameters at the start: Xavier-normal weights times a gain, biases zero.
 
     Weights have the variance  2g²/(n_in + n_out)  with n_in = in, n_out = out for a fully connected layer and k times the numbers of
-    channels for a convolution.  Source: 004_96d6416d103afb25.txt, section B.1 of its appendix (no equation number).
+    channels for a convolution.  Source: vanrossem2024, section B.1 of its appendix (no equation number).
 
     Parameters
     ----------
@@ -156,10 +156,6 @@ def draw(net, gain, trials, seed, *, precision="float64"):
     Returns
     -------
     Parameters
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range
 
     Examples
     --------
@@ -244,7 +240,7 @@ def _points(net, inputs, trials, dtype):
 def values(net, parameters, inputs):
     """Values of all hidden layers and of the output, without dropout:  h_l = φ(W_l h_{l-1} + b_l),  the last layer without φ.
 
-    Source: 004_96d6416d103afb25.txt, section B.1 of its appendix (no equation number).
+    Source: vanrossem2024, section B.1 of its appendix (no equation number).
 
     Parameters
     ----------
@@ -255,10 +251,6 @@ def values(net, parameters, inputs):
     Returns
     -------
     tuple of arrays (T, P, units), the first hidden layer first, the output, of shape (T, P, m), last
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range
 
     Examples
     --------

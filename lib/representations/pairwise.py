@@ -4,7 +4,7 @@ For two points alone the squared hidden distance ends at  A_low = √(ρXY),  X 
 Points of one data set bind each other, and pair by pair these values are no metric.  :func:`exponential_weighing` is the source's repair, by
 hand; :func:`map_metric` is the distance that all points reach together in a linear network.  Inputs or labels alone already correlate with
 the measured distances, so :func:`squared_distances` and :func:`label_distances` belong beside every such correlation.
-Source: 004_96d6416d103afb25.txt, eqs. (11) and (50); the metric is not in the source.
+Source: vanrossem2024, eqs. (11) and (50); the metric is not in the source.
 """
 
 import numpy as np
@@ -39,7 +39,7 @@ def _distance_matrix(name, value, rows=None):
 def squared_distances(points):
     r"""Squared Euclidean distances ‖x_i - x_j‖² of all pairs: of hidden vectors the quantity to predict, of inputs a baseline.
 
-    Source: 004_96d6416d103afb25.txt, ‖dh‖² of eq. (7) for every pair.
+    Source: vanrossem2024, ‖dh‖² of eq. (7) for every pair.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def squared_distances(points):
 def label_distances(labels):
     r"""Squared distances of one-hot labels: 0 within a class, 2 between classes, the baseline that knows the labels alone.
 
-    Not in the source, 004_96d6416d103afb25.txt.
+    Not in the source, vanrossem2024.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def label_distances(labels):
 def low_weights(inputs, targets, *, ratio=1.0):
     r"""Squared hidden distance of each pair, taken alone, at the end of learning from small weights:  √ρ ‖x_i - x_j‖ ‖y_i - y_j‖.
 
-    Source: 004_96d6416d103afb25.txt, A_low of eq. (11), which writes ρ = τ_y/τ_h.
+    Source: vanrossem2024, A_low of eq. (11), which writes ρ = τ_y/τ_h.
 
     Parameters
     ----------
@@ -103,10 +103,6 @@ def low_weights(inputs, targets, *, ratio=1.0):
     Returns
     -------
     array (N, N)
-
-    Raises
-    ------
-    ValueError                if an argument is outside its range
 
     Examples
     --------
@@ -126,7 +122,7 @@ def exponential_weighing(distances, *, scale=1.0, normalised=False):
 
     As printed, s = 1 and nothing divides the sum: P depends on the unit of S, grows with the number of points, and does not vanish on the
     diagonal, so it can be compared by correlation only.  `normalised` divides by  Σ_k e^{-S_ik/s} Σ_l e^{-S_lj/s},  which makes P_ij the mean
-    of S between the surroundings of i and of j, in the unit of S.  Source: 004_96d6416d103afb25.txt, eq. (50); s and the mean are not in it.
+    of S between the surroundings of i and of j, in the unit of S.  Source: vanrossem2024, eq. (50); s and the mean are not in it.
 
     Parameters
     ----------
@@ -137,10 +133,6 @@ def exponential_weighing(distances, *, scale=1.0, normalised=False):
     Returns
     -------
     array (N, N)                symmetric; the diagonal is not zero in general
-
-    Raises
-    ------
-    ValueError                  if an argument is outside its range
 
     Examples
     --------
@@ -162,7 +154,7 @@ def linear_map(inputs, targets, *, ridge=0.0, intercept=True):
     r"""The matrix M of the regression  y ≈ M x + c,  the end-to-end map that a linear network learns.
 
     M minimises  Σ_i ‖M x_i + c - y_i‖² + r ‖M‖²;  of several, at r = 0, it is the smallest, to which small weights lead.
-    Not in the source, 004_96d6416d103afb25.txt.
+    Not in the source, vanrossem2024.
 
     Parameters
     ----------
@@ -174,10 +166,6 @@ def linear_map(inputs, targets, *, ridge=0.0, intercept=True):
     Returns
     -------
     array (m, n)              M
-
-    Raises
-    ------
-    ValueError                if an argument is outside its range
 
     Examples
     --------
@@ -200,7 +188,7 @@ def map_metric(inputs, end_to_end, *, ratio=1.0):
 
     Exact for a linear network of two layers that learns the map M from small weights; its square root obeys the triangle inequality.  For two
     points, M = (y_2 - y_1)(x_2 - x_1)ᵀ/X, it is :func:`low_weights`.  With features in place of inputs it serves nonlinear networks.
-    Not in the source, 004_96d6416d103afb25.txt, where eq. (50) stands for it.
+    Not in the source, vanrossem2024, where eq. (50) stands for it.
 
     Parameters
     ----------
@@ -211,10 +199,6 @@ def map_metric(inputs, end_to_end, *, ratio=1.0):
     Returns
     -------
     array (N, N)
-
-    Raises
-    ------
-    ValueError                    if an argument is outside its range
 
     Examples
     --------
@@ -235,7 +219,7 @@ def map_metric(inputs, end_to_end, *, ratio=1.0):
 def correlation(predicted, measured):
     r"""Pearson correlation of two distance matrices over the pairs i < j.
 
-    Source: 004_96d6416d103afb25.txt, the figure of merit of its Fig. 9.
+    Source: vanrossem2024, the figure of merit of its Fig. 9.
 
     Parameters
     ----------

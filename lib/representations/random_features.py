@@ -3,7 +3,7 @@ r"""Two points at random starts: the law of the final hidden distance, and how t
 If a₀/X and b₀/a₀, the squared gains of encoder and decoder, are independent normal numbers with mean G and deviation G, then A_high of
 :mod:`lib.representations.two_points_limits` is normal as well, with mean XG(1 - ρ) and deviation XG√(1 + ρ²), ρ = α/β.  A normal law for a square puts 16 % of its
 weight below zero: the law illustrates the step from rich to lazy and describes no network.
-Source: 004_96d6416d103afb25.txt, eqs. (14) and (44) to (48), corrected: (46) to (48) hold for ρ = 1 only.
+Source: vanrossem2024, eqs. (14) and (44) to (48), corrected: (46) to (48) hold for ρ = 1 only.
 """
 
 import numpy as np
@@ -27,7 +27,7 @@ def _law(input_distance, target_distance, gain, rate_ratio):
 def cumulative(hidden, input_distance, target_distance, gain, *, rate_ratio=1.0):
     r"""Probability that the squared hidden distance ends below h:  Φ[(h - A_low²/h - XG(1-ρ))/(XG√(1+ρ²))].
 
-    Source: 004_96d6416d103afb25.txt, eq. (47), for any ratio of rates.
+    Source: vanrossem2024, eq. (47), for any ratio of rates.
 
     Parameters
     ----------
@@ -40,10 +40,6 @@ def cumulative(hidden, input_distance, target_distance, gain, *, rate_ratio=1.0)
     Returns
     -------
     float or array (...)
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range
 
     Examples
     --------
@@ -59,7 +55,7 @@ def cumulative(hidden, input_distance, target_distance, gain, *, rate_ratio=1.0)
 def density(hidden, input_distance, target_distance, gain, *, rate_ratio=1.0):
     r"""Density of the squared hidden distance at the end, the derivative of :func:`cumulative`.
 
-    Source: 004_96d6416d103afb25.txt, eq. (48), for any ratio of rates.  For Y = 0 the starts with A_high < 0 end at h = 0 and are not part of it.
+    Source: vanrossem2024, eq. (48), for any ratio of rates.  For Y = 0 the starts with A_high < 0 end at h = 0 and are not part of it.
 
     Parameters
     ----------
@@ -72,10 +68,6 @@ def density(hidden, input_distance, target_distance, gain, *, rate_ratio=1.0):
     Returns
     -------
     float or array (...)
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range
 
     Examples
     --------
@@ -95,7 +87,7 @@ def density(hidden, input_distance, target_distance, gain, *, rate_ratio=1.0):
 def quantile(probability, input_distance, target_distance, gain, *, rate_ratio=1.0):
     r"""Squared hidden distance below which a given share of starts ends, the inverse of :func:`cumulative`.
 
-    h - A_low²/h is A_high, so this is a_∞ at the same quantile of A_high.  Source: not in 004_96d6416d103afb25.txt; the inverse of its eq. (47).
+    h - A_low²/h is A_high, so this is a_∞ at the same quantile of A_high.  Source: not in vanrossem2024; the inverse of its eq. (47).
 
     Parameters
     ----------
@@ -108,10 +100,6 @@ def quantile(probability, input_distance, target_distance, gain, *, rate_ratio=1
     Returns
     -------
     float or array (...)
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range
 
     Examples
     --------
@@ -126,7 +114,7 @@ def quantile(probability, input_distance, target_distance, gain, *, rate_ratio=1
 def sample(count, input_distance, target_distance, gain, seed, *, rate_ratio=1.0):
     r"""Final squared hidden distances of random starts: a₀/X and b₀/a₀ drawn, then a_∞.
 
-    Source: 004_96d6416d103afb25.txt, eqs. (44), (45) and (10).
+    Source: vanrossem2024, eqs. (44), (45) and (10).
 
     Parameters
     ----------
@@ -140,10 +128,6 @@ def sample(count, input_distance, target_distance, gain, seed, *, rate_ratio=1.0
     Returns
     -------
     array (count,)
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range
 
     Examples
     --------
@@ -162,7 +146,7 @@ def squared_gains(widths, gain, *, slope=1.0):
     Weights of variance  2g²/(n_in + n_out)  give  2g² n_out/(n_in + n_out)  before the nonlinearity, and units  max(u, su)  a further  (1 + s²)/2:
     g^{2n} for n equal linear layers.  Exact at every width.  The squared distance of two inputs has the same factors for linear units, and for
     others if both inputs lie on one ray from the origin.
-    Source: 004_96d6416d103afb25.txt, eq. (14), corrected: G^n there holds if G is the gain of a square.
+    Source: vanrossem2024, eq. (14), corrected: G^n there holds if G is the gain of a square.
 
     Parameters
     ----------

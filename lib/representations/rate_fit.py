@@ -3,7 +3,7 @@ r"""Effective learning rates of a network from the curves of two points: what th
 The theory of :mod:`lib.representations.two_points` has three unknowns, the rates α of the encoder, β of the decoder and γ of the mean output.  α and β are
 those that bring its closed form closest to the measured a(t), b(t) and w(t); γ comes last, from the loss.  Fitted are the logarithms; the
 first guess needs no search: the end of a(t) fixes α/β, and the time at which half of the error is left fixes the unit of time.
-Source: 004_96d6416d103afb25.txt, eqs. (7), (9), (10) and (49); the guess, the second weighting and the uncertainties are not in the source.
+Source: vanrossem2024, eqs. (7), (9), (10) and (49); the guess, the second weighting and the uncertainties are not in the source.
 """
 
 from dataclasses import dataclass
@@ -145,7 +145,7 @@ def first_guess(times, states, loss, input_distance, target_distance, *, start=N
     r"""α and β without a search:  α/β = a_∞(a_∞ - a₀) / [X(Y - a_∞b₀/a₀)],  and the unit of time from the time of half the error.
 
     The error is ‖dy - Δ‖² = 2w - b + Y; a_∞ is the last a.  Where no α/β > 0 comes out, a₀²/(X max(Y, b₀)) stands in for it.
-    Source: 004_96d6416d103afb25.txt, eq. (10) solved for the ratio; the unit of time is not in the source.
+    Source: vanrossem2024, eq. (10) solved for the ratio; the unit of time is not in the source.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def fit(
 
     Trust-region least squares on ln α and ln β within a factor e^{±12} of :func:`first_guess`, from there and from `restarts` points about it;
     dt by the trapezoidal rule.  γ minimises  ∫(L - L̂)² dt  with  L̂ = c e^{-2γt} + ⅛‖dy - Δ‖²,  c from the first loss.
-    Source: 004_96d6416d103afb25.txt, eqs. (49) and (9); there the weighting is "raw", in which the largest curve counts most.
+    Source: vanrossem2024, eqs. (49) and (9); there the weighting is "raw", in which the largest curve counts most.
 
     Parameters
     ----------

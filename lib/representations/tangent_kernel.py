@@ -2,7 +2,7 @@ r"""The effective learning rates of a network, read off its gradients without an
 
 Of the tangent kernel Θ of the half loss only the difference mode  Θ_d = |∇_θ(f_2 - f_1)|²  moves the distance of two points.  The effective
 theory says  ηΘ_d = 2(βa + αXV),  the first term from the weights behind the hidden layer and the second from those before it, so each part
-gives its rate.  Not in the source (004_96d6416d103afb25.txt), which fits both rates to the curves.
+gives its rate.  Not in the source (vanrossem2024), which fits both rates to the curves.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ def effective_rates(net, parameters, inputs, learning_rate, *, layer=None):
     r"""Effective learning rates of encoder and decoder at the present parameters of a net with one output.
 
     α = ηΘ_d^encoder/(2XV),  β = ηΘ_d^decoder/(2a).  For a linear net with one hidden layer both are exactly η/2.  V is noisy where the two
-    points have different masks of a leaky ReLU.  Not in the source (004_96d6416d103afb25.txt).
+    points have different masks of a leaky ReLU.  Not in the source (vanrossem2024).
 
     Parameters
     ----------

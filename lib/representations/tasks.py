@@ -1,6 +1,6 @@
 r"""Data sets of the experiments on representation learning: two points, exclusive or, and blobs read in one of two contexts.
 
-Source: 004_96d6416d103afb25.txt, section B of its appendix.  Distances are squared throughout; the source's grid of tasks (Fig. 5) is one
+Source: vanrossem2024, section B of its appendix.  Distances are squared throughout; the source's grid of tasks (Fig. 5) is one
 of plain distances, as in the authors' public code.
 """
 
@@ -24,7 +24,7 @@ class Blobs:
 def two_points(input_distance=1.0, target_distance=0.5, *, first_input=-1.0, first_target=0.6):
     r"""Two points on a line:  x = (x_1, x_1 + √X),  y = (y_1, y_1 + √Y).
 
-    Source: 004_96d6416d103afb25.txt, section B.1 of its appendix, with the separations X = 1 and Y = 0.5 of the authors' public code.
+    Source: vanrossem2024, section B.1 of its appendix, with the separations X = 1 and Y = 0.5 of the authors' public code.
 
     Parameters
     ----------
@@ -36,10 +36,6 @@ def two_points(input_distance=1.0, target_distance=0.5, *, first_input=-1.0, fir
     Returns
     -------
     inputs, targets : arrays (2, 1)
-
-    Raises
-    ------
-    ValueError                    if an argument is outside its range
 
     Examples
     --------
@@ -56,7 +52,7 @@ def two_points(input_distance=1.0, target_distance=0.5, *, first_input=-1.0, fir
 def exclusive_or():
     """Four points:  inputs 00, 10, 01, 11 and their targets 0, 1, 1, 0.
 
-    Source: 004_96d6416d103afb25.txt, section B.2 of its appendix.
+    Source: vanrossem2024, section B.2 of its appendix.
 
     Returns
     -------
@@ -77,7 +73,7 @@ def blobs(side, *, pixels=5, width=1.0, normalised=False):
     r"""Blobs in front of a camera, each shown twice, once in either context.
 
     Pixel u of a picture is  exp(-|u - c|² / 2σ²),  with pixels and centres c on regular grids over [-1, 1]².
-    Source: 004_96d6416d103afb25.txt, section B.3 of its appendix; ranges and width are not given there.
+    Source: vanrossem2024, section B.3 of its appendix; ranges and width are not given there.
 
     Parameters
     ----------
@@ -89,10 +85,6 @@ def blobs(side, *, pixels=5, width=1.0, normalised=False):
     Returns
     -------
     Blobs                  P = 2 side²; the first half is asked for the horizontal coordinate
-
-    Raises
-    ------
-    ValueError             if an argument is outside its range
 
     Examples
     --------
@@ -119,7 +111,7 @@ def spreads(squared_distances, centres, context):
 
     S_rel and S_irr are half the mean squared distance of two blobs in the same context that differ in one coordinate at most, the one asked
     for or the other one: for a full grid the mean variance along a line of the grid.  g is the mean squared distance between contexts less
-    that within them: for equal grids the squared distance of their means.  Not in the source (004_96d6416d103afb25.txt).
+    that within them: for equal grids the squared distance of their means.  Not in the source (vanrossem2024).
 
     Parameters
     ----------
@@ -130,10 +122,6 @@ def spreads(squared_distances, centres, context):
     Returns
     -------
     array (3,)                           S_rel, S_irr, g
-
-    Raises
-    ------
-    ValueError                           if an argument is outside its range
 
     Examples
     --------

@@ -4,7 +4,7 @@ Full-batch or minibatch descent,  θ ← θ - η ∇L,  or Adam, on the mean squ
 take a step in the same few matrix products; each would do the same alone, up to rounding.  Plain descent adds the outer products of its gradient
 to the weights in place and never forms the gradient.  Observables of a pair of points: the squared hidden distance  a = |h_2 - h_1|², the
 squared output distance  b = |Δf|², the alignment  w = b - Δf·(y_2 - y_1), and the mean output  ȳ.
-Source: 004_96d6416d103afb25.txt, eqs. (1), (4) and section B.1 of its appendix.
+Source: vanrossem2024, eqs. (1), (4) and section B.1 of its appendix.
 """
 
 from dataclasses import dataclass
@@ -168,7 +168,7 @@ def train(
 ):
     r"""Train the trials of a net side by side and record their observables.
 
-    The loss is  L = c Σ_i |f(x_i) - y_i|² / P  with c = ½ for "half", 004_96d6416d103afb25.txt, eq. (1), or c = 1 for "whole".  A step is
+    The loss is  L = c Σ_i |f(x_i) - y_i|² / P  with c = ½ for "half", vanrossem2024, eq. (1), or c = 1 for "whole".  A step is
     θ ← θ - η ∇L, eq. (4), or Adam's with the customary (0.9, 0.999, 1e-8).  Everything recorded is without dropout.
 
     Parameters

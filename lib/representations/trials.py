@@ -1,7 +1,7 @@
 r"""Many random starts of one experiment, and the two effective rates of each.
 
 Trials of small nets are trained in one stack; trials of wide ones, whose time goes into reading memory, one by one on all cores, where a
-sweep keeps each that is finished.  Source: 004_96d6416d103afb25.txt, section B.1 of its appendix and eq. (49).
+sweep keeps each that is finished.  Source: vanrossem2024, section B.1 of its appendix and eq. (49).
 """
 
 from dataclasses import dataclass, fields, replace
@@ -44,7 +44,7 @@ def _curves(curves):
 def run(experiment, inputs, targets, trials, seed, *, precision="float32", keep_parameters=False, **options):
     """Draw the starts of an experiment and train them in one stack.
 
-    Source: 004_96d6416d103afb25.txt, section B.1 of its appendix.
+    Source: vanrossem2024, section B.1 of its appendix.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def _stacks(experiment, trials, together):
 def starts(experiment, trials, seed, *, together=None, precision="float32"):
     """The parameters that :func:`many` starts from with the same arguments.
 
-    Source: 004_96d6416d103afb25.txt, section B.1 of its appendix.
+    Source: vanrossem2024, section B.1 of its appendix.
 
     Parameters
     ----------
@@ -103,10 +103,6 @@ def starts(experiment, trials, seed, *, together=None, precision="float32"):
     Returns
     -------
     Parameters                             of T trials
-
-    Raises
-    ------
-    ValueError                             if an argument is outside its range
 
     Examples
     --------
@@ -123,7 +119,7 @@ def starts(experiment, trials, seed, *, together=None, precision="float32"):
 def many(experiment, inputs, targets, trials, seed, *, together=None, workers=None, **options):
     """The trials of :func:`run`, in one or several stacks that may run at the same time and that a sweep keeps.
 
-    Not in the source (004_96d6416d103afb25.txt).
+    Not in the source (vanrossem2024).
 
     Parameters
     ----------
@@ -157,7 +153,7 @@ def many(experiment, inputs, targets, trials, seed, *, together=None, workers=No
 def join(parts):
     """Curves of several stacks of trials of the same experiment as one.
 
-    Not in the source (004_96d6416d103afb25.txt).
+    Not in the source (vanrossem2024).
 
     Parameters
     ----------
@@ -166,10 +162,6 @@ def join(parts):
     Returns
     -------
     Curves
-
-    Raises
-    ------
-    ValueError                   if the parts do not fit together
 
     Examples
     --------
@@ -207,7 +199,7 @@ def _arrays(curves):
 def states(curves, *, layer=None):
     """The three numbers (a, b, w) of every trial and record.
 
-    Source: 004_96d6416d103afb25.txt, eq. (7).
+    Source: vanrossem2024, eq. (7).
 
     Parameters
     ----------
@@ -217,10 +209,6 @@ def states(curves, *, layer=None):
     Returns
     -------
     array (T, n, 3)
-
-    Raises
-    ------
-    ValueError                 if an argument is outside its range
 
     Examples
     --------
@@ -247,7 +235,7 @@ def fits(
     r"""Fit the two effective rates to every trial that has converged.
 
     Each as by :func:`lib.representations.rate_fit.fit`, from its own first record or, to leave the plateau out, from the first at which b ends its last stay
-    below a part of Y.  Source: 004_96d6416d103afb25.txt, eq. (49).
+    below a part of Y.  Source: vanrossem2024, eq. (49).
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ vectors and of outputs, Δ that of the targets, X = ‖x₂-x₁‖² and Y = �
 
 Gradient descent with step η on a linear net with one hidden layer and the loss  ½⟨‖f - y‖²⟩  has α = β = η/2.  What the curves tend to:
 :mod:`lib.representations.two_points_limits`; without the assumption that dh keeps its direction: :mod:`lib.representations.two_points_exact`.
-Source: 004_96d6416d103afb25.txt, eqs. (7) and (9); the closed form is not in the source.
+Source: vanrossem2024, eqs. (7) and (9); the closed form is not in the source.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ from lib.representations import _two_points
 def state(hidden_difference, output_difference, target_difference):
     r"""The state (a, b, w) = (‖dh‖², ‖dy‖², dy·(dy - Δ)) of two points of any network.
 
-    Source: 004_96d6416d103afb25.txt, definitions above eq. (7).
+    Source: vanrossem2024, definitions above eq. (7).
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def state(hidden_difference, output_difference, target_difference):
 
 
 def derivative(state, input_distance, target_distance, encoder_rate, decoder_rate):
-    r"""Time derivative of (a, b, w).  Source: 004_96d6416d103afb25.txt, eq. (7).
+    r"""Time derivative of (a, b, w).  Source: vanrossem2024, eq. (7).
 
     Singular at a = 0, which is reached in finite time from some starts; explicit integrators go wrong there unnoticed: use :func:`trajectory`.
 
@@ -66,10 +66,6 @@ def derivative(state, input_distance, target_distance, encoder_rate, decoder_rat
     Returns
     -------
     array (..., 3)               d(a, b, w)/dt
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range
 
     Examples
     --------
@@ -92,7 +88,7 @@ def trajectory(times, start, input_distance, target_distance, encoder_rate, deco
 
         z(t) = e^{Mt}z₀ / √(1 + 2k² ∫₀ᵗ ‖e^{Mt'}z₀‖² dt'),   M = ((μ, κ, 0), (κ, -μ, 0), (0, 0, -μ)),  μ = βA_high/4,  κ = k√Y.
 
-    Source: not in the source; it solves 004_96d6416d103afb25.txt, eq. (7), and goes on smoothly where that is singular.
+    Source: not in the source; it solves vanrossem2024, eq. (7), and goes on smoothly where that is singular.
 
     Parameters
     ----------
@@ -106,10 +102,6 @@ def trajectory(times, start, input_distance, target_distance, encoder_rate, deco
     Returns
     -------
     array (T, 3)                 a, b, w
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range
 
     Examples
     --------
@@ -126,7 +118,7 @@ def trajectory(times, start, input_distance, target_distance, encoder_rate, deco
 def loss_curve(times, start, input_distance, target_distance, encoder_rate, decoder_rate, *, mean_distance=0.0, mean_rate=0.0):
     r"""Loss along :func:`trajectory`:  ½‖δ₀‖² e^{-2γt} + ⅛‖dy - Δ‖²,  exact to relative precision down to the smallest values.
 
-    δ₀ is the distance at the start of the output at the mid-point from the mean of the targets.  Source: 004_96d6416d103afb25.txt, eqs. (9), (22).
+    δ₀ is the distance at the start of the output at the mid-point from the mean of the targets.  Source: vanrossem2024, eqs. (9), (22).
 
     Parameters
     ----------
@@ -143,10 +135,6 @@ def loss_curve(times, start, input_distance, target_distance, encoder_rate, deco
     -------
     array (T,)
 
-    Raises
-    ------
-    ValueError                   if an argument is outside its range
-
     Examples
     --------
     >>> loss_curve([0.0, 1e9], [0.01, 0.0001, -0.0099], 1.0, 1.0, 1.0, 1.0, mean_distance=0.5, mean_rate=1.0).round(6).tolist()
@@ -162,7 +150,7 @@ def loss_curve(times, start, input_distance, target_distance, encoder_rate, deco
 def loss(state, target_distance, *, mean_distance=0.0):
     r"""Loss ½⟨‖f - y‖²⟩ of two points from their state:  ½‖δ‖² + ¼(w + ½(Y - b)),  an identity for any network.
 
-    δ is the mean of the two outputs minus the mean of the two targets.  Source: 004_96d6416d103afb25.txt, eq. (22), which is (9).
+    δ is the mean of the two outputs minus the mean of the two targets.  Source: vanrossem2024, eq. (22), which is (9).
 
     Parameters
     ----------
@@ -173,10 +161,6 @@ def loss(state, target_distance, *, mean_distance=0.0):
     Returns
     -------
     float or array (...)
-
-    Raises
-    ------
-    ValueError                                   if an argument is outside its range
 
     Examples
     --------
@@ -191,7 +175,7 @@ def loss(state, target_distance, *, mean_distance=0.0):
 
 
 def conserved(state, input_distance, encoder_rate, decoder_rate):
-    r"""The constant of the motion  C = b/a - βa/(αX) = -βA_high/(αX).  Source: 004_96d6416d103afb25.txt, eqs. (23), (24).
+    r"""The constant of the motion  C = b/a - βa/(αX) = -βA_high/(αX).  Source: vanrossem2024, eqs. (23), (24).
 
     Parameters
     ----------
@@ -203,10 +187,6 @@ def conserved(state, input_distance, encoder_rate, decoder_rate):
     Returns
     -------
     float or array (...)
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range
 
     Examples
     --------

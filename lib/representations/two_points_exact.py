@@ -6,7 +6,7 @@ The two-layer linear flow behind :mod:`lib.representations.two_points`, with the
 
 closes on (a, b, w) only if dh does not rotate.  For one output it is solved here for every start; for several it is integrated, and
 :func:`rank_one` is the case in which (a, b, w) is exact.
-Source: 004_96d6416d103afb25.txt, eqs. (17) to (19), with ¼ for ½ in (17), so that gradient descent with step η has α = β = η/2; the solutions
+Source: vanrossem2024, eqs. (17) to (19), with ¼ for ½ in (17), so that gradient descent with step η has α = β = η/2; the solutions
 are not in the source.
 """
 
@@ -43,7 +43,7 @@ def _vectors(hidden_difference, decoder, target_difference):
 def gradients(mean_output, encoder, decoder, inputs, targets):
     r"""Gradients of the loss of two linearised points:  ȳ - (y₁ + y₂)/2,  ¼D_yᵀe Δxᵀ,  ¼ e dhᵀ.
 
-    The loss is  ½⟨‖ȳ ± ½D_yD_hΔx - y_i‖²⟩ over the two points.  Source: 004_96d6416d103afb25.txt, eq. (17), corrected: its last lines have ½.
+    The loss is  ½⟨‖ȳ ± ½D_yD_hΔx - y_i‖²⟩ over the two points.  Source: vanrossem2024, eq. (17), corrected: its last lines have ½.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def gradients(mean_output, encoder, decoder, inputs, targets):
 def integrate(times, hidden_difference, decoder, target_difference, input_distance, encoder_rate, decoder_rate):
     r"""Numerical solution of  d(dh)/dt = -½αX D_yᵀe,  dD_y/dt = -½β e dhᵀ  for any number of outputs; the reference for the closed forms.
 
-    Source: 004_96d6416d103afb25.txt, eqs. (6) and (17), corrected.
+    Source: vanrossem2024, eqs. (6) and (17), corrected.
 
     Parameters
     ----------
@@ -144,10 +144,6 @@ def rank_one(times, hidden_difference, output_difference, target_difference, inp
     -------
     Vectors
 
-    Raises
-    ------
-    ValueError                        if an argument is outside its range
-
     Examples
     --------
     >>> rank_one([0.0, 60.0], [1.0], [-2.0], [1.0], 1.0, 1.0, 1.0).hidden.round(6).tolist()  # ends in opposite order
@@ -183,7 +179,7 @@ def one_output(times, hidden_difference, decoder, target_difference, input_dista
         dx/dt = -k²P x² + 2kΔ x + k²M,   x(0) = 1,   P = ‖ĥ₀ + v̂₀‖²,   M = ‖ĥ₀ - v̂₀‖²,   k = ½√(αβX).
 
     Distances depend on a₀ = ‖dh₀‖², dy₀ and V₀ = ‖v₀‖² alone: the vectors (√a₀, 0) and (dy₀/√a₀, √(V₀ - dy₀²/a₀)) give them.
-    Source: not in the source; it solves 004_96d6416d103afb25.txt, eq. (17), corrected, for one output.
+    Source: not in the source; it solves vanrossem2024, eq. (17), corrected, for one output.
 
     Parameters
     ----------
@@ -198,10 +194,6 @@ def one_output(times, hidden_difference, decoder, target_difference, input_dista
     Returns
     -------
     Vectors
-
-    Raises
-    ------
-    ValueError                        if an argument is outside its range
 
     Examples
     --------
@@ -251,7 +243,7 @@ def final_distance(hidden_difference, decoder, target_difference, input_distance
 
     The term in brackets is >= 0 and vanishes where v₀ is parallel to dh₀; then Ã = A_high, and this is :func:`lib.representations.two_points_limits.final_distance`.
     It leaves out the starts that rest at the saddle, ρX‖v₀‖² = a₀ with v₀ along -Δdh₀.  Source: not in the source; it replaces
-    004_96d6416d103afb25.txt, eq. (10), where dh rotates.
+    vanrossem2024, eq. (10), where dh rotates.
 
     Parameters
     ----------
@@ -264,10 +256,6 @@ def final_distance(hidden_difference, decoder, target_difference, input_distance
     Returns
     -------
     float                             a_∞
-
-    Raises
-    ------
-    ValueError                        if an argument is outside its range
 
     Examples
     --------

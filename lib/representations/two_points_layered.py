@@ -1,7 +1,7 @@
 r"""Two points of a network with one output whose effective rates change with its weights, as in a deep linear network.
 
 The triple (a, c, V) of squared hidden distance, output difference c = v·dh and squared decoder gradient V = ‖v‖² closes for one output
-without the no-rotation assumption and without a division by a.  Not in the source (004_96d6416d103afb25.txt).
+without the no-rotation assumption and without a division by a.  Not in the source (vanrossem2024).
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from lib.representations import _two_points
 def balanced_rate(learning_rate, layers):
     r"""Prefactor  ηL/2  of the effective rate of L linear layers that have equal weights.
 
-    Not in the source (004_96d6416d103afb25.txt); L = 1 gives the η/2 of a net with one hidden layer.
+    Not in the source (vanrossem2024); L = 1 gives the η/2 of a net with one hidden layer.
 
     Parameters
     ----------
@@ -24,10 +24,6 @@ def balanced_rate(learning_rate, layers):
     Returns
     -------
     float                     α₀ or β₀ of :func:`trajectory`
-
-    Raises
-    ------
-    ValueError                if an argument is outside its range
 
     Examples
     --------
@@ -43,7 +39,7 @@ def trajectory(
     r"""a, b and w of two points with the rates  α = α₀(a/X)^{1-1/L₁}  and  β = β₀V^{1-1/L₂}  of L₁ and L₂ linear layers.
 
     With e = c - D and D = √Y:  ȧ = -αX e c,  ċ = -½e(βa + αXV),  V̇ = -β e c.  One layer on either side has the constant rates of
-    :func:`lib.representations.two_points_exact.one_output`.  By an implicit integrator.  Not in the source (004_96d6416d103afb25.txt).
+    :func:`lib.representations.two_points_exact.one_output`.  By an implicit integrator.  Not in the source (vanrossem2024).
 
     Parameters
     ----------

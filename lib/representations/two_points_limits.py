@@ -2,7 +2,7 @@ r"""Two points of a network: where the distances of :mod:`lib.representations.tw
 
 The end depends on two numbers in units of the squared hidden distance,  A_high = a₀ - ρX b₀/a₀  of the start and  A_low = √(ρXY)  of the data,
 with the ratio of effective learning rates  ρ = α/β:  a_∞ = A_low e^{arsinh(A_high/(2A_low))}.
-Source: 004_96d6416d103afb25.txt, eqs. (10) to (13), (26) to (40); :func:`half_time` and :func:`zero_crossing` are not in the source.
+Source: vanrossem2024, eqs. (10) to (13), (26) to (40); :func:`half_time` and :func:`zero_crossing` are not in the source.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from lib.representations import _two_points
 def final_distance(high, low):
     r"""Squared hidden distance at the end:  a_∞ = ½A_high + ½√(A_high² + 4A_low²),  without cancellation for A_high < 0.
 
-    Source: 004_96d6416d103afb25.txt, eq. (10).  Its limit for large weights is max(A_high, 0), and not A_high as in the text after eq. (12).
+    Source: vanrossem2024, eq. (10).  Its limit for large weights is max(A_high, 0), and not A_high as in the text after eq. (12).
 
     Parameters
     ----------
@@ -24,10 +24,6 @@ def final_distance(high, low):
     Returns
     -------
     float or array           a_∞
-
-    Raises
-    ------
-    ValueError               if an argument is outside its range
 
     Examples
     --------
@@ -48,7 +44,7 @@ def final_distance(high, low):
 def high_low(start, input_distance, target_distance, rate_ratio):
     r"""The two numbers that fix the end,  A_high = a₀ - ρX b₀/a₀  and  A_low = √(ρXY).
 
-    Source: 004_96d6416d103afb25.txt, eq. (11), where ρ = τ_y/τ_h.
+    Source: vanrossem2024, eq. (11), where ρ = τ_y/τ_h.
 
     Parameters
     ----------
@@ -60,10 +56,6 @@ def high_low(start, input_distance, target_distance, rate_ratio):
     Returns
     -------
     (float, float)               A_high, A_low
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range
 
     Examples
     --------
@@ -79,7 +71,7 @@ def high_low(start, input_distance, target_distance, rate_ratio):
 def fixed_point(start, input_distance, target_distance, rate_ratio):
     r"""The end (a_∞, Y, 0) of a trajectory, for every start but the exceptional ones that rest at a saddle.
 
-    Source: 004_96d6416d103afb25.txt, eqs. (10), (11) and (36).
+    Source: vanrossem2024, eqs. (10), (11) and (36).
 
     Parameters
     ----------
@@ -91,10 +83,6 @@ def fixed_point(start, input_distance, target_distance, rate_ratio):
     Returns
     -------
     array (3,)                   a, b, w
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range
 
     Examples
     --------
@@ -110,7 +98,7 @@ def decay_rates(high, low, decoder_rate):
 
     What is left of dy - Δ across Δ decays with half the first.  Along Δ one part decays with the second; another, which one output does not
     show, follows the square of what is left across, and so decays with the first.  Both are real: the end is a node, never a spiral.
-    Source: 004_96d6416d103afb25.txt, eqs. (29) to (31), simplified.
+    Source: vanrossem2024, eqs. (29) to (31), simplified.
 
     Parameters
     ----------
@@ -121,10 +109,6 @@ def decay_rates(high, low, decoder_rate):
     Returns
     -------
     array (2,)              per unit of time; <= 0
-
-    Raises
-    ------
-    ValueError              if an argument is outside its range
 
     Examples
     --------
@@ -140,7 +124,7 @@ def regime(high, low, *, margin=5.0):
     r"""What decides the end: the data ("rich"), a large start ("lazy"), or a start with the larger decoder ("collapse").
 
     Then a_∞ is close to A_low, A_high or A_low²/|A_high|; |A_high| is compared with 2A_low.
-    Source: 004_96d6416d103afb25.txt, eqs. (12), (13), corrected: numbers with units are compared with
+    Source: vanrossem2024, eqs. (12), (13), corrected: numbers with units are compared with
     each other and not with one, and A_high < 0 has an end of its own.
 
     Parameters
@@ -152,10 +136,6 @@ def regime(high, low, *, margin=5.0):
     Returns
     -------
     str               "rich", "lazy", "collapse" or "between"
-
-    Raises
-    ------
-    ValueError        if an argument is outside its range
 
     Examples
     --------
@@ -212,7 +192,7 @@ def zero_crossing(start, input_distance, target_distance, encoder_rate, decoder_
     r"""Time at which the hidden vectors of the two points meet, a = 0, on their way to opposite order; infinite if they do not.
 
     With (cos, sin) the growing and (-sin, cos) the decaying direction, ζ₊ and ζ₋ the start's components:  t = ln(ζ₋ sin/(ζ₊ cos))/(2λ)  if ζ₊ < 0.
-    There eq. (7) is singular.  Source: not in 004_96d6416d103afb25.txt, which excludes visits to a = 0 in its section A.3.
+    There eq. (7) is singular.  Source: not in vanrossem2024, which excludes visits to a = 0 in its section A.3.
 
     Parameters
     ----------
@@ -225,10 +205,6 @@ def zero_crossing(start, input_distance, target_distance, encoder_rate, decoder_
     Returns
     -------
     float                        t; > 0, or infinity
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range
 
     Examples
     --------
@@ -245,7 +221,7 @@ def identical_targets(times, start, input_distance, encoder_rate, decoder_rate):
     r"""The state (a, b, w = b) if both points have the same target, Y = 0.
 
     a = A_high/(1 + E),  b = -βA_high²E/(αX (1 + E)²),  E = (A_high/a₀ - 1) e^{-βA_high t};  for A_high = 0 the power law a₀/(1 + βa₀t).
-    Source: 004_96d6416d103afb25.txt, eqs. (39), (40), corrected: there the exponent lacks β = 1/τ_y.
+    Source: vanrossem2024, eqs. (39), (40), corrected: there the exponent lacks β = 1/τ_y.
 
     Parameters
     ----------
@@ -258,10 +234,6 @@ def identical_targets(times, start, input_distance, encoder_rate, decoder_rate):
     Returns
     -------
     array (T, 3)                 a, b, w
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range
 
     Examples
     --------

@@ -2,7 +2,7 @@ r"""A linear student that may train only some of its weights, which belong to an
 
 The covariance of the inputs is cut into the blocks Σ̃ (trained), Σ̂ (frozen) and Σ_× between them.  What linear regression on the trained inputs
 cannot tell of the others stays as an error,  ε_∞ = (1+σ_J²)/(2N) Tr(Σ̂ - Σ_×ᵀ Σ̃⁻¹ Σ_×),  the trace of a Schur complement.  The same regression
-turns descent in any basis into descent in an eigenbasis, that of :mod:`lib.scaling.feature_scaling`.  Source: 002_ae911d9b73aa1c7d.txt, eqs. (82) to (88).
+turns descent in any basis into descent in an eigenbasis, that of :mod:`lib.scaling.feature_scaling`.  Source: worschech2024, eqs. (82) to (88).
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ def schur_floors(covariance, *, student_variance=0.0):
     r"""Error that is left at small learning rate when the first N_l weights of any basis are trained, for all N_l at once.
 
     With the Cholesky factor  Σ = C Cᵀ  the trace of the Schur complement is  Σ_{a≥j>N_l} C_aj²,  so one factor serves every N_l.
-    Source: 002_ae911d9b73aa1c7d.txt, eqs. (82) to (88).
+    Source: worschech2024, eqs. (82) to (88).
 
     Parameters
     ----------
@@ -27,10 +27,6 @@ def schur_floors(covariance, *, student_variance=0.0):
     Returns
     -------
     array (N + 1,)               ε_∞ for N_l = 0, ..., N; the last is zero
-
-    Raises
-    ------
-    ValueError                   if the covariance is not symmetric and positive definite
 
     Examples
     --------
@@ -47,7 +43,7 @@ def decoupled(covariance, trained):
     r"""The frame in which descent on the first N_l weights of any basis is descent in an eigenbasis, example by example.
 
     With the regression W = Σ̃⁻¹Σ_× and the eigenvectors U of Σ̃ and V of the Schur complement the inputs  ξ' = (Uᵀξ̃, Vᵀ(ξ̂ - Wᵀξ̃))  are
-    independent; the deviation J - B = D becomes  D' = (Uᵀ(D̃ + WD̂), VᵀD̂).  Source: the flow of 002_ae911d9b73aa1c7d.txt, eqs. (82) to (86),
+    independent; the deviation J - B = D becomes  D' = (Uᵀ(D̃ + WD̂), VᵀD̂).  Source: the flow of worschech2024, eqs. (82) to (86),
     carried over to single steps.  Use: ``linear_descent.simulate(D @ transform.T, variances, η, times, seed, trained=N_l)``.
 
     Parameters
@@ -89,7 +85,7 @@ def random_basis_floor(eigenvalues, trained, *, student_variance=0.0):
     r"""Error that is left at small learning rate when N_l weights of a random orthogonal basis are trained, for many weights.
 
     ε_∞ ≃ (1+σ_J²)/(2N) κN_l  with the root of  Σ_k λ_k/(λ_k + κ) = N_l.  It holds up to the fluctuations between bases where no single component
-    dominates what is unexplained.  The average of 002_ae911d9b73aa1c7d.txt, eq. (88), over bases.
+    dominates what is unexplained.  The average of worschech2024, eq. (88), over bases.
 
     Parameters
     ----------
@@ -100,10 +96,6 @@ def random_basis_floor(eigenvalues, trained, *, student_variance=0.0):
     Returns
     -------
     float                        zero for N_l = N
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range
 
     Examples
     --------

@@ -2,7 +2,7 @@ r"""A linear student that may train only some of its weights: what the frozen on
 
 Student and teacher as in :mod:`lib.scaling.linear_student`, with N weights in the eigenbasis of the inputs, of which the first N_l are trained.  The tail
 of the spectrum stays as an error,  ε_∞ = (1+σ_J²)/(2N) Σ_{k>N_l} λ_k,  and acts on the trained weights as noise on the label.  Weights that belong
-to another basis: :mod:`lib.scaling.feature_bases`.  Source: 002_ae911d9b73aa1c7d.txt, eqs. (10), (11) and (58) to (79).
+to another basis: :mod:`lib.scaling.feature_bases`.  Source: worschech2024, eqs. (10), (11) and (58) to (79).
 """
 
 import numpy as np
@@ -37,7 +37,7 @@ def _trained(trained, size):
 def generalization_error(alpha, eigenvalues, trained, learning_rate, *, student_variance=0.0):
     r"""Error when the first N_l components in the eigenbasis are trained with a small learning rate.
 
-    ε_g = (1+σ_J²)/(2N) [Σ_{k≤N_l} λ_k e^{-2ηλ_kα} + Σ_{k>N_l} λ_k].  Source: 002_ae911d9b73aa1c7d.txt, eq. (10).
+    ε_g = (1+σ_J²)/(2N) [Σ_{k≤N_l} λ_k e^{-2ηλ_kα} + Σ_{k>N_l} λ_k].  Source: worschech2024, eq. (10).
 
     Parameters
     ----------
@@ -50,10 +50,6 @@ def generalization_error(alpha, eigenvalues, trained, learning_rate, *, student_
     Returns
     -------
     array (A,)
-
-    Raises
-    ------
-    ValueError                  if an argument is outside its range
 
     Examples
     --------
@@ -72,7 +68,7 @@ def finite_size_error(alpha, eigenvalues, trained, learning_rate, *, squares=Non
     r"""Mean error of stochastic gradient descent on the first N_l components, exact for Gaussian inputs at every N and η.
 
     With a_k = ηλ_k/N a step changes the means c_k of the trained D_k²/N to  (1 - 2a_k + 2a_k²) c_k + a_k Σ_{j≤N} a_j c_j;  the frozen ones stay.
-    ε_g = ½ Σ_k λ_k c_k.  The limit η -> 0 at fixed ηα is 002_ae911d9b73aa1c7d.txt, eq. (10).
+    ε_g = ½ Σ_k λ_k c_k.  The limit η -> 0 at fixed ηα is worschech2024, eq. (10).
 
     Parameters
     ----------
@@ -128,7 +124,7 @@ def error_floor(eigenvalues, trained, learning_rate, *, student_variance=0.0, mu
     r"""Error that is left at the end at any learning rate: the frozen tail acts as label noise.
 
     ε_∞(η) = ε_∞(0) / (1 - (η/2) Σ_{k≤N_l} n_kλ_k)  for N -> ∞, and with  Σ m_k (ηλ_k/N)/{2(1 - ηλ_k/N)}  at finite N.
-    Source: 002_ae911d9b73aa1c7d.txt, eq. (74), is the limit η -> 0.
+    Source: worschech2024, eq. (74), is the limit η -> 0.
 
     Parameters
     ----------
@@ -141,10 +137,6 @@ def error_floor(eigenvalues, trained, learning_rate, *, student_variance=0.0, mu
     Returns
     -------
     float
-
-    Raises
-    ------
-    ValueError                          if an argument is outside its range
 
     Examples
     --------
@@ -169,7 +161,7 @@ def error_floor(eigenvalues, trained, learning_rate, *, student_variance=0.0, mu
 def tail_floor(levels, trained, exponent, *, student_variance=0.0, ends="midpoint"):
     r"""The floor at small learning rate over a power-law spectrum as an integral:  (1+σ_J²) λ₊/(2βL) (N_l^{-β} - L^{-β}).
 
-    Source: 002_ae911d9b73aa1c7d.txt, eq. (74); with the midpoints N_l + 1/2, L + 1/2 it is closer to the sum.
+    Source: worschech2024, eq. (74); with the midpoints N_l + 1/2, L + 1/2 it is closer to the sum.
 
     Parameters
     ----------
@@ -182,10 +174,6 @@ def tail_floor(levels, trained, exponent, *, student_variance=0.0, ends="midpoin
     Returns
     -------
     float or array              as `trained`
-
-    Raises
-    ------
-    ValueError                  if an argument is outside its range
 
     Examples
     --------
@@ -206,7 +194,7 @@ def power_law_error(alpha, levels, trained, exponent, learning_rate, *, student_
     r"""Time and features together over a power-law spectrum:  :func:`tail_floor` plus two incomplete Gamma functions.
 
     The time part is  (1+σ_J²) λ₊/(2L) c^{-s}/(1+β) [Γ(s, c/b^{1+β}) - Γ(s, c/a^{1+β})],  c = 2ηλ₊α,  s = β/(1+β), with a = 1/2, b = N_l + 1/2:
-    only trained modes take part.  Source: 002_ae911d9b73aa1c7d.txt, eqs. (11) and (79), corrected: there b = L, which counts the frozen modes twice.
+    only trained modes take part.  Source: worschech2024, eqs. (11) and (79), corrected: there b = L, which counts the frozen modes twice.
 
     Parameters
     ----------
@@ -220,10 +208,6 @@ def power_law_error(alpha, levels, trained, exponent, learning_rate, *, student_
     Returns
     -------
     array (A,)
-
-    Raises
-    ------
-    ValueError                  if an argument is outside its range
 
     Examples
     --------

@@ -6,7 +6,7 @@ The deviation D = J - B moves by  D ← D - (η/N)(D·x) x  with x drawn from N-
 
 in the PCA basis of :mod:`lib.fluctuations.regression`, where <x xᵀ> = Λ is diagonal: only fourth moments of the inputs enter.  All functions start at G = 1,
 random teachers and students that are zero.  The threshold of the learning rate is N times :func:`lib.fluctuations.linear.learning_rate_threshold` with batch 1
-and replacement.  Not in the source (002_ae911d9b73aa1c7d.txt), where inputs are Gaussian.  Time is α = examples / N.
+and replacement.  Not in the source (worschech2024), where inputs are Gaussian.  Time is α = examples / N.
 """
 
 import numpy as np
@@ -41,7 +41,7 @@ def generalization_error(alpha, problem, learning_rate):
     r"""Mean generalization error on given inputs, exact at every learning rate, from all fourth moments.
 
     One `eigh` of the map of G on its upper triangle, off-diagonal entries times √2, serves every time.  Not in the source; for Gaussian inputs
-    it is :func:`lib.scaling.linear_student.finite_size_error`, which replaces 002_ae911d9b73aa1c7d.txt, eq. (6), at finite N.
+    it is :func:`lib.scaling.linear_student.finite_size_error`, which replaces worschech2024, eq. (6), at finite N.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def diagonal_error(alpha, problem, learning_rate):
     r"""Mean generalization error from the squares alone: right to first order in the learning rate, for any number of inputs.
 
     e_k ← (1 - 2ηλ_k/N) e_k + (η/N)² Σ_j <x_k² x_j²> e_j.  Off-diagonal entries of G are of order η and act back at order η².  Not in the source
-    (002_ae911d9b73aa1c7d.txt).
+    (worschech2024).
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def contrast_kurtosis(problem):
 
     If x is a Gaussian vector times an independent contrast √u with <u> = 1, then κ = <u²>, every fourth moment is κ times the Gaussian one, and
     descent has the noise of Gaussian inputs at the rate κη: its threshold is the Gaussian one divided by κ.  Not in the source
-    (002_ae911d9b73aa1c7d.txt).
+    (worschech2024).
 
     Parameters
     ----------

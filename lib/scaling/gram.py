@@ -7,7 +7,7 @@ G^k = V P_k Vᵀ/N: given them, the fields and |P_kξ|² of the next example hav
 
 and a step  J_i ← J_i + c_i ξ/√N  moves  G^k_ij by (c_i h^k_j + c_j h^k_i)/N + c_i c_j |P_kξ|²/N²,  c = 0 for a teacher.  So the Gram
 matrices are a Markov chain of their own.  Eigenspaces with m_k <= K + M keep their few coordinates instead.
-Nothing is averaged and N is finite: this is 002_ae911d9b73aa1c7d.txt, eqs. (2) and (3), not its limit N -> ∞.
+Nothing is averaged and N is finite: this is worschech2024, eqs. (2) and (3), not its limit N -> ∞.
 """
 
 from math import erf, exp, pi, sqrt
@@ -115,7 +115,7 @@ def simulate(
 ):
     r"""Runs of stochastic gradient descent from given overlaps, in the space of Gram matrices.
 
-    Source: 002_ae911d9b73aa1c7d.txt, eqs. (2) and (3).  A step costs O(L (K+M)³), whatever N; the law of the overlaps is that of
+    Source: worschech2024, eqs. (2) and (3).  A step costs O(L (K+M)³), whatever N; the law of the overlaps is that of
     :func:`lib.foundations.online.simulate` with the same start.  Rounding limits ε_g to about 1e-13.
 
     Parameters

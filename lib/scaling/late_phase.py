@@ -5,7 +5,7 @@ needs of Δ only  y_k and z_k, the mean diagonal and off-diagonal entry of  E^k 
 
     dy_k/dα = -ηaλ_k [2y_k + √3(M-1) z_k] + η²/M λ_k n_k E_d,    dz_k/dα = -ηaλ_k [√3 y_k + (2 + √3(M-2)) z_k] + η²/M λ_k n_k E_o.
 
-Source: 002_ae911d9b73aa1c7d.txt, eqs. (16), (17) and (118) to (122).  There the solution runs over 4L eigenvectors, found numerically;
+Source: worschech2024, eqs. (16), (17) and (118) to (122).  There the solution runs over 4L eigenvectors, found numerically;
 y and z need none.  What lies inside the teachers' span enters through squares: :mod:`lib.scaling.teacher_span`.
 """
 
@@ -79,7 +79,7 @@ def _decays(alpha, y, z, lam, m, rate):
 def deviations(student_resolved, cross_resolved, teacher_resolved):
     r"""y_k and z_k, the mean diagonal and off-diagonal entries of  E^k = Q^k - R^k - R^kᵀ + T^k = (J-B) P_k (J-B)ᵀ/N.
 
-    Source: 002_ae911d9b73aa1c7d.txt, eq. (121), where they are q_k - 2r_k and c_k - 2s_k.
+    Source: worschech2024, eq. (121), where they are q_k - 2r_k and c_k - 2s_k.
 
     Parameters
     ----------
@@ -90,10 +90,6 @@ def deviations(student_resolved, cross_resolved, teacher_resolved):
     Returns
     -------
     (array (L,), array (L,))              y_k, z_k
-
-    Raises
-    ------
-    ValueError                            if the shapes differ or an entry is not finite
 
     Examples
     --------
@@ -113,7 +109,7 @@ def groups(alpha, diagonal, off_diagonal, eigenvalues, units, learning_rate, *, 
     r"""The fast and the slow part of :func:`generalization_error` at first order in η, and the local exponent of their sum.
 
     fast = Σ_k λ_kγ_f v_k e^{-ηaγ_fλ_kα}/(2√3πM),  slow = (M-1) Σ_k λ_kγ_s u_k e^{-ηaγ_sλ_kα}/(2√3πM);  the exponent is their exact derivative.
-    Source: 002_ae911d9b73aa1c7d.txt, eqs. (17) and (122), corrected.
+    Source: worschech2024, eqs. (17) and (122), corrected.
 
     Parameters
     ----------
@@ -156,7 +152,7 @@ def generalization_error(
     r"""Generalization error near perfect learning, to first order in E^k; in closed form to first order in the learning rate.
 
     ε_g = 1/(2√3πM) Σ_k λ_k [(M-1)γ_s u_k e^{-ηaγ_sλ_kα} + γ_f v_k e^{-ηaγ_fλ_kα}],  u = y - z,  v = y + (M-1)z,  γ_s = 2 - √3,
-    γ_f = 2 + √3(M-1),  a = 2/(√3πM).  Source: 002_ae911d9b73aa1c7d.txt, eqs. (17), (121) and (122), corrected: the factor η of the rates, and
+    γ_f = 2 + √3(M-1),  a = 2/(√3πM).  Source: worschech2024, eqs. (17), (121) and (122), corrected: the factor η of the rates, and
     the groups of eigenvalues, which are printed for M = 2.  With the noise of single examples the y and z of all eigenspaces mix, by the
     symmetric matrix of :func:`rates`; for deviations outside the teachers' span.
 
@@ -174,10 +170,6 @@ def generalization_error(
     Returns
     -------
     array (A,)
-
-    Raises
-    ------
-    ValueError                               if an argument is outside its range
 
     Examples
     --------
@@ -202,7 +194,7 @@ def quadratic_error(student_overlap, cross_overlap, teacher_overlap):
     r"""Generalization error to second order in Δ = J - B, for orthonormal teachers, T = 1.
 
     ε_g ≈ (1/πM) [Σ_i (E_ii - ⅔ r_ii²)/√3 + ½ Σ_{i≠j} (E_ij - ½ r_ii r_ji - ½ r_ij r_jj)],  r_ij = Δ_i·ΣB_j/N,  E = Q - R - Rᵀ + T.
-    Source: 002_ae911d9b73aa1c7d.txt, eq. (121), is the expansion to first order; at few eigenvalues the terms in r² do not fall behind.
+    Source: worschech2024, eq. (121), is the expansion to first order; at few eigenvalues the terms in r² do not fall behind.
 
     Parameters
     ----------
@@ -239,7 +231,7 @@ def rates(eigenvalues, units, learning_rate, *, multiplicities=None):
     r"""Decay rates of y and z near perfect learning with the noise of single examples, all 2L of them.
 
     The symmetric matrix  S = -ηa diag(λ) ⊗ 𝒢 + (η²/M²) v vᵀ ⊗ 𝒞,  v_k = λ_k √n_k, with the drift 𝒢 and noise 𝒞 of two coordinates.
-    Source: 002_ae911d9b73aa1c7d.txt, eqs. (118) to (120), with the η² block for deviations outside the teachers' span written out.
+    Source: worschech2024, eqs. (118) to (120), with the η² block for deviations outside the teachers' span written out.
 
     Parameters
     ----------
@@ -251,10 +243,6 @@ def rates(eigenvalues, units, learning_rate, *, multiplicities=None):
     Returns
     -------
     array (2L,), or (L,) for M = 1           growth rates per unit of α, ascending; all negative below :func:`critical_learning_rate`
-
-    Raises
-    ------
-    ValueError                               if an argument is outside its range
 
     Examples
     --------
@@ -271,7 +259,7 @@ def critical_learning_rate(units):
     r"""Learning rate at which perfect learning becomes unstable, for every spectrum:  η_c = a M² / ρ_max(𝒢⁻¹𝒞).
 
     From π√(5/3) at M = 1 to √3 π for M -> ∞.  :func:`lib.foundations.stability.critical_learning_rate` finds it for one eigenvalue from the full equations.
-    Source: 002_ae911d9b73aa1c7d.txt, the η² block of eqs. (118) to (120); the threshold is not in that text.
+    Source: worschech2024, the η² block of eqs. (118) to (120); the threshold is not in that text.
 
     Parameters
     ----------
@@ -280,10 +268,6 @@ def critical_learning_rate(units):
     Returns
     -------
     float          η_c
-
-    Raises
-    ------
-    ValueError     if an argument is outside its range
 
     Examples
     --------

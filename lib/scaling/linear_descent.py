@@ -1,7 +1,7 @@
 r"""One-pass stochastic gradient descent of a linear student, which :mod:`lib.scaling.linear_student` is held against.
 
 Only the deviation D = J - B of the student from its teacher moves: every step draws a fresh ξ ~ N(0, Σ) in N dimensions and sets
-D ← D - (η/N) (D·ξ) ξ,  the linear case of 002_ae911d9b73aa1c7d.txt, eq. (3), with ξ in the eigenbasis of Σ, where its components are
+D ← D - (η/N) (D·ξ) ξ,  the linear case of worschech2024, eq. (3), with ξ in the eigenbasis of Σ, where its components are
 independent.  Nothing is averaged and nothing is approximated at finite N: |D_c|² is measured.  Time is α = examples / N.
 """
 
@@ -27,7 +27,7 @@ class Runs:
 def random_deviations(runs, dimension, seed, *, student_variance=0.0):
     """Deviations D = J - B at the start, for students and teachers with independent Gaussian entries, one pair for each run.
 
-    The random initial conditions of 002_ae911d9b73aa1c7d.txt, eq. (8): the entries of the teacher have variance one.
+    The random initial conditions of worschech2024, eq. (8): the entries of the teacher have variance one.
 
     Parameters
     ----------
@@ -39,10 +39,6 @@ def random_deviations(runs, dimension, seed, *, student_variance=0.0):
     Returns
     -------
     array (runs, N)             Gaussian entries of variance 1 + σ_J²
-
-    Raises
-    ------
-    ValueError                  if an argument is outside its range
 
     Examples
     --------
@@ -97,7 +93,7 @@ def _one_run(deviation, variances, trained, rate, steps, first, seed):
 def simulate(deviation, eigenvalues, learning_rate, times, seed, *, multiplicities=None, trained=None, workers=1):
     r"""Train linear students on independent streams of examples and record their errors.
 
-    D ← D - (η/N) (D·ξ) ξ  in the first N_l components, D constant in the others.  Source: 002_ae911d9b73aa1c7d.txt, eq. (3) with
+    D ← D - (η/N) (D·ξ) ξ  in the first N_l components, D constant in the others.  Source: worschech2024, eq. (3) with
     g(x) = x and K = M = 1; with N_l < N the student of its section on feature scaling.
 
     Parameters

@@ -6,7 +6,7 @@ variance σ_J² M/K.  The errors of the eigenspaces,  e_k = |P_k(J - B)|²/N,  o
     de_k/dα = -2ηλ_k e_k + η²λ_k n_k Σ_j λ_j e_j,        ε_g = ½ Σ_k λ_k e_k        (N -> ∞ with L fixed),
 
 and a recursion of the same form is exact for the mean at finite N.  Divided by √n_k the matrix becomes symmetric: one `eigh` serves
-every α, and L may be in the thousands.  Source: 002_ae911d9b73aa1c7d.txt, eqs. (5) to (9), where powers of the covariance lose all
+every α, and L may be in the thousands.  Source: worschech2024, eqs. (5) to (9), where powers of the covariance lose all
 digits beyond a dozen eigenvalues.  Time is α = examples / N.
 """
 
@@ -41,7 +41,7 @@ def _modes(lam, fractions, rate):
 def generalization_error(alpha, eigenvalues, learning_rate, *, multiplicities=None, student_variance=0.0, derivative=False):
     r"""Generalization error for N -> ∞ at a fixed number of eigenvalues, exact in the learning rate.
 
-    ε_g = ½ vᵀ e^{Sα} w(0)  with  S = -2η diag(λ) + η² v vᵀ,  v_k = λ_k √n_k,  w_k = e_k/√n_k.  Source: 002_ae911d9b73aa1c7d.txt,
+    ε_g = ½ vᵀ e^{Sα} w(0)  with  S = -2η diag(λ) + η² v vᵀ,  v_k = λ_k √n_k,  w_k = e_k/√n_k.  Source: worschech2024,
     eq. (6), corrected: the matrix there is 2A_1 + ηU, and the amplitudes are those of :func:`modes`.
 
     Parameters
@@ -82,7 +82,7 @@ def generalization_error(alpha, eigenvalues, learning_rate, *, multiplicities=No
 def gradient_flow_error(alpha, eigenvalues, learning_rate, *, multiplicities=None, student_variance=0.0):
     r"""Generalization error for η -> 0 at fixed ηα:  ½ (1 + σ_J²) Σ_k n_k λ_k e^{-2ηλ_kα}.
 
-    Source: 002_ae911d9b73aa1c7d.txt, eq. (8).
+    Source: worschech2024, eq. (8).
 
     Parameters
     ----------
@@ -95,10 +95,6 @@ def gradient_flow_error(alpha, eigenvalues, learning_rate, *, multiplicities=Non
     Returns
     -------
     array (A,)
-
-    Raises
-    ------
-    ValueError                               if an argument is outside its range
 
     Examples
     --------
@@ -113,7 +109,7 @@ def gradient_flow_error(alpha, eigenvalues, learning_rate, *, multiplicities=Non
 def local_exponent(alpha, eigenvalues, learning_rate, *, multiplicities=None):
     r"""Slope  d ln ε_g / d ln α  of :func:`gradient_flow_error`, without any fit.
 
-    It tends to -β/(1+β) of 002_ae911d9b73aa1c7d.txt, eq. (9), only slowly: the correction at ηλ₊α = z L^{1+β} is of order z^{β/(1+β)}.
+    It tends to -β/(1+β) of worschech2024, eq. (9), only slowly: the correction at ηλ₊α = z L^{1+β} is of order z^{β/(1+β)}.
 
     Parameters
     ----------
@@ -125,10 +121,6 @@ def local_exponent(alpha, eigenvalues, learning_rate, *, multiplicities=None):
     Returns
     -------
     array (A,)                               <= 0; relative accuracy kept where the error itself underflows
-
-    Raises
-    ------
-    ValueError                               if an argument is outside its range
 
     Examples
     --------
@@ -145,7 +137,7 @@ def local_exponent(alpha, eigenvalues, learning_rate, *, multiplicities=None):
 def modes(eigenvalues, learning_rate, *, multiplicities=None):
     r"""Shifted eigenvalues λ̃_j and amplitudes b_j of  ε_g = (1 + σ_J²)/(2 - η) Σ_j b_j λ̃_j e^{-2ηλ̃_jα}.
 
-    Source: 002_ae911d9b73aa1c7d.txt, eqs. (6) and (54) to (57), corrected.  They solve  1 = η Σ_k n_k λ_k² / (2(λ_k - λ̃_j));
+    Source: worschech2024, eqs. (6) and (54) to (57), corrected.  They solve  1 = η Σ_k n_k λ_k² / (2(λ_k - λ̃_j));
     Σ_j b_j = 1 and Σ_j b_j λ̃_j = (2 - η)/2.
 
     Parameters
@@ -183,7 +175,7 @@ def finite_size_error(alpha, eigenvalues, multiplicities, learning_rate, *, stud
     r"""Mean generalization error of stochastic gradient descent with N inputs, exact for Gaussian inputs at every N and L.
 
     A step multiplies the mean of e_k by  1 - 2ηλ_k/N + 2η²λ_k²/N²  and adds  (η²/N²) λ_k m_k Σ_j λ_j e_j.  This is what runs at L = N
-    do, where the equations for N -> ∞ behind 002_ae911d9b73aa1c7d.txt, eq. (6), do not hold.
+    do, where the equations for N -> ∞ behind worschech2024, eq. (6), do not hold.
 
     Parameters
     ----------
@@ -231,7 +223,7 @@ def _dimensions(eigenvalues, multiplicities):
 def finite_size_threshold(eigenvalues, multiplicities):
     r"""Learning rate at which the mean error of :func:`finite_size_error` stops decaying.
 
-    The smallest root of  Σ_k m_k (ηλ_k/N) / (2(1 - ηλ_k/N)) = 1.  It is 2 for N -> ∞ at fixed L, as in 002_ae911d9b73aa1c7d.txt, and
+    The smallest root of  Σ_k m_k (ηλ_k/N) / (2(1 - ηλ_k/N)) = 1.  It is 2 for N -> ∞ at fixed L, as in worschech2024, and
     clearly less at L = N, where one eigenvalue is a finite part of the trace.
 
     Parameters
@@ -242,10 +234,6 @@ def finite_size_threshold(eigenvalues, multiplicities):
     Returns
     -------
     float                              η_c
-
-    Raises
-    ------
-    ValueError                         if an argument is outside its range
 
     Examples
     --------
@@ -267,7 +255,7 @@ def power_law_error(alpha, levels, exponent, learning_rate, *, student_variance=
     r"""The sum of :func:`gradient_flow_error` over a power-law spectrum, as an integral:  two incomplete Gamma functions.
 
     ε_g ≈ (1+σ_J²) λ₊/(2L) c^{-s}/(1+β) [Γ(s, c b^{-(1+β)}) - Γ(s, c a^{-(1+β)})],  c = 2ηλ₊α,  s = β/(1+β).  With a = 1, b = L it is
-    002_ae911d9b73aa1c7d.txt, eqs. (9) and (50); the midpoints a = 1/2, b = L + 1/2 are closer to the sum.
+    worschech2024, eqs. (9) and (50); the midpoints a = 1/2, b = L + 1/2 are closer to the sum.
 
     Parameters
     ----------
@@ -281,10 +269,6 @@ def power_law_error(alpha, levels, exponent, learning_rate, *, student_variance=
     Returns
     -------
     array (A,)
-
-    Raises
-    ------
-    ValueError                 if an argument is outside its range
 
     Examples
     --------

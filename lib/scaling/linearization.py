@@ -3,7 +3,7 @@ r"""Linearization of the structured equations around any state: one column for e
 The equations of :mod:`lib.scaling.structured` are analytic wherever |R_in| and |Q_ij| stay below their bounds, on the edge of the covariance
 matrices too, where the fixed points lie: perfect learning and the plateau.  A direction (X^k, Y^k) of (Q^k, R^k) is written as one vector of
 n = L K(K+1)/2 + L K M coordinates: the upper triangles of X^1, ..., X^L row by row, then Y^1, ..., Y^L row by row.
-For one eigenvalue this is :func:`lib.foundations.stability.jacobian`.  Source: 002_ae911d9b73aa1c7d.txt, eqs. (100), (112) and (118) are special cases.
+For one eigenvalue this is :func:`lib.foundations.stability.jacobian`.  Source: worschech2024, eqs. (100), (112) and (118) are special cases.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ def _flat(x, y):
 def coordinates(student_direction, cross_direction):
     r"""The vector that stands for a direction of Q^k and R^k in :func:`jacobian`.
 
-    The directions are those of 002_ae911d9b73aa1c7d.txt, eqs. (100) and (118), for units that need not be alike.
+    The directions are those of worschech2024, eqs. (100) and (118), for units that need not be alike.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def coordinates(student_direction, cross_direction):
 def directions(vector, levels, students, teachers):
     r"""Inverse of :func:`coordinates`: the matrices X^k and Y^k of a vector, such as an eigenvector of :func:`jacobian`.
 
-    The directions are those of 002_ae911d9b73aa1c7d.txt, eqs. (100) and (118), for units that need not be alike.
+    The directions are those of worschech2024, eqs. (100) and (118), for units that need not be alike.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def jacobian(student_resolved, cross_resolved, teacher_resolved, eigenvalues, le
     r"""Derivatives of dQ^k/dα and dR^k/dα by the independent entries of all Q^k and R^k.
 
     By a complex step, as :func:`lib.foundations.stability.jacobian`, and as accurate for fields of the same covariances.
-    Source: 002_ae911d9b73aa1c7d.txt, eqs. (4) and (18), corrected, resolved by eigenspace.
+    Source: worschech2024, eqs. (4) and (18), corrected, resolved by eigenspace.
 
     Parameters
     ----------
@@ -100,10 +100,6 @@ def jacobian(student_resolved, cross_resolved, teacher_resolved, eigenvalues, le
     Returns
     -------
     array (n, n)                             in the order of :func:`coordinates`, per unit of α
-
-    Raises
-    ------
-    ValueError                               if an argument is outside its range
 
     Examples
     --------

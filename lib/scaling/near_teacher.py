@@ -5,7 +5,7 @@ is linear,  Δ_i ← Δ_i - η/(MN) g'(y_i) Σ_n g'(y_n)(Δ_n·ξ) ξ,  so that 
 functions of the fields  y = Bξ/√N  and turn the law of ξ into another Gaussian one, with smaller variance along the teachers.  Second moments are
 matrices (MN, MN) whose rows run over the N components of unit 1, then of unit 2, ..., in the eigenbasis of Σ.
 
-:mod:`lib.scaling.late_phase` is the limit N -> ∞ at fixed L for orthogonal teachers.  The step is 002_ae911d9b73aa1c7d.txt, eq. (3); the map is not in
+:mod:`lib.scaling.late_phase` is the limit N -> ∞ at fixed L for orthogonal teachers.  The step is worschech2024, eq. (3); the map is not in
 that source.
 """
 
@@ -76,7 +76,7 @@ def tilt(teacher, eigenvalues, units):
     r"""Weight and covariance of the Gaussian law that factors g'(y) make of the law of the inputs.
 
     <Π_m g'(y_m)^{w_m} f(ξ)> = Z_w <f> over N(0, Σ_w),  Σ_w = Σ - ΣBᵀ(N W⁻¹ + BΣBᵀ)⁻¹BΣ,  Z_w = (2/π)^{Σw/2} det(1 + WT)^{-1/2},  with W = diag(w)
-    over the units that occur and T = BΣBᵀ/N.  Not in the source (002_ae911d9b73aa1c7d.txt).
+    over the units that occur and T = BΣBᵀ/N.  Not in the source (worschech2024).
 
     Parameters
     ----------
@@ -87,10 +87,6 @@ def tilt(teacher, eigenvalues, units):
     Returns
     -------
     (float, array (N, N))      Z_w, Σ_w
-
-    Raises
-    ------
-    ValueError                 if an argument is outside its range
 
     Examples
     --------
@@ -111,7 +107,7 @@ def step(moment, teacher, eigenvalues, learning_rate):
     r"""The second moment of the deviations after one more example, exact for Δ -> 0.
 
     C_ij ← C_ij - η/(MN) Σ_n (H_in C_nj + C_in H_nj) + η²/(MN)² Σ_nm Z_w [Σ_w Tr(Σ_w C_nm) + Σ_w (C_nm + C_nmᵀ) Σ_w],  w counting i, j, n, m;
-    H_in = Z_w Σ_w with w counting i, n.  Not in the source (002_ae911d9b73aa1c7d.txt); the step is its eq. (3).
+    H_in = Z_w Σ_w with w counting i, n.  Not in the source (worschech2024); the step is its eq. (3).
 
     Parameters
     ----------
@@ -123,10 +119,6 @@ def step(moment, teacher, eigenvalues, learning_rate):
     Returns
     -------
     array (MN, MN)
-
-    Raises
-    ------
-    ValueError                 if an argument is outside its range
 
     Examples
     --------
@@ -142,7 +134,7 @@ def step(moment, teacher, eigenvalues, learning_rate):
 def generalization_error(alpha, deviation, teacher, eigenvalues, learning_rate):
     r"""Mean generalization error of descent that starts near the teacher, exact for Δ -> 0 at every N and η.
 
-    ε_g = 1/(2MN) Σ_in Tr(H_in C_ni),  with C from the map of :func:`step`.  Not in the source (002_ae911d9b73aa1c7d.txt).
+    ε_g = 1/(2MN) Σ_in Tr(H_in C_ni),  with C from the map of :func:`step`.  Not in the source (worschech2024).
 
     Parameters
     ----------
@@ -185,7 +177,7 @@ def critical_learning_rate(teacher, eigenvalues):
     r"""Learning rate above which the mean square of the deviations from the teacher grows.
 
     1/η_c is the largest θ in  𝓕[C] = θ(𝓗C + C𝓗),  the terms of order η² and η of :func:`step`.  Both 𝓕 and the inverse of  C -> 𝓗C + C𝓗  keep
-    positive matrices positive, so no other root comes first.  Not in the source (002_ae911d9b73aa1c7d.txt); for N -> ∞ at fixed L and orthogonal
+    positive matrices positive, so no other root comes first.  Not in the source (worschech2024); for N -> ∞ at fixed L and orthogonal
     teachers it is :func:`lib.scaling.late_phase.critical_learning_rate`, whatever the spectrum.
 
     Parameters
@@ -196,10 +188,6 @@ def critical_learning_rate(teacher, eigenvalues):
     Returns
     -------
     float                      η_c
-
-    Raises
-    ------
-    ValueError                 if an argument is outside its range
 
     Examples
     --------

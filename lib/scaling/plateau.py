@@ -2,7 +2,7 @@ r"""The plateau of a soft committee machine for any teacher and any input covari
 
 K = M units as in :mod:`lib.foundations.committee`, small learning rate.  On the plateau all students are one vector  J = Σ_n ρ_n B_n.  Only the
 teachers' overlaps of first and second order matter,  T = BΣBᵀ/N  and  T⁽²⁾ = BΣ²Bᵀ/N, whatever the number of eigenvalues of Σ.
-Source: 002_ae911d9b73aa1c7d.txt, eqs. (13) to (15) and (97) to (116), for teachers that are alike, and the approximation (95), (96) for any;
+Source: worschech2024, eqs. (13) to (15) and (97) to (116), for teachers that are alike, and the approximation (95), (96) for any;
 here every teacher has its own, exactly.
 :mod:`lib.foundations.stability` has the special case T = 1 with the learning rate at any size.
 """
@@ -38,7 +38,7 @@ def fixed_point(teacher_overlap):
     r"""The plateau for a given teacher, exact to first order in the learning rate.
 
     Stationary equal students have  ρ_n = (1/M) √{(1+2Q) / ((1+Q)(1+T_nn) - R_n²)},  R = Tρ,  Q = ρᵀTρ, which is iterated from ρ = 1/M.
-    Source: 002_ae911d9b73aa1c7d.txt, eqs. (13) and (97) to (99), for alike teachers, and (95), (96), an approximation for any.
+    Source: worschech2024, eqs. (13) and (97) to (99), for alike teachers, and (95), (96), an approximation for any.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def escape_rates(teacher_overlap, second_overlap, learning_rate):
     A student's deviation r_n of its overlap with teacher n, at fixed mean, grows as  dr/dα = (η/M) T⁽²⁾ w(r): with
     Λ_m = (1+Q)(1+T_mm) - R_m²,  κ = (2/π)(1+2Q)^{-3/2},  p = ρ·r,
     δa_m = (2/π) Λ_m^{-3/2} [R_m r_m - (1+T_mm) p],  δd = (δa·R + κMpQ)/(1+Q),  w_m = δa_m + ρ_m (κMp - δd).
-    Source: 002_ae911d9b73aa1c7d.txt, eqs. (14), (15) and (112) to (116), for teachers that are alike.
+    Source: worschech2024, eqs. (14), (15) and (112) to (116), for teachers that are alike.
 
     Parameters
     ----------
@@ -93,10 +93,6 @@ def escape_rates(teacher_overlap, second_overlap, learning_rate):
     Returns
     -------
     array (M,)                         descending; the first M - 1 are the escape rates, each (M-1)-fold in the full equations
-
-    Raises
-    ------
-    ValueError                         if an argument is outside its range
 
     Examples
     --------
@@ -121,7 +117,7 @@ def symmetric_escape_rate(units, diagonal, off_diagonal, second_diagonal, second
     r"""The escape rate 1/τ_r where all teachers are alike:  T_nn = T,  T_nm = D/(M-1) for m ≠ n, and T₂, D₂ for T⁽²⁾.
 
     1/τ_r = η g_r (T₂ - D₂/(M-1)),  g_r = 2S / {π [(M-1)T - D + M]^{1/2} [D + (M+1)T + M]^{3/2}},  S = T + D.  Of the overlaps: the excess
-    ε* - ε_g is quadratic in them and grows at twice this rate.  Source: 002_ae911d9b73aa1c7d.txt, eqs. (15) and (114) to (116), where
+    ε* - ε_g is quadratic in them and grows at twice this rate.  Source: worschech2024, eqs. (15) and (114) to (116), where
     ε* - ε_g has this rate itself.
 
     Parameters
@@ -136,10 +132,6 @@ def symmetric_escape_rate(units, diagonal, off_diagonal, second_diagonal, second
     Returns
     -------
     float                           1/τ_r; for T = 1, D = 0 and large M it is η T₂/(2πM²)
-
-    Raises
-    ------
-    ValueError                      if an argument is outside its range
 
     Examples
     --------

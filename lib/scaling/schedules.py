@@ -2,7 +2,7 @@ r"""A linear student whose learning rate changes in stages: exact means of one-p
 
 The equations of :mod:`lib.scaling.linear_student` hold within a stage.  Matrices of different rates do not commute, so the solution is one
 exponential for each stage, the latest on the left.  In the time  τ = ∫η dα  the drift -2λ_k e_k does not depend on the rate, only the noise
-η(τ) λ_k n_k Σ_j λ_j e_j  does.  Schedules are not in the source (002_ae911d9b73aa1c7d.txt), which keeps η constant in eqs. (5) to (9).
+η(τ) λ_k n_k Σ_j λ_j e_j  does.  Schedules are not in the source (worschech2024), which keeps η constant in eqs. (5) to (9).
 """
 
 import numpy as np
@@ -36,7 +36,7 @@ def generalization_error(rates, durations, eigenvalues, *, multiplicities=None, 
     r"""Generalization error after every stage for N -> ∞ at a fixed number of eigenvalues, exact in the learning rates.
 
     ε_g = ½ vᵀ e^{S(η_s)d_s} ... e^{S(η_1)d_1} w(0)  with  S(η) = -2η diag(λ) + η² v vᵀ,  v_k = λ_k √n_k,  w_k = e_k/√n_k.
-    One stage is 002_ae911d9b73aa1c7d.txt, eq. (6), corrected; more are not in the source.
+    One stage is worschech2024, eq. (6), corrected; more are not in the source.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def generalization_error(rates, durations, eigenvalues, *, multiplicities=None, 
 def finite_size_error(rates, durations, eigenvalues, multiplicities, *, student_variance=0.0):
     r"""Mean generalization error of descent with N inputs after every stage, exact for Gaussian inputs at every N and L.
 
-    A step at the rate η is that of :func:`lib.scaling.linear_student.finite_size_error`; not in the source (002_ae911d9b73aa1c7d.txt).
+    A step at the rate η is that of :func:`lib.scaling.linear_student.finite_size_error`; not in the source (worschech2024).
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def finite_size_error(rates, durations, eigenvalues, multiplicities, *, student_
 def adiabatic_error(rates, durations, eigenvalues, *, multiplicities=None, student_variance=0.0):
     r"""What a slowly changing learning rate leaves inside the power-law window:  ε_g ≈ ε_g^{η->0}(τ) / (1 - η/2),  η the rate of the stage.
 
-    The error of a vanishing rate at the same  τ = Σ η_s d_s,  002_ae911d9b73aa1c7d.txt, eq. (8), amplified by the present noise alone; the
+    The error of a vanishing rate at the same  τ = Σ η_s d_s,  worschech2024, eq. (8), amplified by the present noise alone; the
     law for changing rates is not in the source.  An asymptotic law: a sudden change is forgotten only as a power of τ.
 
     Parameters
@@ -122,10 +122,6 @@ def adiabatic_error(rates, durations, eigenvalues, *, multiplicities=None, stude
     Returns
     -------
     array (S,)                               ε_g at the end of each stage
-
-    Raises
-    ------
-    ValueError                               if an argument is outside its range
 
     Examples
     --------

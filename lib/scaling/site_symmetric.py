@@ -6,7 +6,7 @@ K = M units as in :mod:`lib.scaling.structured` with teachers T^k = t_k 1.  If s
 
 the equations keep it so, and the 4L numbers obey a closed system.  Such matrices commute: the uniform sector (x + (M-1)y of a pair x, y)
 and the sector of differences (x - y) each follow the flow of a single unit, coupled only through the coefficients.
-Source: 002_ae911d9b73aa1c7d.txt, eqs. (92) to (94) with this ansatz, which that text uses near the fixed points.
+Source: worschech2024, eqs. (92) to (94) with this ansatz, which that text uses near the fixed points.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class SymmetricPath:
 def site_means(resolved):
     r"""Mean diagonal and mean off-diagonal entry of square matrices, those of R^k for instance: its site-symmetric part.
 
-    The averages over sites of 002_ae911d9b73aa1c7d.txt, eqs. (92) to (94).  Inverse of :func:`site_matrices` where all units are alike.
+    The averages over sites of worschech2024, eqs. (92) to (94).  Inverse of :func:`site_matrices` where all units are alike.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def site_means(resolved):
 def site_matrices(pair, units):
     r"""Matrices  x δ + y (1 - δ)  from their entries x, y: the ansatz of this module.
 
-    Source: 002_ae911d9b73aa1c7d.txt, eqs. (92) to (94).
+    Source: worschech2024, eqs. (92) to (94).
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def solve(
 ):
     r"""Follow a site-symmetric committee from α = 0; the method and the accuracy are those of :func:`lib.scaling.structured.solve`.
 
-    Source: 002_ae911d9b73aa1c7d.txt, eqs. (92) to (94), resolved by eigenspace, with the η² term.
+    Source: worschech2024, eqs. (92) to (94), resolved by eigenspace, with the η² term.
 
     Parameters
     ----------

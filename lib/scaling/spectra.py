@@ -2,7 +2,7 @@ r"""Input covariances with a power-law spectrum, and the overlaps of random vect
 
 A covariance is given by its distinct eigenvalues λ_k, k = 1..L, and the dimension m_k of each eigenspace, N = Σ_k m_k in all.
 Vectors J_i and B_n meet eigenspace k in the overlaps  Q^k = J P_k Jᵀ/N,  R^k = J P_k Bᵀ/N,  T^k = B P_k Bᵀ/N  with its projector P_k.
-Source: 002_ae911d9b73aa1c7d.txt, eq. (1); there overlaps carry powers,  Q^(l) = Σ_k λ_k^l Q^k, which span hundreds of decades.
+Source: worschech2024, eq. (1); there overlaps carry powers,  Q^(l) = Σ_k λ_k^l Q^k, which span hundreds of decades.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from lib.common import checks
 def power_law(levels, exponent):
     r"""Eigenvalues of a power-law covariance with mean one:  λ_k = λ₊ k^{-(1+β)},  λ₊ = L / Σ_k k^{-(1+β)}.
 
-    Source: 002_ae911d9b73aa1c7d.txt, eq. (1), for eigenspaces of equal dimension N/L.
+    Source: worschech2024, eq. (1), for eigenspaces of equal dimension N/L.
 
     Parameters
     ----------
@@ -23,10 +23,6 @@ def power_law(levels, exponent):
     Returns
     -------
     array (L,)          λ_k, descending
-
-    Raises
-    ------
-    ValueError          if an argument is outside its range
 
     Examples
     --------
@@ -43,7 +39,7 @@ def power_law(levels, exponent):
 def checked_spectrum(eigenvalues, multiplicities=None):
     r"""Eigenvalues and multiplicity fractions n_k = m_k/N of a covariance with trace N, for functions that take both.
 
-    The normalization  Σ_k n_k λ_k = 1  is that of 002_ae911d9b73aa1c7d.txt, eq. (1).
+    The normalization  Σ_k n_k λ_k = 1  is that of worschech2024, eq. (1).
 
     Parameters
     ----------
@@ -92,7 +88,7 @@ def random_overlaps(multiplicities, students, teachers, seed, *, student_varianc
     r"""Overlaps in every eigenspace for weights with independent Gaussian entries, without the vectors.
 
     The Gram matrix of K + M such vectors in m_k dimensions has a Wishart law, which takes (K+M)² numbers to draw, however large
-    N is.  Start of 002_ae911d9b73aa1c7d.txt, section on initial conditions: entries of J have variance σ_J², of B variance 1.
+    N is.  Start of worschech2024, section on initial conditions: entries of J have variance σ_J², of B variance 1.
 
     Parameters
     ----------
@@ -106,10 +102,6 @@ def random_overlaps(multiplicities, students, teachers, seed, *, student_varianc
     Returns
     -------
     (array (L, K, K), array (L, K, M), array (L, M, M))    Q^k, R^k, T^k
-
-    Raises
-    ------
-    ValueError                                 if an argument is outside its range
 
     Examples
     --------

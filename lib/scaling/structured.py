@@ -6,7 +6,7 @@ covariances  Q = Σ_k λ_k Q^k  (same for R, T),
 
     dR^k/dα = (ηλ_k/K)(aT^k - GR^k),   dQ^k/dα = (ηλ_k/K)(aR^kᵀ + R^kaᵀ - GQ^k - Q^kG) + η²(M/K²) λ_k n_k E.
 
-Every number is of order n_k, whatever L.  The hierarchy of powers of Σ in 002_ae911d9b73aa1c7d.txt, eqs. (4) and (18), is the same
+Every number is of order n_k, whatever L.  The hierarchy of powers of Σ in worschech2024, eqs. (4) and (18), is the same
 system with coefficients that span hundreds of decades.
 """
 
@@ -44,7 +44,7 @@ def _levels(eigenvalues):
 def fields(resolved, eigenvalues):
     r"""Covariance of the fields from resolved overlaps:  Q = Σ_k λ_k Q^k.
 
-    Source: 002_ae911d9b73aa1c7d.txt, where Q^(l) = Σ_k λ_k^l Q^k; this is l = 1.
+    Source: worschech2024, where Q^(l) = Σ_k λ_k^l Q^k; this is l = 1.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def fields(resolved, eigenvalues):
 def checked_resolved(student_resolved, cross_resolved, teacher_resolved, eigenvalues):
     """Q^k, R^k and T^k as float64 arrays, after checking that they form a covariance matrix in every eigenspace.
 
-    The overlaps of 002_ae911d9b73aa1c7d.txt, eq. (4), resolved by eigenspace.
+    The overlaps of worschech2024, eq. (4), resolved by eigenspace.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def checked_resolved(student_resolved, cross_resolved, teacher_resolved, eigenva
 def derivative(student_resolved, cross_resolved, teacher_resolved, eigenvalues, learning_rate, *, multiplicities=None, second_order=True):
     r"""Rates of change of Q^k and R^k with α.
 
-    Source: 002_ae911d9b73aa1c7d.txt, eq. (4), and (18) corrected, resolved by eigenspace.  Exact for N -> ∞ at fixed L, K, M.
+    Source: worschech2024, eq. (4), and (18) corrected, resolved by eigenspace.  Exact for N -> ∞ at fixed L, K, M.
 
     Parameters
     ----------
@@ -127,10 +127,6 @@ def derivative(student_resolved, cross_resolved, teacher_resolved, eigenvalues, 
     Returns
     -------
     (array (L, K, K), array (L, K, M))       dQ^k/dα, dR^k/dα
-
-    Raises
-    ------
-    ValueError                               if an argument is outside its range
 
     Examples
     --------
@@ -166,7 +162,7 @@ def solve(
     Exponential midpoint rule: the equations of :func:`derivative` are solved exactly for a, G and E frozen at the middle of a step.
     It is of second order; the step is chosen such that freezing them changes Q and R by less than `tolerance`, ε_g by less than that
     part of itself, and the differences among the units, however small, by less than ten times that part.
-    Source: 002_ae911d9b73aa1c7d.txt, eq. (4), and (18) corrected.
+    Source: worschech2024, eq. (4), and (18) corrected.
 
     Parameters
     ----------

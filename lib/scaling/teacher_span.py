@@ -6,7 +6,7 @@ a = 2/(√3 πM),  μ = √3(M-1)/2,  ω = √3(M-2)/2  and the sums  r = Σ_k �
 
     dr_k/dα = -ηaλ_k [r_k + μ s_k - n_k(⅔r + ½μ s)],    ds_k/dα = -ηaλ_k [½√3 r_k + (1+ω) s_k - ¼√3 n_k r].
 
-A student that learns from a small start is such a student, almost.  Source: 002_ae911d9b73aa1c7d.txt, eqs. (118) and (119), restricted to
+A student that learns from a small start is such a student, almost.  Source: worschech2024, eqs. (118) and (119), restricted to
 q_k = 2r_k, c_k = 2s_k.
 """
 
@@ -30,7 +30,7 @@ def rates(eigenvalues, units, learning_rate, *, multiplicities=None):
     r"""Rates at which  R^k - T^k  changes inside the span, all 2L of them, to first order in η; the error has twice these rates.
 
     For one eigenvalue the slowest is that of :func:`lib.foundations.stability.asymptotic_rates`; for many it is -½ηaγ_sλ_L, half of that of y and z.
-    Source: 002_ae911d9b73aa1c7d.txt, eqs. (118) and (119).
+    Source: worschech2024, eqs. (118) and (119).
 
     Parameters
     ----------
@@ -42,10 +42,6 @@ def rates(eigenvalues, units, learning_rate, *, multiplicities=None):
     Returns
     -------
     array (2L,), or (L,) for M = 1           growth rates per unit of α, ascending; all negative
-
-    Raises
-    ------
-    ValueError                               if an argument is outside its range
 
     Examples
     --------
@@ -62,7 +58,7 @@ def generalization_error(alpha, diagonal, off_diagonal, eigenvalues, units, lear
     r"""Generalization error of students inside the span, to second order in  R - T  and first order in η.
 
     ε_g = (1/π) [(y - ⅔r²)/√3 + ½(M-1)(z - rs)],  y = Σ_k λ_k [r_k² + (M-1)s_k²]/n_k,  z = Σ_k λ_k [2r_ks_k + (M-2)s_k²]/n_k,  r = Σ_k λ_k r_k.
-    Source: 002_ae911d9b73aa1c7d.txt, eq. (121), the first order, which has y and z alone; see :func:`lib.scaling.late_phase.quadratic_error`.
+    Source: worschech2024, eq. (121), the first order, which has y and z alone; see :func:`lib.scaling.late_phase.quadratic_error`.
 
     Parameters
     ----------
@@ -78,10 +74,6 @@ def generalization_error(alpha, diagonal, off_diagonal, eigenvalues, units, lear
     Returns
     -------
     array (A,)
-
-    Raises
-    ------
-    ValueError                               if an argument is outside its range
 
     Examples
     --------

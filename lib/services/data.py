@@ -126,10 +126,6 @@ def one_hot(labels, classes):
     -------
     array (N, C)                       float64
 
-    Raises
-    ------
-    ValueError                         if a label is not an integer in that range
-
     Examples
     --------
     >>> one_hot([2, 0], 3).tolist()
@@ -154,10 +150,6 @@ def design(images):
     Returns
     -------
     array (N, d)       d = height · width, times 3 in colour
-
-    Raises
-    ------
-    ValueError         if the images have another shape
 
     Examples
     --------

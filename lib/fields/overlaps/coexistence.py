@@ -10,7 +10,7 @@ w = (1 + 2σ_w²)/(1 + 2σ_w² + 2m_0²)  the conditions S(m_0) = S'(m_0) = 0 ar
 so that one scalar root in w is left.  As Φ of :mod:`staircase` is convex, so is its limit: there is one state for each (g_K, ν), and no search.
 Where |w_⊥|² is "free" (see :mod:`staircase`) the outliers have  |w_⊥|² = σ_w² w  with  w = (1 + 2|w_⊥|²)/(1 + 2|w_⊥|² + 2m_0²), the rest
 keeps σ_w², and the closed form is another, of :mod:`lib.fields.overlaps._coexistence`.
-Source: 003_1819c9d28a2cb285.txt (the deck), slides on the first-order transition, with |w_⊥|² fixed; the closed forms are not in it.
+Source: ringel2025talk (the deck), slides on the first-order transition, with |w_⊥|² fixed; the closed forms are not in it.
 """
 
 from dataclasses import dataclass
@@ -68,7 +68,7 @@ def gaussian(strength, load, epsilon, *, weight_variance=1.0):
     r"""The phase in which all overlaps are Gaussian: the cubic part is not learned, and the linear one makes them broader.
 
     c = ε,  b = [1 + (4g_K/π) v/(1 + 2σ_w²)]^{-1},  v = d⟨m²⟩ = σ_w²/(1 - g_0 ν b²).  Beyond the Maxwell line it is no longer the stable phase.
-    Source: 003_1819c9d28a2cb285.txt (the deck), slides on the Gaussian phase.
+    Source: ringel2025talk (the deck), slides on the Gaussian phase.
 
     Parameters
     ----------
@@ -80,10 +80,6 @@ def gaussian(strength, load, epsilon, *, weight_variance=1.0):
     Returns
     -------
     State                        with no outliers
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range
 
     Examples
     --------
@@ -110,7 +106,7 @@ def coexistence(strength, load, epsilon, *, weight_variance=1.0, perpendicular="
     r"""The stable state: Gaussian up to the Maxwell line, and beyond it a few units at ±m_0 that learn the cubic part.
 
     m_0 jumps there, while R_3 and the fraction of outliers grow from zero with a kink: the residual is pinned by S(m_0) = 0.
-    Source: 003_1819c9d28a2cb285.txt (the deck), slides on the first-order transition.
+    Source: ringel2025talk (the deck), slides on the first-order transition.
 
     Parameters
     ----------
@@ -123,10 +119,6 @@ def coexistence(strength, load, epsilon, *, weight_variance=1.0, perpendicular="
     Returns
     -------
     State
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range
 
     Examples
     --------
@@ -189,7 +181,7 @@ def _line(strength, epsilon, weight_variance, free, shape, steepest):
 def maxwell(strength, epsilon, *, weight_variance=1.0, perpendicular="fixed"):
     r"""Maxwell line ν_c(g_K): the action of the Gaussian phase has a second minimum as deep as the first, S(m_0) = 0.
 
-    Source: 003_1819c9d28a2cb285.txt (the deck), slides on the first-order transition; the parametric solution is not in the source.
+    Source: ringel2025talk (the deck), slides on the first-order transition; the parametric solution is not in the source.
 
     Parameters
     ----------
@@ -201,10 +193,6 @@ def maxwell(strength, epsilon, *, weight_variance=1.0, perpendicular="fixed"):
     Returns
     -------
     Line
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range
 
     Examples
     --------
@@ -223,7 +211,7 @@ def maxwell(strength, epsilon, *, weight_variance=1.0, perpendicular="fixed"):
 def spinodal(strength, epsilon, *, weight_variance=1.0, perpendicular="fixed"):
     r"""Spinodal line of the learned phase: the action of the Gaussian phase gets a second minimum, S'(m_0) = S''(m_0) = 0.
 
-    Source: 003_1819c9d28a2cb285.txt (the deck), slides on the first-order transition; the parametric solution is not in the source.
+    Source: ringel2025talk (the deck), slides on the first-order transition; the parametric solution is not in the source.
 
     Parameters
     ----------
@@ -235,10 +223,6 @@ def spinodal(strength, epsilon, *, weight_variance=1.0, perpendicular="fixed"):
     Returns
     -------
     Line
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range
 
     Examples
     --------
@@ -266,10 +250,6 @@ def central_instability(dimension, strength, epsilon, *, weight_variance=1.0):
     Returns
     -------
     float or array               ν; infinite where there is none up to 10⁴ d
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range
 
     Examples
     --------

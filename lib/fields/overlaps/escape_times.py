@@ -7,7 +7,7 @@ the field of the others,
 
 A without that neuron; it is S(m) of the decoupled action for N → ∞.  The N neurons try side by side, so the first crossing takes a time
 ∝ e^{ΔE}/N:  shorter in a wider net at fixed d, and longer by e^{d ΔE'} in a larger dimension, ΔE' the barrier per dimension at fixed s_a²P_e/d
-and P_e/N.  Source: 003_1819c9d28a2cb285.txt, the deck, slides on the first-order transition; escape times are not in it.
+and P_e/N.  Source: ringel2025talk, the deck, slides on the first-order transition; escape times are not in it.
 """
 
 from dataclasses import dataclass
@@ -79,7 +79,7 @@ def simulate(
     r"""Sweeps that pass until a net in the lazy phase has its first outlier, by local moves alone.
 
     The phase is brought to equilibrium with the way across the barrier closed; then it is opened.  Small steps are overdamped Langevin dynamics
-    with time step²σ_w²/2d to a sweep.  Source: 003_1819c9d28a2cb285.txt, the deck, slides on the first-order transition; not in it.
+    with time step²σ_w²/2d to a sweep.  Source: ringel2025talk, the deck, slides on the first-order transition; not in it.
 
     Parameters
     ----------
@@ -101,10 +101,6 @@ def simulate(
     Returns
     -------
     EscapeTimes
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range
 
     Examples
     --------
@@ -139,7 +135,7 @@ def lazy_phase(activation, target, dimension, width, effective_samples, barrier,
     r"""The lazy phase, kept together by a wall at the barrier: its residuals and the energy E(m) of one neuron.
 
     Self-consistent:  A = 1 + P_e s_a² ⟨ĥĥᵀ⟩  with the mean over e^{-E} at |m| < barrier, where E holds A; it exists also where the phase is
-    not the one of lowest free energy.  Source: 003_1819c9d28a2cb285.txt, the deck, slides on the staircase target, at finite width.
+    not the one of lowest free energy.  Source: ringel2025talk, the deck, slides on the staircase target, at finite width.
 
     Parameters
     ----------
@@ -202,7 +198,7 @@ def first_passage(overlaps, energy, barrier, step, *, neurons=1):
     Of the exact chain of local Metropolis moves on the grid, neuron after neuron:  N⁻¹ Σ_t Σ_{c<N} p(t)^{N-c} p(t+1)^c,  where
     p(t) = Σ_k c_k λ_k^t  is the share of neurons that have stayed inside, from the eigenvalues of the moves that do.  A long time is 1/N of that
     of one neuron.
-    Source: not in the source, 003_1819c9d28a2cb285.txt.
+    Source: not in the source, ringel2025talk.
 
     Parameters
     ----------

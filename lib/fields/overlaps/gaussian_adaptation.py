@@ -9,7 +9,7 @@ target is  r = (1 + P_e M)^{-1} Y.  Up to a constant the free energy per unit, a
 Its stationary points are the adapted states, its minima the stable ones, and the lowest is taken in equilibrium.  In terms of
 g(m) = (s_a²P_e²/2N)(r·ĥ)²  the last term is  B⟨g''⟩, so they solve  1/B = d/σ_w² - ⟨g''⟩: there the divergence of N(0, B) from the density of
 one unit, e^{-S} with  S = dm²/2σ_w² - g  at the residual r, is stationary.
-Source: 003_1819c9d28a2cb285.txt, the deck, slides on kernel adaptation and on the scaling approach; the free energy is not in the source.
+Source: ringel2025talk, the deck, slides on kernel adaptation and on the scaling approach; the free energy is not in the source.
 """
 
 from dataclasses import dataclass
@@ -102,7 +102,7 @@ def solve(activation, target, dimension, width, effective_samples, *, weight_var
 
     The force on ln u is scanned, and every change of its sign refined; iteration of the two equations in turn may end in a cycle instead.
     Mean-field scaling by χ divides `readout_variance` and the ridge T behind P_e by χ.  As N → ∞ at fixed P_e, u → 1: :func:`single_index.lazy`.
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on kernel adaptation, with real τ = P_e r, so that the force along the teacher attracts.
+    Source: ringel2025talk, the deck, slides on kernel adaptation, with real τ = P_e r, so that the force along the teacher attracts.
 
     Parameters
     ----------
@@ -118,10 +118,6 @@ def solve(activation, target, dimension, width, effective_samples, *, weight_var
     Returns
     -------
     Branches                     K solutions in ascending order of u
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range
 
     Examples
     --------
@@ -139,7 +135,7 @@ def scaling(activation, target, dimension, width, effective_samples, *, weight_v
 
     All d directions pay,  Γ(u) = (d/2)(u - 1 - ln u) + (P_e/2N) Y·r,  and none can be told from the others.  A ReLU network has
     M → uM then: it learns what the infinitely wide one does at uP_e, and no component can gain on the others.
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on the scaling approach.
+    Source: ringel2025talk, the deck, slides on the scaling approach.
 
     Parameters
     ----------
@@ -155,10 +151,6 @@ def scaling(activation, target, dimension, width, effective_samples, *, weight_v
     Returns
     -------
     Branches                     K solutions in ascending order of u
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range
 
     Examples
     --------

@@ -11,7 +11,7 @@ Also for the relu, whose one-neuron action has no minimum: log det A keeps the N
 
 In a network the perpendicular part of w_c is free.  Its squared length q⊥ has the prior (σ_w²/d) χ²_{d-1} and ĥ depends on |w_c|² = q⊥ + m_c²,
 so that E is one of the N pairs and gains  Σ_c [d q⊥/2σ_w² - ½(d - 3) log q⊥].  The pull on an outlier is O(d) and shortens its q⊥ by O(1).
-Source: 003_1819c9d28a2cb285.txt, the deck, slides on the staircase target, with q⊥ = σ_w²; the integral over the readouts, free lengths and the
+Source: ringel2025talk, the deck, slides on the staircase target, with q⊥ = σ_w²; the integral over the readouts, free lengths and the
 sampler are not in it.
 """
 
@@ -89,7 +89,7 @@ def planted(dimension, width, chains, fraction, overlap, seed, *, weight_varianc
     r"""Overlaps to start from: the given fraction of the neurons at ±m_0, the rest drawn from the prior N(0, σ_w²/d).
 
     Chains from here and chains from the prior alone, with a fraction of zero, show a metastable phase: they stay apart.
-    Source: not in the source, 003_1819c9d28a2cb285.txt.
+    Source: not in the source, ringel2025talk.
 
     Parameters
     ----------
@@ -105,10 +105,6 @@ def planted(dimension, width, chains, fraction, overlap, seed, *, weight_varianc
     Returns
     -------
     array (C, N)               the planted ones first; with a squared length (2, C, N), overlaps and q⊥
-
-    Raises
-    ------
-    ValueError                 if an argument is outside its range
 
     Examples
     --------
@@ -139,7 +135,7 @@ def sample(
 ):  # fmt: skip
     r"""Chains of the N overlaps in the density e^{-E} of the module, with what the theory of one neuron speaks of.
 
-    A sweep proposes one move for each neuron, N updates in all; the step needs no tuning.  Source: 003_1819c9d28a2cb285.txt, the deck, slides on
+    A sweep proposes one move for each neuron, N updates in all; the step needs no tuning.  Source: ringel2025talk, the deck, slides on
     the staircase target, whose saddle is the limit N → ∞ at fixed d, s_a² P_e and P_e/N.
 
     Parameters

@@ -3,7 +3,7 @@ r"""What units φ(w·x) see of a single-index teacher y(w_*·x), for inputs x ~ 
 A unit is known by its overlap m = w·w_* and its squared length, which is q = |w|² = σ_w² + m² in many dimensions.  Averaged over x it has the
 components  ĥ_n(m) = ⟨φ(w·x) He_n(v)/√n!⟩  on the orthonormal Hermite polynomials of v = w_*·x; so have the teacher, Y_n, and what is left to
 learn of it, r_n.  A component's learnability is R_n = 1 - r_n/Y_n.
-Source: 003_1819c9d28a2cb285.txt, the deck, slides on the staircase target and on ReLU networks; its Hermite polynomials are not normalized.
+Source: ringel2025talk, the deck, slides on the staircase target and on ReLU networks; its Hermite polynomials are not normalized.
 """
 
 from math import factorial
@@ -94,7 +94,7 @@ def projections(activation, overlap, weight_variance=1.0, *, degrees=None):
     erf:   ĥ_{2k+1} = √(2n!/π) (-½)^k/(k! n) [2m²/(1 + 2q)]^{n/2} sign(m),  n = 2k + 1; even ones vanish.
     ReLU:  ĥ_0 = √(q/2π),  ĥ_1 = m/2,  ĥ_n = √q He_{n-2}(0)/√(2πn!) (m/√q)^n  for even n >= 2; higher odd ones vanish.
     Times √n!, those of erf are the projections h_n on the polynomials He_n themselves:  h_1 = 2m/√(π(1 + 2q)), ...
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on the staircase target; ReLU and the general degree are not in it.
+    Source: ringel2025talk, the deck, slides on the staircase target; ReLU and the general degree are not in it.
 
     Parameters
     ----------
@@ -106,10 +106,6 @@ def projections(activation, overlap, weight_variance=1.0, *, degrees=None):
     Returns
     -------
     array (..., n)                     ĥ_n(m)
-
-    Raises
-    ------
-    ValueError                         if an argument is outside its range
 
     Examples
     --------
@@ -126,7 +122,7 @@ def moments(activation, variance, weight_variance=1.0, *, degrees=None):
     r"""Second moments  ⟨ĥ_n ĥ_l⟩  over units of Gaussian overlap, m ~ N(0, B), by quadrature.
 
     Times s_a² they are the kernel of a wide network in the teacher's direction; in the prior B = σ_w²/d.
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on the staircase target.
+    Source: ringel2025talk, the deck, slides on the staircase target.
 
     Parameters
     ----------
@@ -138,10 +134,6 @@ def moments(activation, variance, weight_variance=1.0, *, degrees=None):
     Returns
     -------
     array (..., n, n)
-
-    Raises
-    ------
-    ValueError                         if an argument is outside its range
 
     Examples
     --------
@@ -160,7 +152,7 @@ def moments(activation, variance, weight_variance=1.0, *, degrees=None):
 def staircase(epsilon):
     r"""Components (1, √6 ε) of the target  y = He_1(v) + ε He_3(v)  on He_1 and He_3/√6, the default degrees of erf.
 
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on the staircase target.
+    Source: ringel2025talk, the deck, slides on the staircase target.
 
     Parameters
     ----------
@@ -169,10 +161,6 @@ def staircase(epsilon):
     Returns
     -------
     array (2,)         Y_1, Y_3
-
-    Raises
-    ------
-    ValueError         if `epsilon` is not a finite number
 
     Examples
     --------
@@ -185,7 +173,7 @@ def staircase(epsilon):
 def relu_teacher(epsilon):
     r"""Components of the target  y = v + ε(|v| - √(2/π))  for n = 0, 1, 2, 4, the default degrees of ReLU:  0, 1, ε/√π, -ε/√(12π).
 
-    These are the first four of infinitely many.  Source: 003_1819c9d28a2cb285.txt, the deck, slides on ReLU networks.
+    These are the first four of infinitely many.  Source: ringel2025talk, the deck, slides on ReLU networks.
 
     Parameters
     ----------
@@ -194,10 +182,6 @@ def relu_teacher(epsilon):
     Returns
     -------
     array (4,)         Y_0, Y_1, Y_2, Y_4
-
-    Raises
-    ------
-    ValueError         if `epsilon` is not a finite number
 
     Examples
     --------
@@ -214,7 +198,7 @@ def ridge(activation, dimension, samples, ridge, *, weight_variance=1.0, readout
     κ is the root of  P = (T + τ)/κ + Σ_ℓ g_ℓ λ_ℓ/(λ_ℓ + κ)  over ℓ = 1 (erf) or ℓ = 0, 1, 2 (ReLU), with λ_ℓ and g_ℓ of :func:`nngp.sphere_spectrum`.
     What they leave of the variance,  τ = K(x, x) - Σ_ℓ g_ℓ λ_ℓ  at |x|² = d, lies in O(d³) modes, of degree three and more, and acts as a ridge.
     It is the refinement of the bare equivalent kernel, κ = T/P, at the prior's spectrum.
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on the effective ridge and on the staircase target; for ReLU not in the source.
+    Source: ringel2025talk, the deck, slides on the effective ridge and on the staircase target; for ReLU not in the source.
 
     Parameters
     ----------
@@ -228,10 +212,6 @@ def ridge(activation, dimension, samples, ridge, *, weight_variance=1.0, readout
     Returns
     -------
     float or array              κ; >= T/P
-
-    Raises
-    ------
-    ValueError                  if an argument is outside its range
 
     Examples
     --------
@@ -254,7 +234,7 @@ def lazy(activation, target, dimension, effective_samples, *, weight_variance=1.
     Its weights keep their prior.  For Gaussian inputs the cubic component mixes with the linear one, since |x|² fluctuates:  as long as
     P_e λ_3 << 1, the staircase target has  R_3 ≃ -σ_w²/d/((1 + 2σ_w²)ε) R_1, negative for ε > 0, though nothing cubic is learned.  That is to
     leading order in 1/d, which is as far as |w|² = σ_w² + m² goes too; with |w|² = σ_w², R_3 comes out the other side of the average over |w|².
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on the staircase target; the mixing is not in the source.
+    Source: ringel2025talk, the deck, slides on the staircase target; the mixing is not in the source.
 
     Parameters
     ----------
@@ -271,10 +251,6 @@ def lazy(activation, target, dimension, effective_samples, *, weight_variance=1.
     Returns
     -------
     (array (..., n), array (..., n))            residuals r_n and learnabilities R_n, nan where Y_n = 0
-
-    Raises
-    ------
-    ValueError                                  if an argument is outside its range
 
     Examples
     --------

@@ -10,7 +10,7 @@ A lazy and a learned branch differ only while units cannot cross the barrier of 
 
 The weights across w_* have |w_⊥|² = σ_w² in the source ("fixed").  "free" averages over their prior too, |w_⊥|² ~ (σ_w²/d) χ² of d - 1 degrees,
 here and in Φ.  Outliers then have |w_⊥|² below σ_w² even as d → ∞, for that makes a unit steeper along w_*.  Neither this nor the convexity
-is in the source, 003_1819c9d28a2cb285.txt (the deck), slides on the staircase target.
+is in the source, ringel2025talk (the deck), slides on the staircase target.
 """
 
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ def coupling(dimension, width, effective_samples, *, readout_variance=1.0):
     r"""Strength of feature learning,  A = 2 s_a² P_e²/(π d N).
 
     The action keeps its shape as the network grows only at fixed  s_a² P_e/d  and  P_e/N.
-    Source: 003_1819c9d28a2cb285.txt (the deck), slides on the staircase target, with P_e for n/σ².
+    Source: ringel2025talk (the deck), slides on the staircase target, with P_e for n/σ².
 
     Parameters
     ----------
@@ -58,10 +58,6 @@ def coupling(dimension, width, effective_samples, *, readout_variance=1.0):
     Returns
     -------
     float                        A; 0 without samples
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range
 
     Examples
     --------
@@ -81,7 +77,7 @@ def _action_arguments(residual, coupling, weight_variance):
 def action(overlap, residual, coupling, dimension, *, weight_variance=1.0, perpendicular="fixed"):
     r"""Action of one unit,  S(m) = d{m²/(2σ_w²) - A u [b - 2cu]²}  with  u = m²/(1 + 2σ_w² + 2m²).
 
-    Source: 003_1819c9d28a2cb285.txt (the deck), slides on the staircase target; its b, c are of the residual y - f.
+    Source: ringel2025talk (the deck), slides on the staircase target; its b, c are of the residual y - f.
 
     Parameters
     ----------
@@ -95,10 +91,6 @@ def action(overlap, residual, coupling, dimension, *, weight_variance=1.0, perpe
     Returns
     -------
     float or array (...)              S(m)
-
-    Raises
-    ------
-    ValueError                        if an argument is outside its range
 
     Examples
     --------
@@ -118,7 +110,7 @@ def landau(residual, coupling, *, weight_variance=1.0):
 
     r_2 = 1/(2s) - Ab²/(1 + 2s),  r_4 = 2Ab(b + 2c)/(1 + 2s)²,  r_6 = -4A(b² + 4bc + c²)/(1 + 2s)³  with s = σ_w².
     The first-order route is r_4 < 0 < r_2.  Cut off at m⁶ the action is often unbounded; the full one never is.
-    Source: 003_1819c9d28a2cb285.txt (the deck), extra slides, which print S whole; the expansion is not in it.
+    Source: ringel2025talk (the deck), extra slides, which print S whole; the expansion is not in it.
 
     Parameters
     ----------
@@ -129,10 +121,6 @@ def landau(residual, coupling, *, weight_variance=1.0):
     Returns
     -------
     array (3,)                 r_2, r_4, r_6
-
-    Raises
-    ------
-    ValueError                 if an argument is outside its range
 
     Examples
     --------
@@ -157,10 +145,6 @@ def extrema(residual, coupling, *, weight_variance=1.0):
     Returns
     -------
     array (E,)                 in increasing order; empty if S only rises
-
-    Raises
-    ------
-    ValueError                 if an argument is outside its range
 
     Examples
     --------
@@ -203,7 +187,7 @@ def solve(dimension, width, effective_samples, epsilon, *, weight_variance=1.0, 
 
     With ``outliers`` the units cannot cross the barrier of S, and this fraction of them is kept beyond it: 0 is the lazy state that waits for its
     first unit to escape, a larger one a planted state.  Its free energy is at least that of the saddle, and equal if the fraction is the saddle's.
-    Where S has no barrier nothing waits, and 0 is the saddle.  Source: 003_1819c9d28a2cb285.txt (the deck), as :func:`coupling`; not for ``outliers``.
+    Where S has no barrier nothing waits, and 0 is the saddle.  Source: ringel2025talk (the deck), as :func:`coupling`; not for ``outliers``.
 
     Parameters
     ----------
@@ -254,7 +238,7 @@ def samples_to_learn(dimension, width, epsilon, *, level=0.5, weight_variance=1.
     r"""Sample complexity: the smallest P_e at which the cubic learnability R_3 reaches a level, for a width N or in the lazy limit.
 
     At fixed N/d it grows as d for the adaptive network and as d³ for the lazy one, where it tends to  π(1 + 2σ_w²)³ d³/(16 σ_w⁶ s_a²)  for R_3 = ½.
-    Source: 003_1819c9d28a2cb285.txt (the deck), slides on the change of complexity.
+    Source: ringel2025talk (the deck), slides on the change of complexity.
 
     Parameters
     ----------
@@ -269,10 +253,6 @@ def samples_to_learn(dimension, width, epsilon, *, level=0.5, weight_variance=1.
     Returns
     -------
     float                        P_e
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range
 
     Examples
     --------

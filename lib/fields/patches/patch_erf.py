@@ -1,7 +1,7 @@
 r"""Patch networks of erf units: their filters have the density of the weights of a fully connected network, of :mod:`lib.fields.overlaps.staircase`.
 
 Network, prior, ridge and teacher,  y = N_p^{-1/2} Σ_i a_i* [H_1(w_*·x_i) + ε H_3(w_*·x_i)],  are those of :mod:`lib.fields.patches.patch_networks`.
-Source: 003_1819c9d28a2cb285.txt, the deck, Figure 3.3; the map is not in it.
+Source: ringel2025talk, the deck, Figure 3.3; the map is not in it.
 """
 
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ def equivalent(
     Each of the N_p patches shows a filter the same single-index teacher, at 1/N_p of the strength squared, so the density of m = w·w_* is that of
     the fully connected net at the same P_e.  κ comes from the d = N_pS linear modes  (4/π)(σ_a²/(N_pχ))(σ_w²/S)/(1 + 2σ_w²)  and the rest of the
     total variance  K(x, x) = (σ_a²/χ)(2/π) arcsin[2σ_w²/(1 + 2σ_w²)],  which acts as a ridge.
-    Source: 003_1819c9d28a2cb285.txt, the deck, Figure 3.3, for the networks; the map is not in it.
+    Source: ringel2025talk, the deck, Figure 3.3, for the networks; the map is not in it.
 
     Parameters
     ----------
@@ -59,10 +59,6 @@ def equivalent(
     Returns
     -------
     Equivalent                    arguments for the theories of fully connected nets, and κ
-
-    Raises
-    ------
-    ValueError                    if an argument is outside its range
 
     Examples
     --------
@@ -96,7 +92,7 @@ def solve(
     falls towards one.  By the source's action for fully connected nets the part of a filter across w_* keeps its length,
     |w_c|² = σ_w² + m²;  in truth a strong attraction, of order S, shortens it, since that makes the unit steeper along w_*:
     with ``perpendicular="free"`` ratio and R_3 are those that are sampled.
-    Source: 003_1819c9d28a2cb285.txt, the deck, Figure 3.3, for the networks; the theory is not in it.
+    Source: ringel2025talk, the deck, Figure 3.3, for the networks; the theory is not in it.
 
     Parameters
     ----------
@@ -115,10 +111,6 @@ def solve(
     Returns
     -------
     Learned                       R_1, R_3, ratio, kurtosis; R_1, R_3 for fixed filters; κ
-
-    Raises
-    ------
-    ValueError                    if an argument is outside its range
 
     Examples
     --------

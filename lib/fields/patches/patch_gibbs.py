@@ -2,7 +2,7 @@ r"""Exact sampling of linear patch networks: readouts at given filters and filte
 
 The network  f(x) = Σ_{i≤N_p} Σ_{c≤C} a_ic w_c·x_i  of :mod:`lib.fields.patches.patch_networks` is linear in a and linear in w, so each has a Gaussian posterior
 at given values of the other, which can be drawn without error and without a step size; only the alternation takes time to forget.
-Source: 003_1819c9d28a2cb285.txt, the deck, slides on convolutional networks, which trains by Langevin dynamics; the sampler is not in it.
+Source: ringel2025talk, the deck, slides on convolutional networks, which trains by Langevin dynamics; the sampler is not in it.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ def sample(
     A linear model  y = Φθ + noise of variance T  with the prior  θ ~ N(0, v)  has the posterior sample  θ = θ_0 + vΦᵀ(vΦΦᵀ + T)⁻¹(y - Φθ_0 - ξ),
     with θ_0 drawn from the prior and ξ from the noise (Matheron's rule).  Both matrices ΦΦᵀ come from the data and a matrix of patches or of
     components, Σ_ij (aaᵀ)_ij x_i·x_j'  and  Σ_i x_iᵀWᵀWx_i':  a sweep costs 2P²d and a solution, for any number of channels.
-    Not in the source, 003_1819c9d28a2cb285.txt, whose slides on convolutional networks are by Langevin training.
+    Not in the source, ringel2025talk, whose slides on convolutional networks are by Langevin training.
 
     Parameters
     ----------
@@ -41,10 +41,6 @@ def sample(
     Returns
     -------
     array (steps, M, ...)                   the observable after each sweep, ready for :func:`lib.fields.hmc.summary`
-
-    Raises
-    ------
-    ValueError                              if an argument is outside its range
 
     Examples
     --------

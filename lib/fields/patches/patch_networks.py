@@ -5,7 +5,7 @@ w_c ~ N(0, σ_w²/S),  a_ic ~ N(0, σ_a²/(N_p C χ))  and the ridge T/χ.  The 
 v_i = w_*·x_i,  |a_i*| = |w_*| = 1.  The filters grow along w_*, which all patches share: the ratio  S⟨(w_c·w_*)²⟩/σ_w²  is 1 in the prior.
 χ > 1 is mean-field scaling, in which they grow more.  κ is the effective ridge per sample, of :mod:`lib.fields.effective_ridge`, and P_e = 1/κ.
 Here φ(u) = u and ε = 0; erf units are in :mod:`lib.fields.patches.patch_erf`, the networks of finite size in :mod:`lib.fields.patches.patch_posterior`.
-Source: 003_1819c9d28a2cb285.txt, the deck, captions of Figures 3.2 and 3.3, which print no formula.
+Source: ringel2025talk, the deck, captions of Figures 3.2 and 3.3, which print no formula.
 """
 
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ def linear(
     λ_0 = σ_a²σ_w²/(χd)  is the eigenvalue of all d linear functions for fixed filters, and κ = 1/P_e solves  P = T/(χκ) + dλ_0/(λ_0 + κ).  The
     density of the filters is Gaussian for C → ∞ at fixed g, with the variance  σ_w²/[S(1 - gb²)]  along w_* and the prior's elsewhere.  The
     N_p + S - 1 modes that grow change κ by a part 1/N_p + 1/S, which is left out.
-    Source: 003_1819c9d28a2cb285.txt, the deck, captions of Figures 3.2 and 3.3; the equations are not in it.
+    Source: ringel2025talk, the deck, captions of Figures 3.2 and 3.3; the equations are not in it.
 
     Parameters
     ----------
@@ -88,10 +88,6 @@ def linear(
     Returns
     -------
     Linear                               b, R = 1 - b, ratio, gb², R for fixed filters, κ
-
-    Raises
-    ------
-    ValueError                           if an argument is outside its range
 
     Examples
     --------
@@ -125,7 +121,7 @@ def critical_samples(
 
     There the samples teach nothing to fixed filters, λ_0P_e → 0, and the transition is continuous, with a kink.  P_c grows as √(dC/χ): as d^{3/4}
     if patches, their size and the channels all grow in proportion, as d^{1/2} at fixed C.
-    Source: 003_1819c9d28a2cb285.txt, the deck, caption of Figure 3.2, whose path has C ∝ √d and P ∝ d^{3/4}.
+    Source: ringel2025talk, the deck, caption of Figure 3.2, whose path has C ∝ √d and P ∝ d^{3/4}.
 
     Parameters
     ----------
@@ -140,10 +136,6 @@ def critical_samples(
     Returns
     -------
     float or array                       P_c
-
-    Raises
-    ------
-    ValueError                           if an argument is outside its range
 
     Examples
     --------
@@ -166,7 +158,7 @@ def samples_needed(
     r"""Number of samples at which a linear patch network reaches the learnability R, the inverse of :func:`linear` in closed form.
 
     With b = 1 - R:  (1 - b) g_1b² P_e² + bλ_0 P_e = 1 - b,  g_1 = g/P_e²,  and then  P = TP_e/χ + dλ_0P_e/(1 + λ_0P_e).
-    Source: 003_1819c9d28a2cb285.txt, the deck, caption of Figure 3.2.
+    Source: ringel2025talk, the deck, caption of Figure 3.2.
 
     Parameters
     ----------
@@ -184,10 +176,6 @@ def samples_needed(
     Returns
     -------
     float or array                       P; not rounded to an integer
-
-    Raises
-    ------
-    ValueError                           if an argument is outside its range
 
     Examples
     --------

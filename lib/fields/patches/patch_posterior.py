@@ -4,7 +4,7 @@ The network  f(x) = Σ_{i≤N_p} Σ_{c≤C} a_ic φ(w_c·x_i),  its prior  w_c ~
 teacher are those of :mod:`lib.fields.patches.patch_networks`, whose theory is held against the samples.  The readouts are integrated out as in
 :mod:`lib.fields.network_posterior`:  N_p C features  φ(w_c·x_i)  of an example, C weight vectors.  Linear networks are sampled faster by
 :mod:`lib.fields.patches.patch_gibbs`.
-Source: 003_1819c9d28a2cb285.txt, the deck, slides on convolutional networks and on Langevin training; the integral over
+Source: ringel2025talk, the deck, slides on convolutional networks and on Langevin training; the integral over
 the readouts is not in it.
 """
 
@@ -47,7 +47,7 @@ def _prior(ridge, mean_field, readout_variance, weight_variance=1.0):
 def draw(samples, patches, patch_size, seed, *, epsilon=0.0):
     r"""Examples of the patch teacher at standard Gaussian inputs, with a random direction and random signs of the patches.
 
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on convolutional networks.
+    Source: ringel2025talk, the deck, slides on convolutional networks.
 
     Parameters
     ----------
@@ -60,10 +60,6 @@ def draw(samples, patches, patch_size, seed, *, epsilon=0.0):
     Returns
     -------
     Data
-
-    Raises
-    ------
-    ValueError                               if an argument is outside its range
 
     Examples
     --------
@@ -91,7 +87,7 @@ def measure(weights, readouts, activation, data, *, weight_variance=1.0):
         R_n = N_p^{-1/2} Σ_ic a_i* a_ic ĥ_n(m_c, |w_c|²)/Y_n,    Y = (1, √6 ε):
 
     the average over inputs is exact, and patches other than i do not contribute, since a unit's mean output or H_n's vanishes.  A linear unit has
-    ĥ_1 = m and ĥ_3 = 0.  Source: 003_1819c9d28a2cb285.txt, the deck, slides on convolutional networks.
+    ĥ_1 = m and ĥ_3 = 0.  Source: ringel2025talk, the deck, slides on convolutional networks.
 
     Parameters
     ----------
@@ -104,10 +100,6 @@ def measure(weights, readouts, activation, data, *, weight_variance=1.0):
     Returns
     -------
     array (M, 2) or (M, 3)          ratio, R_1, and R_3 if ε is not zero
-
-    Raises
-    ------
-    ValueError                      if an argument is outside its range
 
     Examples
     --------
@@ -151,7 +143,7 @@ def potential(
 ):  # fmt: skip
     r"""U(W) = S|W|²/2σ_w² + ½ log det A + ½ yᵀA⁻¹y,  A = σ_a²/(χN_pC) ΦΦᵀ + T/χ,  and its gradient, of several networks.
 
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on Langevin training, readouts integrated, with the features of a patch network.
+    Source: ringel2025talk, the deck, slides on Langevin training, readouts integrated, with the features of a patch network.
 
     Parameters
     ----------
@@ -191,7 +183,7 @@ def potential(
 def mean_readouts(weights, activation, inputs, targets, ridge, *, mean_field=1.0, readout_variance=1.0):
     r"""Posterior mean of the readouts at given filters:  ā = σ_a²/(χN_pC) Φᵀ A⁻¹ y,  the regression on the features of each network.
 
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on Gaussian-process regression, with the kernel of one network.
+    Source: ringel2025talk, the deck, slides on Gaussian-process regression, with the kernel of one network.
 
     Parameters
     ----------
@@ -233,7 +225,7 @@ def sample(
 ):  # fmt: skip
     r"""Samples of the filters from their posterior, by Hamiltonian Monte Carlo in units of the prior's deviation σ_w/√S.
 
-    Source: 003_1819c9d28a2cb285.txt, the deck, slides on convolutional networks and on Langevin training, whose stationary density this is.
+    Source: ringel2025talk, the deck, slides on convolutional networks and on Langevin training, whose stationary density this is.
 
     Parameters
     ----------
@@ -255,10 +247,6 @@ def sample(
     Returns
     -------
     hmc.Chains                          samples (steps, M, C, S), or (steps, M, ...) of the observable
-
-    Raises
-    ------
-    ValueError                          if an argument is outside its range
 
     Examples
     --------

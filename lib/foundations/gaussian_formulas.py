@@ -1,0 +1,38 @@
+"""The formulas behind :mod:`lib.foundations.gaussian`, for covariances that were checked or made by the caller."""
+
+import numpy as np
+
+
+def determinant(c11, c12, c22):
+    """C11 C22 - C12² of accepted covariances; a negative value is rounding about perfect correlation."""
+    return np.maximum(c11 * c22 - c12**2, 0)
+
+
+def tilt(c):
+    """Covariance of z2, z3, ... under the weight exp(-z1²/2): C_ab - C_1a C_1b / (1 + C11), without avoidable cancellation.
+
+    Written as (C_ab + minor_ab) / (1 + C11) with the minors C11 C_ab - C_1a C_1b, which vanish exactly for equal arguments.
+    """
+    rest, cross, c11 = c[..., 1:, 1:], c[..., 0, 1:], c[..., 0, 0, None, None]  # (..., n-1, n-1), (..., n-1), (..., 1, 1)
+    minors = c11 * rest - cross[..., :, None] * cross[..., None, :]  # (..., n-1, n-1)
+    diagonal = np.arange(rest.shape[-1])
+    minors[..., diagonal, diagonal] = np.maximum(minors[..., diagonal, diagonal], 0)  # a determinant: negative is rounding
+    return (rest + minors) / (1 + c11)  # (..., n-1, n-1)
+
+
+def erf_i2(c):
+    """I2 of accepted covariances, by an arctangent, which cannot leave its domain near perfect correlation."""
+    c11, c12, c22 = c[..., 0, 0], c[..., 0, 1], c[..., 1, 1]  # (...) each
+    return 2 / np.pi * np.arctan2(c12, np.sqrt(1 + c11 + c22 + determinant(c11, c12, c22)))  # (...)
+
+
+def arccosine(c, order):
+    """The kernel of accepted covariances."""
+    c11, c12, c22 = c[..., 0, 0], c[..., 0, 1], c[..., 1, 1]  # (...) each
+    sine = np.sqrt(determinant(c11, c12, c22))  # (...), √(C11 C22) sin θ
+    angle = np.pi - np.arctan2(sine, c12)  # (...), π - θ
+    if order == 0:
+        return angle / (2 * np.pi)  # (...)
+    if order == 1:
+        return (sine + angle * c12) / (2 * np.pi)  # (...)
+    return (3 * sine * c12 + angle * (c11 * c22 + 2 * c12**2)) / (2 * np.pi)  # (...)
