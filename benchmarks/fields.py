@@ -31,22 +31,36 @@ def regression():
 
 def overlaps():
     """Updates a second of the Monte Carlo over overlaps, and the five settings of the staircase."""
+
     def run(samples, updates):
         half = updates // (8 * WIDTH)  # of the sweeps are burn-in
-        return monte_carlo.sample("erf", TARGET, DIMENSION, WIDTH, samples, 4, half, 1, readout_variance=8.0, burn_in=half)
+        return monte_carlo.sample(
+            "erf", TARGET, DIMENSION, WIDTH, samples, 4, half, 1, readout_variance=8.0, burn_in=half
+        )
 
     taken = seconds(lambda: run(1000.0, 6_000_000), 3)
     print(f"N = {WIDTH} overlaps, 6·10⁶ updates, 4 chains      {taken:8.2f} s   {6e6 / taken:.2g} updates per second")
     found = {}
-    taken = seconds(lambda: found.update({p: run(p, 1_200_000).learnabilities()[..., 1].mean() for p in (200.0, 400.0, 600.0, 1000.0, 2000.0)}), 1)
-    print(f"  five P_e of 1.2·10⁶ updates each              {taken:8.2f} s   R_3 = {', '.join(f'{r:.3f}' for r in found.values())}")
+    taken = seconds(
+        lambda: found.update(
+            {p: run(p, 1_200_000).learnabilities()[..., 1].mean() for p in (200.0, 400.0, 600.0, 1000.0, 2000.0)}
+        ),
+        1,
+    )
+    print(
+        f"  five P_e of 1.2·10⁶ updates each              {taken:8.2f} s   R_3 = {', '.join(f'{r:.3f}' for r in found.values())}"
+    )
     setting = "erf", TARGET, DIMENSION, 1000, 3800.0, 0.95
     readout = 30 * DIMENSION / 3800
-    taken = seconds(lambda: found.update(mean=escape_times.simulate(*setting, 50, 10**5, 1, readout_variance=readout).mean()), 1)
+    taken = seconds(
+        lambda: found.update(mean=escape_times.simulate(*setting, 50, 10**5, 1, readout_variance=readout).mean()), 1
+    )
     phase = escape_times.lazy_phase(*setting, readout_variance=readout)
     predicted = escape_times.first_passage(phase.overlaps, phase.energy, 0.95, 0.5 / DIMENSION**0.5, neurons=1000)
     mean, error = found["mean"].mean, found["mean"].standard_error
-    print(f"escape from the lazy phase, 50 nets             {taken:8.2f} s   {mean:.0f}({error:.0f}) sweeps, independent neurons {predicted:.0f}")
+    print(
+        f"escape from the lazy phase, 50 nets             {taken:8.2f} s   {mean:.0f}({error:.0f}) sweeps, independent neurons {predicted:.0f}"
+    )
 
 
 def phases():

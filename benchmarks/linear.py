@@ -42,7 +42,14 @@ def chains():
     print("chains on digits, m = 5               chain-steps per second")
     for workers in sorted({1, os.cpu_count()}):
         for every in (5, STEPS):
-            run = {"steps": STEPS, "chains": CHAINS, "seed": 1, "start": start, "record_every": every, "workers": workers}
+            run = {
+                "steps": STEPS,
+                "chains": CHAINS,
+                "seed": 1,
+                "start": start,
+                "record_every": every,
+                "workers": workers,
+            }
             speed = CHAINS * STEPS / seconds(lambda: descent.simulate(fitted, rate, 5, **run), 5)
             print(f"  {workers} workers, one step in {every:3d} recorded {speed:12.3g}")
 

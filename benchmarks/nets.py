@@ -41,7 +41,9 @@ def by_autograd(net, learning_rate, epochs, precision):
 
 def main():
     row = architectures.experiment("narrow")
-    print(f"{'units x layers':<16}{'precision':<11}{'autograd':>10}{'alone':>10}{'stacked':>10}   trials in the stack; speed-up of stacking")
+    print(
+        f"{'units x layers':<16}{'precision':<11}{'autograd':>10}{'alone':>10}{'stacked':>10}   trials in the stack; speed-up of stacking"
+    )
     for width, trials, epochs in ((50, 50, 20), (100, 50, 10), (500, 2, 10)):
         net = replace(row.net, width=width)
         for precision in nets.PRECISIONS:
@@ -53,7 +55,9 @@ def main():
 
             found = rounds(
                 {
-                    "autograd": lambda net=net, precision=precision: by_autograd(net, row.learning_rate, 5 * epochs, precision),
+                    "autograd": lambda net=net, precision=precision: by_autograd(
+                        net, row.learning_rate, 5 * epochs, precision
+                    ),
                     "alone": lambda one=one: train(one, 5 * epochs),
                     "stacked": lambda start=start: train(start, epochs),
                 }

@@ -25,7 +25,9 @@ def integrated(method, tolerance):
     """(a, b, w) at the same times by an adaptive integrator."""
     x, y, alpha, beta = CONSTANTS
 
-    def slope(_, state):  # written out: the checks of lib.representations.two_points.derivative are not the integrator's cost
+    def slope(
+        _, state
+    ):  # written out: the checks of lib.representations.two_points.derivative are not the integrator's cost
         a, b, w = state
         turn = -0.5 * beta * (3 * w - b + y) * a - 0.5 * alpha * x * (b + w) * w / a
         return [-alpha * x * w, -w * (beta * a + alpha * x * b / a), turn]

@@ -22,10 +22,20 @@ def theories():
     times, errors = np.geomspace(1, 1e6, 30), {}
     for tolerance in (1e-6, 1e-5):
         taken = seconds(
-            lambda: errors.update({tolerance: structured.solve(times, *start, lam, LEARNING_RATE, tolerance=tolerance).generalization_error}), 1)
+            lambda: errors.update(
+                {
+                    tolerance: structured.solve(
+                        times, *start, lam, LEARNING_RATE, tolerance=tolerance
+                    ).generalization_error
+                }
+            ),
+            1,
+        )
     followed = errors[1e-6] > 1e-10  # below, rounding of order one overlaps is what is left
     apart = np.abs(errors[1e-5] / errors[1e-6] - 1)[followed].max()
-    print(f"erf equations, K = M = 2, L = 4096, to α = 1e6  {taken:8.2f} s   relative error {apart:.1e} where ε_g > 1e-10")
+    print(
+        f"erf equations, K = M = 2, L = 4096, to α = 1e6  {taken:8.2f} s   relative error {apart:.1e} where ε_g > 1e-10"
+    )
 
 
 def full_vector():
@@ -49,7 +59,9 @@ def main():
     print(f"  all weights, N = 500, L = 4                   {full:10.3g}")
     for levels, size in ((1, 500), (4, 500), (4, 10**4), (4, 10**6), (64, 10**6)):
         speed = gram_space(levels, size)
-        print(f"  Gram space, N = {size:<8d} L = {levels:<3d}              {speed:10.3g}   {speed / full:.1f} times as fast")
+        print(
+            f"  Gram space, N = {size:<8d} L = {levels:<3d}              {speed:10.3g}   {speed / full:.1f} times as fast"
+        )
 
 
 if __name__ == "__main__":

@@ -31,10 +31,12 @@ def main():
     student, teacher = online.weights_with_overlaps(*overlaps, DIMENSION, seed=1)
     steps = {"ours": 200_000, "numpy": 10_000}
     ours = steps["ours"] / seconds(
-        lambda: online.simulate(student, teacher, LEARNING_RATE, [steps["ours"] / DIMENSION], seed=2))
+        lambda: online.simulate(student, teacher, LEARNING_RATE, [steps["ours"] / DIMENSION], seed=2)
+    )
     random = np.random.Generator(np.random.SFC64(2))
     numpy = steps["numpy"] / seconds(
-        lambda: plain_numpy(student.copy(), teacher, LEARNING_RATE, steps["numpy"], random))
+        lambda: plain_numpy(student.copy(), teacher, LEARNING_RATE, steps["numpy"], random)
+    )
     equations = seconds(lambda: committee.solve([0, 500], *overlaps, LEARNING_RATE))
     print(f"SGD, K = M = 2, N = {DIMENSION}        steps per second")
     print(f"  lib.foundations.online                   {ours:10.3g}")

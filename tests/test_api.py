@@ -13,7 +13,11 @@ from lib.criticality import equilibria
 from lib.fluctuations import regression
 from lib.representations import nets
 
-INNER = ("lib.common.", "lib.foundations.committee_matrices", "lib.foundations.gaussian_formulas")  # formulas for callers that have checked their arguments
+INNER = (
+    "lib.common.",
+    "lib.foundations.committee_matrices",
+    "lib.foundations.gaussian_formulas",
+)  # formulas for callers that have checked their arguments
 MODULES = [
     importlib.import_module(info.name)
     for info in pkgutil.walk_packages(lib.__path__, "lib.")
@@ -25,7 +29,11 @@ FUNCTIONS = [
     for name, function in vars(module).items()
     if inspect.isfunction(function) and not name.startswith("_") and function.__module__ == module.__name__
 ]
-THEORY = [function for function in FUNCTIONS if function.__module__ not in ("lib.services.ledger", "lib.services.plot", "lib.services.presets")]
+THEORY = [
+    function
+    for function in FUNCTIONS
+    if function.__module__ not in ("lib.services.ledger", "lib.services.plot", "lib.services.presets")
+]
 
 
 def named(function):
@@ -33,7 +41,11 @@ def named(function):
 
 
 def test_the_list_is_not_empty():
-    assert {"lib.foundations.committee.solve", "lib.foundations.gaussian.erf_i4", "lib.foundations.trajectories.simulate"} <= {named(f) for f in FUNCTIONS}
+    assert {
+        "lib.foundations.committee.solve",
+        "lib.foundations.gaussian.erf_i4",
+        "lib.foundations.trajectories.simulate",
+    } <= {named(f) for f in FUNCTIONS}
 
 
 @pytest.mark.parametrize("function", THEORY, ids=named)
@@ -59,17 +71,25 @@ def test_nonsense_is_refused_by_name(function):
 
 def test_what_holds_arrays_is_compared_and_hashed_by_identity():
     """A generated comparison of arrays, or hash of them, raises."""
-    classes = {c for module in MODULES for c in vars(module).values() if dataclasses.is_dataclass(c) and isinstance(c, type)}
+    classes = {
+        c for module in MODULES for c in vars(module).values() if dataclasses.is_dataclass(c) and isinstance(c, type)
+    }
     held = {nets.Parameters}  # tuples of tensors
     while True:  # classes that hold such classes hold arrays too
-        more = {c for c in classes for field in dataclasses.fields(c) if "ndarray" in str(field.type) or field.type in held} - held
+        more = {
+            c for c in classes for field in dataclasses.fields(c) if "ndarray" in str(field.type) or field.type in held
+        } - held
         if not more:
             break
         held |= more
     assert {regression.Regression, equilibria.Equilibrium} <= held
     assert sorted(str(c) for c in held if c.__eq__ is not object.__eq__ or c.__hash__ is not object.__hash__) == []
     problem = regression.fit([[3.0], [1.0]], [[3.0], [0.0]])
-    assert problem == problem and problem != regression.fit([[3.0], [1.0]], [[3.0], [0.0]]) and len({problem, problem}) == 1
+    assert (
+        problem == problem
+        and problem != regression.fit([[3.0], [1.0]], [[3.0], [0.0]])
+        and len({problem, problem}) == 1
+    )
 
 
 def test_no_module_draws_but_plot():

@@ -14,7 +14,11 @@ import pytest
 from lib.services import ledger
 from tools import library, project
 
-INNER = ("common.linalg", "foundations.committee_matrices", "foundations.gaussian_formulas")  # tested through those who use them
+INNER = (
+    "common.linalg",
+    "foundations.committee_matrices",
+    "foundations.gaussian_formulas",
+)  # tested through those who use them
 PARTS = ["foundations", "fluctuations", "scaling", "representations", "criticality", "fields"]  # in reading order
 
 
@@ -40,7 +44,9 @@ def uses(tree, names):
 
 def test_arrows_point_forward_and_private_names_stay_at_home():
     modules = library.modules(project.ROOT)
-    found = [against(name, other) for name, module in modules.items() for other in uses(ast.parse(module.text), modules)]
+    found = [
+        against(name, other) for name, module in modules.items() for other in uses(ast.parse(module.text), modules)
+    ]
     assert len(found) > 200
     assert [problem for problem in found if problem] == []
 
@@ -67,7 +73,11 @@ def test_part_uses_all_before_it_and_itself():
 
 
 def test_folders_of_tests_are_those_of_the_library():
-    wanted = {module.tests: name for name, module in library.modules(project.ROOT).items() if "._" not in name and name not in INNER}
+    wanted = {
+        module.tests: name
+        for name, module in library.modules(project.ROOT).items()
+        if "._" not in name and name not in INNER
+    }
     assert [name for path, name in wanted.items() if not (project.ROOT / path).exists()] == []
 
 
@@ -90,7 +100,9 @@ def test_installed_copy_has_every_module_and_every_claim(wheel, tmp_path):
     home = next((tmp_path / "env" / "lib").glob("python*/site-packages"))
     with zipfile.ZipFile(wheel) as file:
         file.extractall(home)
-    (home / "beside.pth").write_text(os.path.dirname(os.path.dirname(pytest.__file__)))  # NumPy and the others; this checkout is not there
+    (home / "beside.pth").write_text(
+        os.path.dirname(os.path.dirname(pytest.__file__))
+    )  # NumPy and the others; this checkout is not there
     script = (
         "import importlib, pkgutil, lib\n"
         "from lib.services import ledger\n"

@@ -74,13 +74,19 @@ def identity(cell):
 
 def points(notebook):
     """Points of a set: those of the tests, and those that a human gives."""
-    return tuple(sum(cell.metadata["problem"]["points"] for cell in of_kind(notebook, one)) for one in ("test", "essay"))
+    return tuple(
+        sum(cell.metadata["problem"]["points"] for cell in of_kind(notebook, one)) for one in ("test", "essay")
+    )
 
 
 def _mistakes(notebook):
     """What is wrong with a problem set, in words."""
     about = notebook.metadata.get("assignment", {})
-    yield from (f"the front matter lacks assignment.{key}" for key in ("title", "part", "chapters", "minutes") if key not in about)
+    yield from (
+        f"the front matter lacks assignment.{key}"
+        for key in ("title", "part", "chapters", "minutes")
+        if key not in about
+    )
     seen = set()
     for cell in notebook.cells:
         problem = cell.metadata.get("problem")
@@ -97,7 +103,9 @@ def _mistakes(notebook):
         if problem["kind"] != "wrong" and name in seen:
             yield f"{name}: used twice"
         seen.add(name)
-        if problem["kind"] in ("test", "essay") and not (isinstance(problem.get("points"), int) and problem["points"] > 0):
+        if problem["kind"] in ("test", "essay") and not (
+            isinstance(problem.get("points"), int) and problem["points"] > 0
+        ):
             yield f"{name}: points must be a whole number above zero"
         if len(SOLUTION.findall(cell.source)) != (problem["kind"] == "answer"):
             yield f"{name}: an answer has one region from ### BEGIN SOLUTION to ### END SOLUTION, and no other cell has one"
@@ -130,18 +138,31 @@ def instructor_edition(root, name):
         elif problem is not None:
             graded = problem["kind"] != "answer"
             cell.metadata["nbgrader"] = _metadata(
-                problem["id"], grade=graded, solution=problem["kind"] != "test", locked=problem["kind"] == "test",
+                problem["id"],
+                grade=graded,
+                solution=problem["kind"] != "test",
+                locked=problem["kind"] == "test",
                 **({"points": problem["points"]} if graded else {}),
             )
     remote = project.remote(root)
     if remote is not None:
-        notebook.cells.insert(0, nbformat.v4.new_code_cell(remote.install_cell, id=f"{name}-hosted", metadata={"tags": ["hosted"]}))
+        notebook.cells.insert(
+            0, nbformat.v4.new_code_cell(remote.install_cell, id=f"{name}-hosted", metadata={"tags": ["hosted"]})
+        )
     notebook.metadata.pop("jupytext", None)
     return notebook
 
 
 def _metadata(name, *, grade=False, solution=False, locked=False, **more):
-    return {"grade_id": name, "grade": grade, "solution": solution, "locked": locked, "task": False, "schema_version": SCHEMA, **more}
+    return {
+        "grade_id": name,
+        "grade": grade,
+        "solution": solution,
+        "locked": locked,
+        "task": False,
+        "schema_version": SCHEMA,
+        **more,
+    }
 
 
 @contextmanager
@@ -161,7 +182,9 @@ def make_course(root, course, chosen):
     try:
         from nbgrader.apps import NbGraderAPI
     except ImportError:
-        raise AssignmentError("nbgrader is not installed; `make assignments` installs it, or run `pip install -r requirements.txt`") from None
+        raise AssignmentError(
+            "nbgrader is not installed; `make assignments` installs it, or run `pip install -r requirements.txt`"
+        ) from None
     from traitlets.config import Config
 
     course.mkdir(parents=True, exist_ok=True)
@@ -194,7 +217,9 @@ def student_editions(root, target):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="the problem sets to make (default: all)")
-    parser.add_argument("--course", type=Path, default=project.ROOT / "course", help="the course folder (default: course)")
+    parser.add_argument(
+        "--course", type=Path, default=project.ROOT / "course", help="the course folder (default: course)"
+    )
     options = parser.parse_args()
     try:
         made = make_course(project.ROOT, options.course.resolve(), options.names or names(project.ROOT))

@@ -19,7 +19,13 @@ from tools import browser_checks, project, site_checks
 VARIABLE = "CHROMIUM"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 # Nothing of the browser's own may use the network; a page that does is caught below.
-SWITCHES = ["--disable-background-networking", "--disable-component-update", "--disable-gpu", "--disable-sync", "--no-first-run"]
+SWITCHES = [
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-gpu",
+    "--disable-sync",
+    "--no-first-run",
+]
 
 
 def find():
@@ -89,10 +95,17 @@ def opened(browser, server, path, **options):
         faults.append(f"the page asked for {route.request.url}, outside the site")
         route.abort()
 
-    with browser.new_context(**{"viewport": browser_checks.DESK, "color_scheme": "light", "reduced_motion": "reduce"} | options) as context:
+    with browser.new_context(
+        **{"viewport": browser_checks.DESK, "color_scheme": "light", "reduced_motion": "reduce"} | options
+    ) as context:
         context.route(re.compile(f"^(?!{re.escape(server)}/)"), refuse)
         page = context.new_page()
-        page.on("console", lambda line: faults.append(f"console: {line.text} ({line.location['url']})") if line.type == "error" else None)
+        page.on(
+            "console",
+            lambda line: (
+                faults.append(f"console: {line.text} ({line.location['url']})") if line.type == "error" else None
+            ),
+        )
         page.on("pageerror", lambda error: faults.append(f"script error: {error}"))
         page.on("websocket", lambda socket: faults.append(f"the page opened a socket to {socket.url}"))
         page.goto(f"{server}/{path}")
@@ -105,7 +118,9 @@ def run(root):
         print(missing(), flush=True)
         return 0
     if not (site_checks.site_folder(root) / "index.html").is_file():
-        sys.exit(f"The browser tests were not run: {site_checks.site_folder(root)} holds no built site; run `make book` first.")
+        sys.exit(
+            f"The browser tests were not run: {site_checks.site_folder(root)} holds no built site; run `make book` first."
+        )
     command = [sys.executable, "-m", "pytest", "--numprocesses=2", "--durations=5", "tests/browser"]
     return subprocess.run(command, cwd=root, check=False).returncode
 

@@ -58,17 +58,17 @@ SHOWN = """control => {
 
 
 # The others of a kind differ in nothing but their content: a click from a script is a hundred times quicker.
-OPEN_REST = """controls => {
-    const shown = %s;
+OPEN_REST = f"""controls => {{
+    const shown = {SHOWN};
     const found = [];
-    for (const [index, control] of controls.entries()) {
+    for (const [index, control] of controls.entries()) {{
         if (control.hasAttribute("data-tried")) continue;
-        if (shown(control)) found.push(`folded part ${index + 1} is open from the start`);
+        if (shown(control)) found.push(`folded part ${{index + 1}} is open from the start`);
         else control.click();
-        if (!shown(control) || control.tabIndex < 0) found.push(`folded part ${index + 1} does not open`);
-    }
+        if (!shown(control) || control.tabIndex < 0) found.push(`folded part ${{index + 1}} does not open`);
+    }}
     return found;
-}""" % SHOWN
+}}"""
 
 
 def folded(page):
@@ -82,7 +82,12 @@ def folded(page):
         for act in (lambda: control.press("Enter"), lambda: control.press("Enter"), control.click):
             act()
             states.append(control.evaluate(SHOWN))
-        what = ("is open from the start", "does not open by keyboard", "does not close by keyboard", "does not open by a click")
+        what = (
+            "is open from the start",
+            "does not open by keyboard",
+            "does not close by keyboard",
+            "does not open by a click",
+        )
         wanted = (False, True, False, True)
         found += [f"the first {kind} {text}" for text, state, want in zip(what, states, wanted) if state != want]
         control.evaluate("node => node.setAttribute('data-tried', '')")
@@ -217,8 +222,10 @@ def _axe(page, context, options):
     options = {"resultTypes": ["violations"], "preload": False} | options
     return [
         f"{rule['id']} ({rule['impact']}): {node['html'][:160]}: {' '.join(node['failureSummary'].split())[:240]}"
-        for rule in page.evaluate(f"options => axe.run({context}, options)", options)["violations"] if rule["impact"] in GRAVE
-        for node in rule["nodes"][:3] if node["html"] != NOT_OURS.get(rule["id"])
+        for rule in page.evaluate(f"options => axe.run({context}, options)", options)["violations"]
+        if rule["impact"] in GRAVE
+        for node in rule["nodes"][:3]
+        if node["html"] != NOT_OURS.get(rule["id"])
     ]
 
 

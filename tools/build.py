@@ -145,8 +145,13 @@ def execute(root, cache, workers):
             try:
                 notebook, seconds, error = job.result()
             except BrokenProcessPool:
-                raise BuildFailed("a worker process died, perhaps for lack of memory; run the same command to go on") from None
-            except (RuntimeError, LookupError) as problem:  # the kernel died, for example for lack of memory, or is unknown
+                raise BuildFailed(
+                    "a worker process died, perhaps for lack of memory; run the same command to go on"
+                ) from None
+            except (
+                RuntimeError,
+                LookupError,
+            ) as problem:  # the kernel died, for example for lack of memory, or is unknown
                 failures.append(f"{page}:\n{type(problem).__name__}: {problem}")
                 continue
             print(f"[{done}/{len(jobs)}] executed {page} in {seconds:.1f} s{' - FAILED' if error else ''}", flush=True)
@@ -225,8 +230,12 @@ def build(root, workers):
         takeaway.write(root, notebooks, rows, output)
         assignments.student_editions(root, output / "assignments")
         write_site(root)
-    sources, own = (", ".join(f"{number} {verdict}" for verdict, number in tally.items()) for tally in ledger.tallies(rows))
-    print(f"Executed {len(executed)} notebooks; claims of the sources: {sources}; results of the book: {own}; {time.perf_counter() - started:.0f} s in all.")
+    sources, own = (
+        ", ".join(f"{number} {verdict}" for verdict, number in tally.items()) for tally in ledger.tallies(rows)
+    )
+    print(
+        f"Executed {len(executed)} notebooks; claims of the sources: {sources}; results of the book: {own}; {time.perf_counter() - started:.0f} s in all."
+    )
     return output / "html" / "index.html"
 
 
@@ -235,7 +244,9 @@ def main():
     parser.add_argument("--root", type=Path, default=project.ROOT, help="the checkout to build (default: this one)")
     parser.add_argument("--workers", type=int, default=project.cores(), help="notebooks executed side by side")
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))  # being told to end is an interruption like any other
+    signal.signal(
+        signal.SIGTERM, signal.getsignal(signal.SIGINT)
+    )  # being told to end is an interruption like any other
     try:
         page = build(options.root.resolve(), options.workers)
     except (BuildFailed, assignments.AssignmentError, ValueError, OSError, yaml.YAMLError) as error:

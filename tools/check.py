@@ -32,7 +32,10 @@ def main():
         started = time.perf_counter()
         if subprocess.run(command, cwd=project.ROOT, check=False).returncode != 0:
             failed.append(name)
-        print(f"== {name}: {'FAILED' if name in failed else 'passed'} after {time.perf_counter() - started:.0f} s", flush=True)
+        print(
+            f"== {name}: {'FAILED' if name in failed else 'passed'} after {time.perf_counter() - started:.0f} s",
+            flush=True,
+        )
     if failed:
         sys.exit("make test failed in: " + ", ".join(failed))
 

@@ -16,7 +16,10 @@ BOX = re.compile(r"\*\*Prerequisites:\*\*(?P<needs>.*?)\*\*Time:\*\*(?P<time>[^.
 _ROLE = re.compile(r"\{(doc|ref)\}`(?:[^`<]*<)?([^`<>]+)>?`")
 _LABEL = re.compile(r"^\(([^()\s]+)\)=", re.M)
 _TIME = re.compile(r"about (?:(?P<hours>\w+) hours?)?(?P<half> and a half)?(?:(?: and )?(?P<minutes>\d+) minutes)?")
-_WORDS = {word: number for number, word in enumerate("no one two three four five six".split())} | {"a": 1, "an": 1}
+_WORDS = {word: number for number, word in enumerate(["no", "one", "two", "three", "four", "five", "six"])} | {
+    "a": 1,
+    "an": 1,
+}
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,9 @@ def minutes(text):
     match = _TIME.match(text.strip())
     hours = match["hours"] if match else None
     if not match or not (hours or match["minutes"]) or (hours and hours not in _WORDS and not hours.isdigit()):
-        raise ValueError(f"the time must read like 'about 90 minutes' or 'about two hours and a half', got {text.strip()[:40]!r}")
+        raise ValueError(
+            f"the time must read like 'about 90 minutes' or 'about two hours and a half', got {text.strip()[:40]!r}"
+        )
     whole = int(hours) if hours and hours.isdigit() else _WORDS[hours] if hours else 0
     return 60 * whole + (30 if match["half"] else 0) + int(match["minutes"] or 0)
 
@@ -60,7 +65,9 @@ def declared(page, texts, places):
     """Minutes of a chapter, and the pages that it names as needed; ``places`` are the :func:`labels` of the texts of all pages."""
     box = BOX.search(texts[page])
     if box is None:
-        raise ValueError(f"{page} declares no prerequisites: write **Prerequisites:** … **Time:** … into its objectives box")
+        raise ValueError(
+            f"{page} declares no prerequisites: write **Prerequisites:** … **Time:** … into its objectives box"
+        )
     try:
         time = minutes(box["time"])
     except ValueError as error:
@@ -97,12 +104,18 @@ def chapters(root):
 def _target(page, role, target, texts, labels):
     """The page that a role in the prerequisites of a page leads to."""
     if role == "doc":
-        path = target[1:] if target.startswith("/") else posixpath.normpath(posixpath.join(posixpath.dirname(page), target))
+        path = (
+            target[1:]
+            if target.startswith("/")
+            else posixpath.normpath(posixpath.join(posixpath.dirname(page), target))
+        )
         if path not in texts:
             raise ValueError(f"{page}: the prerequisite {{doc}}`{target}` names no page of _toc.yml")
         return path
     if target not in labels:
-        raise ValueError(f"{page}: the prerequisite {{ref}}`{target}` names no label; the page that it means needs the line ({target})=")
+        raise ValueError(
+            f"{page}: the prerequisite {{ref}}`{target}` names no label; the page that it means needs the line ({target})="
+        )
     return labels[target]
 
 
@@ -117,7 +130,9 @@ def check(found):
     for page, chapter in found.items():
         for needed in chapter.needs:
             if order[needed] > order[page]:
-                raise ValueError(f"{page} needs {needed}, which comes later in _toc.yml: move one of them or drop the prerequisite")
+                raise ValueError(
+                    f"{page} needs {needed}, which comes later in _toc.yml: move one of them or drop the prerequisite"
+                )
 
 
 def all_needed(found, page):

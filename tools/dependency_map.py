@@ -74,7 +74,9 @@ class Layout:
             return f"M{x + BOX / 2 + shift} {y + HEIGHT}v{shift}H{lane}V{to_y - 4 - shift}H{to_x + BOX / 2}V{to_y - 1}"
         lane = MARGIN + LANE * self.left.index(needed)
         start = f"M{x} {middle + 9}H{lane}" if self.places[needed][0] == 0 else f"M{x + BOX / 2} {y + HEIGHT}v6H{lane}"
-        return start + (f"V{to_middle}H{to_x - 1}" if self.places[page][0] == 0 else f"V{to_y - 5}H{to_x + BOX / 2}V{to_y - 1}")
+        return start + (
+            f"V{to_middle}H{to_x - 1}" if self.places[page][0] == 0 else f"V{to_y - 5}H{to_x + BOX / 2}V{to_y - 1}"
+        )
 
 
 def _box(layout, page, address):
@@ -82,9 +84,14 @@ def _box(layout, page, address):
     x, y = layout.corner(page)
     lines = textwrap.wrap(chapter.short, 14, break_long_words=False)[:3]
     first = y + HEIGHT / 2 + 4 - 7 * (len(lines) - 1)
-    text = "".join(f'<tspan x="{x + BOX / 2}" y="{first + 14 * number}">{html.escape(line)}</tspan>' for number, line in enumerate(lines))
-    return (f'<a href="{html.escape(address)}"><title>{html.escape(chapter.title)}</title>'
-            f'<rect class="chapter" x="{x}" y="{y}" width="{BOX}" height="{HEIGHT}" rx="5"/><text>{text}</text></a>')
+    text = "".join(
+        f'<tspan x="{x + BOX / 2}" y="{first + 14 * number}">{html.escape(line)}</tspan>'
+        for number, line in enumerate(lines)
+    )
+    return (
+        f'<a href="{html.escape(address)}"><title>{html.escape(chapter.title)}</title>'
+        f'<rect class="chapter" x="{x}" y="{y}" width="{BOX}" height="{HEIGHT}" rx="5"/><text>{text}</text></a>'
+    )
 
 
 def draw(found, address):
@@ -100,14 +107,19 @@ def draw(found, address):
     str
     """
     layout = Layout(found)
-    drawn = [f'<svg viewBox="0 0 {layout.width} {layout.height}" role="group" aria-labelledby="dependency-title dependency-text">',
-             '<title id="dependency-title">Dependency map of the chapters</title>',
-             '<desc id="dependency-text">One box a chapter, one band a part; arrows lead from a chapter to those that need it. The list'
-             " below says the same in words.</desc>",
-             '<defs><marker id="dependency-tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
-             '<path d="M0 0L8 4L0 8z"/></marker></defs>']
+    drawn = [
+        f'<svg viewBox="0 0 {layout.width} {layout.height}" role="group" aria-labelledby="dependency-title dependency-text">',
+        '<title id="dependency-title">Dependency map of the chapters</title>',
+        '<desc id="dependency-text">One box a chapter, one band a part; arrows lead from a chapter to those that need it. The list'
+        " below says the same in words.</desc>",
+        '<defs><marker id="dependency-tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+        '<path d="M0 0L8 4L0 8z"/></marker></defs>',
+    ]
     for part, top in layout.tops.items():
         drawn.append(f'<text class="part" x="{layout.indent}" y="{top + 15}">{html.escape(part)}</text>')
-    drawn += [f'<path class="arrow" marker-end="url(#dependency-tip)" d="{layout.arrow(*pair)}"/>' for pair in dependencies.arrows(found)]
+    drawn += [
+        f'<path class="arrow" marker-end="url(#dependency-tip)" d="{layout.arrow(*pair)}"/>'
+        for pair in dependencies.arrows(found)
+    ]
     drawn += [_box(layout, page, address(page)) for page in found]
     return "\n".join([*drawn, "</svg>"])

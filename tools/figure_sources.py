@@ -11,7 +11,14 @@ from dataclasses import dataclass, field
 from tools import library
 
 # They draw, check and run what the other modules compute.
-SERVICES = {"services.plot", "services.ledger", "services.presets", "services.sweep", "services.downloads", "common.checks"}
+SERVICES = {
+    "services.plot",
+    "services.ledger",
+    "services.presets",
+    "services.sweep",
+    "services.downloads",
+    "common.checks",
+}
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -40,7 +47,12 @@ def _own_names(scope):
 
 
 def _stored(nodes):
-    return {node.id for top in nodes for node in ast.walk(top) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return {
+        node.id
+        for top in nodes
+        for node in ast.walk(top)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
 
 
 def _uses(node, aliases, hidden=frozenset()):
@@ -53,7 +65,9 @@ def _uses(node, aliases, hidden=frozenset()):
     if isinstance(node, ast.Attribute):
         chain = _dotted(node)
         target = aliases.get(chain[0]) if chain and chain[0] not in hidden else None
-        if target and target[1] is None:  # a module, or a package and what is in it: the reader knows which of these are functions
+        if (
+            target and target[1] is None
+        ):  # a module, or a package and what is in it: the reader knows which of these are functions
             for end in range(1, len(chain)):
                 yield ".".join([*filter(None, target[:1]), *chain[1:end]]), chain[end]
             return
@@ -124,7 +138,9 @@ class _Reader(ast.NodeVisitor):
     def visit_Assign(self, node):
         targets = getattr(node, "targets", None) or [node.target]
         names = {item.id for target in targets for item in _parts(target) if isinstance(item, ast.Name)}
-        parts = {_base(item) for target in targets for item in _parts(target) if not isinstance(item, ast.Name)} - {None}
+        parts = {_base(item) for target in targets for item in _parts(target) if not isinstance(item, ast.Name)} - {
+            None
+        }
         grown = names if isinstance(node, ast.AugAssign) else set()
         self.add([*targets, node.value], names - grown, parts | grown, sure=not self.depth)
 
@@ -158,7 +174,10 @@ class _Reader(ast.NodeVisitor):
             statement.loop = range(start, len(self.statements))
 
     def visit_With(self, node):
-        self.add([item.context_expr for item in node.items], _stored([item.optional_vars for item in node.items if item.optional_vars]))
+        self.add(
+            [item.context_expr for item in node.items],
+            _stored([item.optional_vars for item in node.items if item.optional_vars]),
+        )
         self.body(node.body, loop=True)
 
     def visit_If(self, node):
@@ -206,7 +225,9 @@ def _read(cells, names, known):
         try:
             tree = ast.parse(text)
         except SyntaxError as error:
-            raise ValueError(f"code cell {number + 1} is not plain Python ({error.msg}): {text.splitlines()[0]!r}") from None
+            raise ValueError(
+                f"code cell {number + 1} is not plain Python ({error.msg}): {text.splitlines()[0]!r}"
+            ) from None
         for node in tree.body:
             reader.visit(node)
     return reader.statements

@@ -29,7 +29,9 @@ def free_port(wanted):
         try:
             probe.bind(("127.0.0.1", wanted))
         except OSError as problem:
-            raise LaunchFailed(f"port {wanted} cannot be used ({problem.strerror}); choose another with --port, or leave it out") from None
+            raise LaunchFailed(
+                f"port {wanted} cannot be used ({problem.strerror}); choose another with --port, or leave it out"
+            ) from None
         return probe.getsockname()[1]
 
 
@@ -73,12 +75,16 @@ class Server:
     def ask(self, method, address, body=None):
         """Ask the server's REST interface; gives the answer, read from JSON."""
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/api/{address}", data, self.headers, method=method)
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}/api/{address}", data, self.headers, method=method
+        )
         try:
             with urllib.request.urlopen(request, timeout=120) as answer:
                 text = answer.read()
         except urllib.error.HTTPError as problem:
-            raise LaunchFailed(f"the server answered {problem.code} to {method} {address}: {problem.read(300).decode()}") from None
+            raise LaunchFailed(
+                f"the server answered {problem.code} to {method} {address}: {problem.read(300).decode()}"
+            ) from None
         return json.loads(text) if text else None
 
 
@@ -89,15 +95,26 @@ def running(folder, book, environment, port, start=()):
     The log is kept in ``folder``.
     """
     port, token, log = free_port(port), secrets.token_hex(16), folder / "server.log"
-    command = [*start, shutil.which("jupyter", path=environment["PATH"]), "lab", "--allow-root", "--no-browser", "--ip=127.0.0.1",
-               f"--port={port}", "--ServerApp.port_retries=0", f"--IdentityProvider.token={token}"]
+    command = [
+        *start,
+        shutil.which("jupyter", path=environment["PATH"]),
+        "lab",
+        "--allow-root",
+        "--no-browser",
+        "--ip=127.0.0.1",
+        f"--port={port}",
+        "--ServerApp.port_retries=0",
+        f"--IdentityProvider.token={token}",
+    ]
     with log.open("w") as file:
         process = psutil.Popen(command, cwd=book, env=environment, stdout=file, stderr=subprocess.STDOUT)
     try:
         server, deadline = Server(process, port, token), time.monotonic() + 120
         while not _answers(server):
             if process.poll() is not None or time.monotonic() > deadline:
-                raise LaunchFailed("the server did not start; its last lines were\n" + "\n".join(log.read_text().splitlines()[-15:]))
+                raise LaunchFailed(
+                    "the server did not start; its last lines were\n" + "\n".join(log.read_text().splitlines()[-15:])
+                )
             time.sleep(0.5)
         yield server
     finally:
@@ -129,11 +146,18 @@ def play(server, page):
     path = f"{page}.md"
     model = server.ask("GET", f"contents/{path}?type=notebook&content=1")
     if model["type"] != "notebook":
-        raise LaunchFailed(f"{path} opens as a {model['type']}, not as a notebook; binder/requirements.txt must bring jupytext")
-    session = server.ask("POST", "sessions", {"path": path, "name": path, "type": "notebook", "kernel": {"name": "python3"}})
+        raise LaunchFailed(
+            f"{path} opens as a {model['type']}, not as a notebook; binder/requirements.txt must bring jupytext"
+        )
+    session = server.ask(
+        "POST", "sessions", {"path": path, "name": path, "type": "notebook", "kernel": {"name": "python3"}}
+    )
     kernel, me = session["kernel"]["id"], uuid4().hex
-    channel = websocket.create_connection(f"ws://127.0.0.1:{server.port}/api/kernels/{kernel}/channels?session_id={me}", timeout=PATIENCE,
-                                          header=[f"{name}: {value}" for name, value in server.headers.items()])
+    channel = websocket.create_connection(
+        f"ws://127.0.0.1:{server.port}/api/kernels/{kernel}/channels?session_id={me}",
+        timeout=PATIENCE,
+        header=[f"{name}: {value}" for name, value in server.headers.items()],
+    )
     try:
         sources = [cell["source"] for cell in model["content"]["cells"] if cell["cell_type"] == "code"]
         for number, source in enumerate(sources, 1):
@@ -151,9 +175,34 @@ def play(server, page):
 def execute(channel, session, code):
     """Run one cell over a kernel's channel; returns the error in a line, or None."""
     mine = uuid4().hex
-    header = {"msg_id": mine, "msg_type": "execute_request", "username": "reader", "session": session, "version": "5.3", "date": ""}
-    content = {"code": code, "silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False, "stop_on_error": True}
-    channel.send(json.dumps({"header": header, "parent_header": {}, "metadata": {}, "content": content, "buffers": [], "channel": "shell"}))
+    header = {
+        "msg_id": mine,
+        "msg_type": "execute_request",
+        "username": "reader",
+        "session": session,
+        "version": "5.3",
+        "date": "",
+    }
+    content = {
+        "code": code,
+        "silent": False,
+        "store_history": True,
+        "user_expressions": {},
+        "allow_stdin": False,
+        "stop_on_error": True,
+    }
+    channel.send(
+        json.dumps(
+            {
+                "header": header,
+                "parent_header": {},
+                "metadata": {},
+                "content": content,
+                "buffers": [],
+                "channel": "shell",
+            }
+        )
+    )
     error, replied, idle = None, False, False
     while not (replied and idle):
         message = json.loads(channel.recv())
@@ -164,6 +213,10 @@ def execute(channel, session, code):
             continue
         if kind == "execute_reply":
             replied = True
-            error = None if content["status"] == "ok" else f"{content.get('ename', content['status'])}: {content.get('evalue', '')}"
+            error = (
+                None
+                if content["status"] == "ok"
+                else f"{content.get('ename', content['status'])}: {content.get('evalue', '')}"
+            )
         idle = idle or kind == "status" and content["execution_state"] == "idle"
     return error

@@ -4,7 +4,16 @@ import ast
 from dataclasses import dataclass
 
 FOLDER = "library"  # of the site: one page a module
-PACKAGES = ("foundations", "fluctuations", "scaling", "representations", "criticality", "fields", "services", "common")  # as the list shows them
+PACKAGES = (
+    "foundations",
+    "fluctuations",
+    "scaling",
+    "representations",
+    "criticality",
+    "fields",
+    "services",
+    "common",
+)  # as the list shows them
 
 
 @dataclass(frozen=True)
@@ -80,13 +89,20 @@ def imports_of(node, names):
     elif isinstance(node, ast.Import):
         for item in node.names:
             if item.name.split(".")[0] == "lib":
-                found[item.asname or "lib"] = (item.name.removeprefix("lib").removeprefix(".") if item.asname else "", None)
+                found[item.asname or "lib"] = (
+                    item.name.removeprefix("lib").removeprefix(".") if item.asname else "",
+                    None,
+                )
     return found
 
 
 def _files(root):
     """Every module's file by name, in alphabetical order."""
-    paths = {path.relative_to(root / "lib").with_suffix(""): path for path in (root / "lib").rglob("*.py") if path.stem != "__init__"}
+    paths = {
+        path.relative_to(root / "lib").with_suffix(""): path
+        for path in (root / "lib").rglob("*.py")
+        if path.stem != "__init__"
+    }
     return {".".join(inside.parts): paths[inside] for inside in sorted(paths)}
 
 
@@ -110,12 +126,16 @@ def packages(root, names):
     """The packages in the order of the list, each as (summary, its modules' names): public ones first, then what only the package uses."""
     every = {name.rpartition(".")[0] for name in names}
     if unknown := {package.split(".")[0] for package in every} - set(PACKAGES):
-        raise ValueError(f"lib holds {sorted(unknown)}, which tools/library.py does not list: add them to PACKAGES there")
+        raise ValueError(
+            f"lib holds {sorted(unknown)}, which tools/library.py does not list: add them to PACKAGES there"
+        )
     made = []
     for package in sorted(every, key=lambda package: (PACKAGES.index(package.split(".")[0]), package)):
         text = (root / "lib" / package.replace(".", "/") / "__init__.py").read_text(encoding="utf-8")
         own = [name for name in names if name.rpartition(".")[0] == package]
-        made.append((_summary(ast.parse(text)), sorted(own, key=lambda name: (name.rpartition(".")[2].startswith("_"), name))))
+        made.append(
+            (_summary(ast.parse(text)), sorted(own, key=lambda name: (name.rpartition(".")[2].startswith("_"), name)))
+        )
     return made
 
 

@@ -60,14 +60,14 @@ def _special(lines, at):
         return _equation(lines, at)
     if match := ENVIRONMENT.match(line):
         end = next((n for n in range(at, len(lines)) if f"\\end{{{match[1]}}}" in lines[n]), len(lines) - 1)
-        return Block("environment", "\n".join(lines[at:end + 1]), match[1], indent=_indent(line)), end + 1
+        return Block("environment", "\n".join(lines[at : end + 1]), match[1], indent=_indent(line)), end + 1
     if match := TARGET.fullmatch(line):
         return Block("target", "", match[1]), at + 1
     return None, at + 1
 
 
 def _indent(line):
-    return line[:len(line) - len(line.lstrip())]
+    return line[: len(line) - len(line.lstrip())]
 
 
 def _fenced(lines, at, indent, fence, name, argument):
@@ -76,7 +76,7 @@ def _fenced(lines, at, indent, fence, name, argument):
         return len(line) >= len(fence) and set(line) == {fence[0]}
 
     end = next((n for n in range(at + 1, len(lines)) if closes(lines[n])), len(lines))
-    inside = [line.removeprefix(indent) for line in lines[at + 1:end]]
+    inside = [line.removeprefix(indent) for line in lines[at + 1 : end]]
     if name is None:
         return Block("code", "\n".join(inside), argument=argument, indent=indent), end + 1
     options = {}

@@ -30,7 +30,11 @@ class Place:
         """How a sentence calls it: "Theorem 3.1", "Fig. 2", "(4.5)", or the title of a section."""
         if self.kind == "section":
             return self.title
-        return f"({self.number})" if self.kind == "equation" else f"{'Fig.' if self.kind == 'figure' else self.kind.title()} {self.number}"
+        return (
+            f"({self.number})"
+            if self.kind == "equation"
+            else f"{'Fig.' if self.kind == 'figure' else self.kind.title()} {self.number}"
+        )
 
     @property
     def full_name(self):
@@ -90,7 +94,9 @@ def read(root):
     titles, places, counts = {}, {}, Counter()
     for page in project.toc_pages(root):
         content = cells(root, page)
-        titles[page] = next((m[1] for kind, text, _ in content if kind == "markdown" and (m := HEADING.search(text))), page)
+        titles[page] = next(
+            (m[1] for kind, text, _ in content if kind == "markdown" and (m := HEADING.search(text))), page
+        )
         chapter = chapters.get(page)
         for label, kind, title in _labelled(content):
             counts[kind, chapter] += kind != "section"

@@ -21,7 +21,8 @@ from tools.sphinx_ext.ledger_pages import MEANING, corrections, own_results
 
 # A role, or what must stay as it is: code, or inline TeX (which some renderers lose at a line break within a quotation).
 INLINE = re.compile(
-    r"\{(?P<role>[\w:+-]+)\}`(?P<content>[^`]+)`|(?P<code>(?P<ticks>`+).+?(?P=ticks)(?!`))|(?<![\\$])(?P<tex>\$[^$]+\$)", re.DOTALL
+    r"\{(?P<role>[\w:+-]+)\}`(?P<content>[^`]+)`|(?P<code>(?P<ticks>`+).+?(?P=ticks)(?!`))|(?<![\\$])(?P<tex>\$[^$]+\$)",
+    re.DOTALL,
 )
 EXPLICIT = re.compile(r"(.+?)\s*<([^<>]+)>", re.DOTALL)
 
@@ -36,7 +37,9 @@ class Sources:
 
 
 def sources(root, rows):
-    return Sources(numbering.read(root), rows, parse_file(root / "book" / "references.bib", bib_format="bibtex").entries)
+    return Sources(
+        numbering.read(root), rows, parse_file(root / "book" / "references.bib", bib_format="bibtex").entries
+    )
 
 
 def notebook(executed, page, known):
@@ -92,7 +95,10 @@ class Page:
 
     def references(self):
         """The list of the works cited so far."""
-        style, backend = find_plugin("pybtex.style.formatting", "unsrt")(), find_plugin("pybtex.backends", "plaintext")()
+        style, backend = (
+            find_plugin("pybtex.style.formatting", "unsrt")(),
+            find_plugin("pybtex.backends", "plaintext")(),
+        )
         lines = [entry.text.render(backend) for entry in style.format_entries(self.cited.values())]
         return "## References\n\n" + "\n".join("- " + " ".join(line.split()) for line in lines)
 
@@ -152,7 +158,9 @@ class Page:
         found = corrections(self.known.rows)
         number, row = next(((n, row) for n, row in enumerate(found, 1) if row["id"] == block.argument), (None, None))
         if row is None:
-            raise ValueError(f"{self.page}: correction {block.argument!r} is not a claim in lib/claims with 'printed' and 'right'")
+            raise ValueError(
+                f"{self.page}: correction {block.argument!r} is not a claim in lib/claims with 'printed' and 'right'"
+            )
         where = "In the text we worked from" if row["extraction"] else "Printed"
         title = f"**Correction {number}: {row['source']}, {row['locator']}**"
         parts = [title, f"**{where}:** {row['printed']}", f"**Right:** {row['right']}", block.text]
@@ -169,8 +177,16 @@ class Page:
             return f"${content}$"
         text, target = (explicit[1], explicit[2]) if explicit else (None, content)
         name, cite = self._name, self._cite
-        roles = {"doc": self._doc, "ref": self._ref, "numref": name, "eq": name, "prf:ref": name, "cite": cite, "cite:p": cite,
-                 "cite:t": self._cite_text}
+        roles = {
+            "doc": self._doc,
+            "ref": self._ref,
+            "numref": name,
+            "eq": name,
+            "prf:ref": name,
+            "cite": cite,
+            "cite:p": cite,
+            "cite:t": self._cite_text,
+        }
         return roles[match["role"]](target, text) if match["role"] in roles else text or content
 
     def _place(self, label):
@@ -202,7 +218,10 @@ class Page:
         if key not in self.known.works:
             raise ValueError(f"{self.page} cites {key!r}, which is not in book/references.bib")
         work = self.cited[key] = self.known.works[key]
-        names = [str(Text.from_latex(" ".join(person.prelast_names + person.last_names))) for person in work.persons["author"]]
+        names = [
+            str(Text.from_latex(" ".join(person.prelast_names + person.last_names)))
+            for person in work.persons["author"]
+        ]
         return (f"{names[0]} et al." if len(names) > 2 else " and ".join(names)), work.fields["year"]
 
     def _cite(self, keys, text):
@@ -217,7 +236,9 @@ def _show_untrusted(output, alt):
     drawing = output.get("data", {}).pop("image/svg+xml", None)
     if drawing is not None:
         address = "data:image/svg+xml," + quote(drawing, safe=" !$'()*+,-./:;=?@[]^_{|}~")
-        output.data["text/html"] = f'<img alt="{html.escape(alt)}" style="background-color: white; max-width: 100%" src="{address}">'
+        output.data["text/html"] = (
+            f'<img alt="{html.escape(alt)}" style="background-color: white; max-width: 100%" src="{address}">'
+        )
 
 
 def _folded(title, text):
@@ -226,5 +247,10 @@ def _folded(title, text):
 
 def _quoted(text):
     """A quotation; an equation in it must stand on one line, because JupyterLab would read the marks of the quotation as TeX."""
-    text = re.sub(r"^( *)\$\$\n(.*?)\n *\$\$$", lambda m: f"{m[1]}$$ {' '.join(m[2].split())} $$", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(
+        r"^( *)\$\$\n(.*?)\n *\$\$$",
+        lambda m: f"{m[1]}$$ {' '.join(m[2].split())} $$",
+        text,
+        flags=re.DOTALL | re.MULTILINE,
+    )
     return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))

@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def toc_pages(root):
     """Document names (no suffix) in the order of ``_toc.yml``."""
+
     def files(node):
         if isinstance(node, dict):
             for key, value in node.items():
@@ -47,7 +48,11 @@ def check_toc(root):
     problems = [f"{page} is in book/ but not in _toc.yml" for page in sorted(set(present) - set(listed))]
     problems += [f"{page} is in _toc.yml but has no source" for page in sorted(set(listed) - set(present))]
     problems += [f"{page} is in _toc.yml twice" for page in sorted({p for p in listed if listed.count(p) > 1})]
-    problems += [f"{path.relative_to(root)} is not a MyST page (.md): convert it with jupytext" for path in sources if path.suffix != ".md"]
+    problems += [
+        f"{path.relative_to(root)} is not a MyST page (.md): convert it with jupytext"
+        for path in sources
+        if path.suffix != ".md"
+    ]
     if problems:
         raise ValueError("; ".join(problems))
 
@@ -68,7 +73,10 @@ def read_notebook(root, path):
     config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
     extensions = set(config["parse"]["myst_enable_extensions"])
     return read_myst_markdown_notebook(
-        path.read_text(encoding="utf-8"), config=MdParserConfig(enable_extensions=extensions), add_source_map=True, path=path
+        path.read_text(encoding="utf-8"),
+        config=MdParserConfig(enable_extensions=extensions),
+        add_source_map=True,
+        path=path,
     )
 
 
@@ -97,7 +105,7 @@ def cores():
 def kernel_environment(root):
     """What every kernel runs under: one thread, so that notebooks run side by side and sums do not depend on the number of
     cores; this environment's kernels; this checkout's library."""
-    threads = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")}
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
     return threads | {"JUPYTER_PREFER_ENV_PATH": "1", "PYTHONPATH": str(root)}
 
 
@@ -141,7 +149,9 @@ class Remote:
 
 def parse_remote(address, branch):
     """A :class:`Remote` from a git address (https or ssh) of a host that the launch services know, else None."""
-    match = re.fullmatch(r"(?:https://(?:[^@/]+@)?|git@|ssh://git@)(github\.com|gitlab\.com)[:/](.+?)(?:\.git)?/?", address.strip())
+    match = re.fullmatch(
+        r"(?:https://(?:[^@/]+@)?|git@|ssh://git@)(github\.com|gitlab\.com)[:/](.+?)(?:\.git)?/?", address.strip()
+    )
     return Remote(match[1], match[2], branch) if match and re.fullmatch(r"[\w.-]+(/[\w.-]+)+", match[2]) else None
 
 
@@ -160,5 +170,7 @@ def remote(root):
     if not address:
         return None
     # With no branch and no tag checked out, HEAD: the services read it as the repository's default branch.
-    branch = _git(root, "symbolic-ref", "--short", "HEAD") or _git(root, "describe", "--tags", "--exact-match") or "HEAD"
+    branch = (
+        _git(root, "symbolic-ref", "--short", "HEAD") or _git(root, "describe", "--tags", "--exact-match") or "HEAD"
+    )
     return parse_remote(address, branch)

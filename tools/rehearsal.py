@@ -36,9 +36,13 @@ def say(text):
 
 def run(command, folder, environment, what):
     """Run a command of the launch; what it prints is shown only if it fails."""
-    done = subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
     if done.returncode != 0:
-        raise lab_server.LaunchFailed(f"{what} failed; its last lines were\n" + "\n".join(done.stdout.splitlines()[-15:]))
+        raise lab_server.LaunchFailed(
+            f"{what} failed; its last lines were\n" + "\n".join(done.stdout.splitlines()[-15:])
+        )
 
 
 def chapters(root, every=False):
@@ -47,7 +51,9 @@ def chapters(root, every=False):
     found = []
     for part in toc["parts"]:
         pages = [chapter["file"] for chapter in part["chapters"]]
-        pages = [page for page in pages if page.count("/") > 1 and project.is_notebook((root / page).with_suffix(".md"))]
+        pages = [
+            page for page in pages if page.count("/") > 1 and project.is_notebook((root / page).with_suffix(".md"))
+        ]
         found += [(part["caption"], page) for page in (pages if every else pages[:1])]
     return found
 
@@ -70,7 +76,9 @@ def find_python(root):
     try:
         subprocess.run([wanted, "-c", "import venv, ensurepip"], capture_output=True, check=True)
     except (OSError, subprocess.CalledProcessError):
-        say(f"NOTE: there is no {wanted} here that can make environments; rehearsing with Python {sys.version.split()[0]} instead")
+        say(
+            f"NOTE: there is no {wanted} here that can make environments; rehearsing with Python {sys.version.split()[0]} instead"
+        )
         return sys.executable
     return wanted
 
@@ -97,7 +105,9 @@ def install(root, folder):
     run([find_python(root), "-m", "venv", env], book, None, "making the environment")
     pip = dict(os.environ)
     for index in unreachable(book / "binder" / "requirements.txt"):
-        say(f"NOTE: {index} cannot be reached from here, so pip takes all packages from its other indexes; Binder would ask this one too")
+        say(
+            f"NOTE: {index} cannot be reached from here, so pip takes all packages from its other indexes; Binder would ask this one too"
+        )
         pip["PIP_RETRIES"] = "0"  # or pip waits for it once more for every package
     command = [env / "bin" / "python", "-m", "pip", "install", "--no-cache-dir", "-r", "binder/requirements.txt"]
     run(command, book, pip, "installing binder/requirements.txt")
@@ -109,7 +119,11 @@ def install(root, folder):
 
 def revealed(book):
     """Files of a launched copy that hold solutions of problem sets; the code that cuts them out only names the marker."""
-    sources = [path for path in book.rglob("*") if path.is_file() and path.relative_to(book).parts[0] not in (".git", "tools", "tests")]
+    sources = [
+        path
+        for path in book.rglob("*")
+        if path.is_file() and path.relative_to(book).parts[0] not in (".git", "tools", "tests")
+    ]
     return [path.relative_to(book).as_posix() for path in sources if NOT_LAUNCHED.encode() in path.read_bytes()]
 
 
@@ -118,7 +132,11 @@ def opens_as_notebook(home):
     settings = home / ".jupyter" / "labconfig" / "default_setting_overrides.json"
     if not settings.exists():
         return False
-    viewers = json.loads(settings.read_text(encoding="utf-8")).get("@jupyterlab/docmanager-extension:plugin", {}).get("defaultViewers", {})
+    viewers = (
+        json.loads(settings.read_text(encoding="utf-8"))
+        .get("@jupyterlab/docmanager-extension:plugin", {})
+        .get("defaultViewers", {})
+    )
     return all(viewers.get(kind) == "Jupytext Notebook" for kind in ("markdown", "myst"))
 
 
@@ -159,7 +177,9 @@ def launch(root, port, every):
         if found:
             raise lab_server.LaunchFailed(f"binder/postBuild leaves solutions of problem sets: {', '.join(found)}")
         if not opens_as_notebook(folder / "home"):
-            raise lab_server.LaunchFailed("JupyterLab would open the pages as text; binder/postBuild must set the viewer for them")
+            raise lab_server.LaunchFailed(
+                "JupyterLab would open the pages as text; binder/postBuild must set the viewer for them"
+            )
         with lab_server.running(folder, book, environment, port, start=["bash", "binder/start"]) as server:
             say(f"the server runs on port {server.port} and takes {lab_server.memory(server.process) / 1e6:.0f} MB")
             rows = []

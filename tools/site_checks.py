@@ -45,8 +45,14 @@ def html_path(site, page):
 def pages(root, site):
     """The site has the pages of ``_toc.yml``, the generated ones, and no other."""
     wanted = set(project.toc_pages(root)) | GENERATED | set(library_pages(root))
-    found = {path.relative_to(site).with_suffix("").as_posix() for path in site.rglob("*.html") if "_static" not in path.parts}
-    return [f"page {page} is missing" for page in sorted(wanted - found)] + [f"page {page} is left over" for page in sorted(found - wanted)]
+    found = {
+        path.relative_to(site).with_suffix("").as_posix()
+        for path in site.rglob("*.html")
+        if "_static" not in path.parts
+    }
+    return [f"page {page} is missing" for page in sorted(wanted - found)] + [
+        f"page {page} is left over" for page in sorted(found - wanted)
+    ]
 
 
 def _prose(soup):
@@ -86,7 +92,10 @@ def figures(soup):
     """Every image of the text has an alt text that is a sentence; every plot is a figure with a caption."""
     found = []
     article = soup.select_one("article") or soup
-    found += [f"a {node.name} is shown without an alt text" for node in article.select("object, embed, iframe, .cell_output svg")]
+    found += [
+        f"a {node.name} is shown without an alt text"
+        for node in article.select("object, embed, iframe, .cell_output svg")
+    ]
     for image in article.select("img"):
         name = image.get("src", "?")
         alt = image.get("alt", "").strip()
@@ -106,7 +115,11 @@ def computed_by(root, page, soup):
     notebook = project.read_notebook(root, (root / page).with_suffix(".md"))
     wanted = figure_sources.figures(notebook, _library(root))
     found = []
-    shown = {figure.get("id"): figure.select(".computed-by") for figure in soup.select("article figure") if figure.select_one("img")}
+    shown = {
+        figure.get("id"): figure.select(".computed-by")
+        for figure in soup.select("article figure")
+        if figure.select_one("img")
+    }
     if set(shown) != set(wanted):
         found.append(f"figures {sorted(map(str, shown))} are shown, the notebook has {sorted(wanted)}")
     for name, used in wanted.items():
@@ -127,9 +140,13 @@ FETCHED = re.compile(r"""(@import|import|url\()\s*\(?["']?(https?:)?//""")
 def assets(soup):
     """Nothing that the page needs to be shown comes from the network."""
     needed = [node.get("src") or node.get("href") or node.get("data") for node in soup.select(NEEDED)]
-    found = [f"asset {address} is not served from the build" for address in needed if address and urlsplit(address).netloc]
+    found = [
+        f"asset {address} is not served from the build" for address in needed if address and urlsplit(address).netloc
+    ]
     inline = " ".join(node.get_text() for node in soup.select("style, script:not([src])"))
-    return found + [f"a script or style fetches from the network: {match.group()}" for match in FETCHED.finditer(inline)]
+    return found + [
+        f"a script or style fetches from the network: {match.group()}" for match in FETCHED.finditer(inline)
+    ]
 
 
 def mathjax(page_path, soup):
@@ -156,13 +173,17 @@ class Links:
     def ids(self, path):
         if path not in self.anchors:
             soup = read(path)
-            self.anchors[path] = {node["id"] for node in soup.select("[id]")} | {node["name"] for node in soup.select("a[name]")}
+            self.anchors[path] = {node["id"] for node in soup.select("[id]")} | {
+                node["name"] for node in soup.select("a[name]")
+            }
         return self.anchors[path]
 
     def problems(self, page_path, soup):
         """Links of a page to a file or an anchor that does not exist."""
         found = []
-        for href in {node.get("href") or node.get("src") for node in soup.select("a[href], img[src], script[src], link[href]")}:
+        for href in {
+            node.get("href") or node.get("src") for node in soup.select("a[href], img[src], script[src], link[href]")
+        }:
             parts = urlsplit(href)
             if parts.scheme or parts.netloc:
                 continue
@@ -260,7 +281,9 @@ def ledger_rows(site, rows):
         number, verdict = item.get_text().split(":")[0].split()
         if int(number) != sources[verdict]:
             found.append(f"the ledger counts {number} {verdict} claims, but there are {sources[verdict]}")
-    if [int(number) for number in re.findall(r"\d+", "".join(item.get_text() for item in soup.select(".ledger-own")))][:1] != [sum(own.values())]:
+    if [int(number) for number in re.findall(r"\d+", "".join(item.get_text() for item in soup.select(".ledger-own")))][
+        :1
+    ] != [sum(own.values())]:
         found.append(f"the ledger does not say that {sum(own.values())} results are the book's own")
     if len(soup.select(".ledger-summary li")) != 4:
         found.append("the ledger's counts are missing")

@@ -66,7 +66,9 @@ def write_archive(root, notebooks, path):
     lines = (root / "requirements.txt").read_text(encoding="utf-8").splitlines()
     torch = next((line.split()[0] for line in lines if line.startswith("torch==")), "torch")
     library = [file for file in (root / "lib").rglob("*") if file.is_file() and "__pycache__" not in file.parts]
-    files = {file.relative_to(root): file for file in [*library, *(root / name for name in SENT_ALONG)] if file.exists()}
+    files = {
+        file.relative_to(root): file for file in [*library, *(root / name for name in SENT_ALONG)] if file.exists()
+    }
     files |= {file.relative_to(notebooks): file for file in notebooks.rglob("*.ipynb")}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         _add(archive, Path("README.txt"), README.format(torch=torch).encode())

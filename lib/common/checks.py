@@ -142,7 +142,11 @@ def folder(name, value):
     try:
         return Path(value).expanduser()
     except RuntimeError:
-        fail(name, "be the path of a folder whose ~ or ~user names a home folder of this machine: write the path out", value)
+        fail(
+            name,
+            "be the path of a folder whose ~ or ~user names a home folder of this machine: write the path out",
+            value,
+        )
 
 
 def seed_sequence(name, value):

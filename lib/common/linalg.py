@@ -5,6 +5,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 CHUNK = 2**22  # numbers in one piece of a sum over samples, which bounds the memory
 
+
 def largest(apply, metric):
     """Largest θ in  apply(G) = θ metric ∘ G  over symmetric G, for a linear map that keeps G positive semidefinite.
 
@@ -21,7 +22,9 @@ def largest(apply, metric):
 
     if size < 8:  # too few directions for a Krylov space
         return float(np.linalg.eigvalsh(np.stack([act(row) for row in np.eye(len(scale))]))[-1])
-    start = (np.sqrt(metric) * np.eye(size))[upper]  # (n(n+1)/2,): G = 1, which overlaps with the leading, positive mode
+    start = (np.sqrt(metric) * np.eye(size))[
+        upper
+    ]  # (n(n+1)/2,): G = 1, which overlaps with the leading, positive mode
     operator = LinearOperator((len(scale), len(scale)), matvec=act, dtype=np.float64)
     # The leading mode stands alone, so a Krylov space of six finds it; ARPACK's default of twenty costs twice as much.
     return float(eigsh(operator, k=1, which="LA", v0=start, return_eigenvectors=False, ncv=6, tol=1e-12, rng=0)[0])

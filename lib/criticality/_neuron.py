@@ -7,7 +7,9 @@ from lib.common import checks
 from lib.criticality.compositions import Composition
 
 NODES, SHARES = np.polynomial.legendre.leggauss(20)  # (20,), (20,)
-REACH = 36  # deviations from the mean at which the integrals end: the density is e^{-648}, but slopes may grow like e^{cy}
+REACH = (
+    36  # deviations from the mean at which the integrals end: the density is e^{-648}, but slopes may grow like e^{cy}
+)
 POLE = 1e12  # |h| next to a kink beyond which no cut stands between the data and a pole
 
 
@@ -26,7 +28,9 @@ def checked_classes(means, deviation, priors):
 def checked_data(composition, means, deviation, priors):
     """The same with the composition in front."""
     if not isinstance(composition, Composition):
-        checks.fail("composition", "be a lib.criticality.compositions.Composition, as made by compositions.named", composition)
+        checks.fail(
+            "composition", "be a lib.criticality.compositions.Composition, as made by compositions.named", composition
+        )
     return composition, *checked_classes(means, deviation, priors)
 
 
@@ -61,7 +65,11 @@ def refuse_poles(composition):
     for t in (0, 1):
         for kink in composition.kinks(t):
             if np.abs(_beside(composition, kink, t)).max() > POLE:
-                checks.fail("composition", f"have a mean gradient: h has a pole at y = {kink:g} in class {t}, cut it off", composition)
+                checks.fail(
+                    "composition",
+                    f"have a mean gradient: h has a pole at y = {kink:g} in class {t}, cut it off",
+                    composition,
+                )
 
 
 def moments_of(composition, weight, bias, means, deviation, priors):
@@ -76,7 +84,9 @@ def moments_of(composition, weight, bias, means, deviation, priors):
             if not np.isfinite(steps).all():
                 checks.fail("weight", "be small enough for a finite wx + b", weight)
             edges = ladder(*singular(kinks), steps.min(), steps.max())  # (m,)
-            y, share = nodes(np.union1d(edges, steps))  # (n,), (n,); in y, where the distance to a kink keeps its digits
+            y, share = nodes(
+                np.union1d(edges, steps)
+            )  # (n,), (n,); in y, where the distance to a kink keeps its digits
             x = (y - bias) / weight  # (n,)
             share = priors[t] * share / abs(weight) * _density(x, means[t], deviation)  # (n,)
             features = np.stack([x, np.ones_like(x)])  # (2, n)
@@ -94,7 +104,9 @@ def moments_of(composition, weight, bias, means, deviation, priors):
                 mass = priors[t] * _density(at, means[t], deviation) / abs(weight)
                 hessian += (after - before) * mass * np.outer([at, 1], [at, 1])
     if not (all(np.isfinite(part).all() for part in (gradient, hessian, square)) and tail <= 1e-12 * square[1, 1]):
-        checks.fail("weight", f"be small enough for moments that come from within {REACH} deviations of the mean", weight)
+        checks.fail(
+            "weight", f"be small enough for moments that come from within {REACH} deviations of the mean", weight
+        )
     return gradient, hessian, square - np.outer(gradient, gradient)
 
 
@@ -117,7 +129,9 @@ def _outside(dead, middle, spread):
     total = np.zeros(np.shape(middle))  # (...)
     for low, high in zip(edges[::2], edges[1::2]):
         if low < high:
-            low, high = ((edge - middle) / np.maximum(spread, 1e-300) for edge in (low, high))  # (...), (...); w = 0: y is a point
+            low, high = (
+                (edge - middle) / np.maximum(spread, 1e-300) for edge in (low, high)
+            )  # (...), (...); w = 0: y is a point
             low, high = np.where(low > 0, -high, low), np.where(low > 0, -low, high)  # (...), (...)
             total += ndtr(high) - ndtr(low)
     return total

@@ -74,7 +74,9 @@ def curved(x):
     if abs(straight[0]) >= STEEPEST:
         return None
     best = minimize(cost, straight, jac=slope, hess=bend, method="trust-exact", options={"gtol": 1e-10}).x  # (2,)
-    best = best - np.linalg.solve(bend(best), slope(best))  # (2,)  the search stops where the cost no longer changes, half the digits
+    best = best - np.linalg.solve(
+        bend(best), slope(best)
+    )  # (2,)  the search stops where the cost no longer changes, half the digits
     if np.abs(best).max() >= STEEPEST or np.abs(slope(best)).max() > 1e-10:
         return None
     return best, np.linalg.inv(bend(best)), cost(straight) - cost(best)

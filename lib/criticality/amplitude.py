@@ -62,7 +62,9 @@ def step_map(composition, weight, bias, label, *, mean=None, deviation=0.25, lea
         checks.fail("weight", "be a number other than zero", weight)
     label = compositions._label("label", label)
     mean = float(label) if mean is None else checks.number("mean", mean)
-    deviation, rate = (checks.number(n, v, above=0) for n, v in (("deviation", deviation), ("learning_rate", learning_rate)))
+    deviation, rate = (
+        checks.number(n, v, above=0) for n, v in (("deviation", deviation), ("learning_rate", learning_rate))
+    )
     if not isinstance(observable, str) or observable not in OBSERVABLES:
         checks.fail("observable", f"be one of {', '.join(OBSERVABLES)}", observable)
     return StepMap(composition, weight, bias, label, mean, deviation, rate, observable)

@@ -46,7 +46,9 @@ def _pieces(m, low, high):
 def _ends(x, s, m):
     """Whether s (n,) vanishes at the first and the last of the points x (n,), up to the rounding of y = wx + b: next to a dead interval."""
     width = 32 * np.finfo(float).eps * (np.abs(x[[0, -1]]) + abs(m.bias / m.weight)) + 4 * _TINY  # (2,)
-    return (np.abs(s[[0, -1]]) <= width * np.abs(_derivatives(x[[0, -1]], m)[1])) & (np.abs(s[[0, -1]]) < np.abs(s[[1, -2]]))  # (2,)
+    return (np.abs(s[[0, -1]]) <= width * np.abs(_derivatives(x[[0, -1]], m)[1])) & (
+        np.abs(s[[0, -1]]) < np.abs(s[[1, -2]])
+    )  # (2,)
 
 
 def _roots(function, x, values):
@@ -94,7 +96,9 @@ def _find(m, reach):
         x = np.linspace(left, right, max(_GRID // 10, int(_GRID * (right - left) / (high - low))))  # (n,)
         s, s1, _ = _derivatives(x, m)  # (n,), (n,)
         if not np.isfinite(s).all():
-            checks.fail("step_map", f"keep s inside the floating-point range for {reach:g} deviations around the mean", m)
+            checks.fail(
+                "step_map", f"keep s inside the floating-point range for {reach:g} deviations around the mean", m
+            )
         zeros = _roots(lambda u: _derivatives(u, m)[0], x, s)
         folds = _roots(lambda u: _derivatives(u, m)[1], x, s1)
         zeros += x[[0, -1]][_ends(x, s, m)].tolist()
@@ -113,7 +117,11 @@ def _preimages(s, m, found):
     """Roots (B, S) of s(x) = s for s (S,), NaN where a branch does not reach; an end belongs to the branch above it."""
     lowest, highest = np.minimum(found.at_left, found.at_right), np.maximum(found.at_left, found.at_right)  # (B,), (B,)
     branch, point = np.nonzero((lowest[:, None] <= s) & (s < highest[:, None]))  # (n,), (n,)
-    left, right, rises = found.left[branch], found.right[branch], (found.at_right > found.at_left)[branch]  # (n,), (n,), (n,)
+    left, right, rises = (
+        found.left[branch],
+        found.right[branch],
+        (found.at_right > found.at_left)[branch],
+    )  # (n,), (n,), (n,)
     for _ in range(_HALVINGS):
         middle = left + (right - left) / 2  # (n,)
         if np.all((middle == left) | (middle == right)):

@@ -107,7 +107,9 @@ def _relu_power(y, t, n):
     distance = y - t  # (...)
     size, sign = np.abs(distance), np.sign(distance)  # (...), (...)
     second = 0 if n == 2 else n * (n - 1) * (n - 2) * sign * size ** (n - 3)  # (...) or one zero
-    return tuple(np.where(y > 0, part, 0) for part in (n * sign * size ** (n - 1), n * (n - 1) * size ** (n - 2), second))
+    return tuple(
+        np.where(y > 0, part, 0) for part in (n * sign * size ** (n - 1), n * (n - 1) * size ** (n - 2), second)
+    )
 
 
 def _exponential(y, c):
@@ -222,7 +224,11 @@ def named(name, *, epsilon=None, power=None, rate=None):
     """
     if not isinstance(name, str) or name not in NAMES:
         checks.fail("name", f"be one of {', '.join(NAMES)}", name)
-    owners = {"epsilon": (epsilon, "clip + cross-entropy"), "power": (power, "ReLU + power"), "rate": (rate, "exponential")}
+    owners = {
+        "epsilon": (epsilon, "clip + cross-entropy"),
+        "power": (power, "ReLU + power"),
+        "rate": (rate, "exponential"),
+    }
     for option, (value, owner) in owners.items():
         if value is not None and name != owner:
             checks.fail(option, f"be left out: it belongs to {owner}", value)

@@ -156,7 +156,9 @@ def accuracy(composition, weight, bias, *, means=(0.0, 1.0), deviation=0.25, pri
 
 def _settled(composition, start, means, deviation, priors):
     """The equilibrium that a search from `start` ends at; RuntimeError with the reason if there is none."""
-    farthest = FAR * (np.abs(start).max() + 1 / deviation + np.abs(log_odds(means=means, deviation=deviation, priors=priors)).max())
+    farthest = FAR * (
+        np.abs(start).max() + 1 / deviation + np.abs(log_odds(means=means, deviation=deviation, priors=priors)).max()
+    )
 
     def gradient(parameters):
         if not np.abs(parameters).max() < farthest:
@@ -181,7 +183,9 @@ def _settled(composition, start, means, deviation, priors):
         raise RuntimeError(f"a mean gradient of {np.abs(rest).max():.1e} is left")
     weight, bias = (float(value) for value in found)
     right = accuracy(composition, weight, bias, means=means, deviation=deviation, priors=priors)
-    return Equilibrium(weight, bias, right, Moments(*_neuron.moments_of(composition, weight, bias, means, deviation, priors)))
+    return Equilibrium(
+        weight, bias, right, Moments(*_neuron.moments_of(composition, weight, bias, means, deviation, priors))
+    )
 
 
 def equilibrium(composition, *, start=None, means=(0.0, 1.0), deviation=0.25, priors=(0.5, 0.5)):
@@ -263,6 +267,8 @@ def stationary_covariance(hessian, covariance, learning_rate, *, batch=1):
     learning_rate = checks.number("learning_rate", learning_rate, above=0, below=2 / rates[-1])
     batch = checks.integer("batch", batch)
     noise = frame.T @ covariance @ frame  # (d, d)
-    spread = noise * learning_rate / batch / (rates[:, None] + rates - learning_rate * np.multiply.outer(rates, rates))  # (d, d)
+    spread = (
+        noise * learning_rate / batch / (rates[:, None] + rates - learning_rate * np.multiply.outer(rates, rates))
+    )  # (d, d)
     result = frame @ spread @ frame.T  # (d, d)
     return (result + result.T) / 2

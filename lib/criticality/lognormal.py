@@ -33,7 +33,9 @@ def local_exponent(amplitudes, log_mean, log_variance):
     [0.5, 1.0, 2.0]
     """
     s = checks.entries("amplitudes", amplitudes, above=0)  # (...)
-    return 1 + (np.log(s) - checks.number("log_mean", log_mean)) / checks.number("log_variance", log_variance, above=0)  # (...)
+    return 1 + (np.log(s) - checks.number("log_mean", log_mean)) / checks.number(
+        "log_variance", log_variance, above=0
+    )  # (...)
 
 
 def _wide(log_variance, tolerance):

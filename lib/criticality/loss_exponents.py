@@ -66,7 +66,11 @@ def _derivatives(loss, points, highest):
     except (NotImplementedError, NameError, AttributeError):
         checks.fail("loss", "consist of functions that NumPy or SciPy evaluate", loss)
     if values.dtype.kind not in "if" or not np.isfinite(values).all():
-        checks.fail("points", f"lie where the first {highest} derivatives of the loss {_brief(loss)} are real and finite", points)
+        checks.fail(
+            "points",
+            f"lie where the first {highest} derivatives of the loss {_brief(loss)} are real and finite",
+            points,
+        )
     return values, y
 
 

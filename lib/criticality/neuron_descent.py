@@ -19,12 +19,12 @@ CHUNK = 2**16  # inputs drawn at a time
 class Descent:
     """Parameters after the steps counted in `steps`, and the next step that each replica took from there (none from the last)."""
 
-    steps: np.ndarray        # (n,)
-    weight: np.ndarray       # (n, R)
-    bias: np.ndarray         # (n, R)
+    steps: np.ndarray  # (n,)
+    weight: np.ndarray  # (n, R)
+    bias: np.ndarray  # (n, R)
     weight_step: np.ndarray  # (n-1, R), ẇ
-    bias_step: np.ndarray    # (n-1, R), ḃ
-    label: np.ndarray        # (n-1, R), share of class 1 in the batch: 0 or 1 for M = 1
+    bias_step: np.ndarray  # (n-1, R), ḃ
+    label: np.ndarray  # (n-1, R), share of class 1 in the batch: 0 or 1 for M = 1
 
     @property
     def amplitude(self):
@@ -32,7 +32,19 @@ class Descent:
         return np.copysign(np.hypot(self.weight_step, self.bias_step), self.bias_step)  # (n-1, R)
 
 
-def simulate(composition, start, learning_rate, steps, *, seed, batch=1, every=1, means=(0.0, 1.0), deviation=0.25, priors=(0.5, 0.5)):
+def simulate(
+    composition,
+    start,
+    learning_rate,
+    steps,
+    *,
+    seed,
+    batch=1,
+    every=1,
+    means=(0.0, 1.0),
+    deviation=0.25,
+    priors=(0.5, 0.5),
+):
     r"""Descent of R replicas at learning rate γ, seen every so many steps.
 
     ẇ = -γ ⟨h(wx + b) x⟩_M,  ḃ = -γ ⟨h(wx + b)⟩_M.  A longer run with the same seed begins like a shorter one.
@@ -84,7 +96,9 @@ def simulate(composition, start, learning_rate, steps, *, seed, batch=1, every=1
         for step in range(steps):
             if step % chunk == 0:
                 labels = (rng.random((chunk, batch, len(start))) < priors[1]).astype(float)  # (chunk, M, R)
-                inputs = means[0] + (means[1] - means[0]) * labels + deviation * rng.standard_normal(labels.shape)  # (chunk, M, R)
+                inputs = (
+                    means[0] + (means[1] - means[0]) * labels + deviation * rng.standard_normal(labels.shape)
+                )  # (chunk, M, R)
             x, t = inputs[step % chunk], labels[step % chunk]  # (M, R), (M, R)
             try:
                 h = composition.slope(w * x + b, t)  # (M, R)

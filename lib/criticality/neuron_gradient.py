@@ -18,8 +18,8 @@ from lib.criticality import _neuron
 class Moments:
     """Mean gradient, expected Hessian and covariance of one gradient by (w, b)."""
 
-    gradient: np.ndarray    # (2,)
-    hessian: np.ndarray     # (2, 2)
+    gradient: np.ndarray  # (2,)
+    hessian: np.ndarray  # (2, 2)
     covariance: np.ndarray  # (2, 2)
 
 

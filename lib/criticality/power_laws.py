@@ -118,7 +118,11 @@ def _masses(knots, u, log_density):
     with np.errstate(over="ignore", invalid="ignore"):
         masses = np.diff(knots) * np.exp(height[:-1]) * exprel(np.diff(height))  # (m-1,)
     if not masses.sum() < 1.01:  # 0.01 is room for a coarse grid
-        checks.fail("log_density", "be the logarithm of a density per unit of amplitude, with integral <= 1", float(masses.sum()))
+        checks.fail(
+            "log_density",
+            "be the logarithm of a density per unit of amplitude, with integral <= 1",
+            float(masses.sum()),
+        )
     return masses
 
 
@@ -129,7 +133,9 @@ def _positions(samples, low, high):
     high = checks.number("high", high, above=low)
     width = float(np.log(high) - np.log(low))
     chosen = s[(s >= low) & (s <= high)]  # (n,)
-    positions = np.clip((np.log(chosen) - np.log(low)) / width, 0, 1)  # (n,)  the clip takes off the rounding of the logarithm
+    positions = np.clip(
+        (np.log(chosen) - np.log(low)) / width, 0, 1
+    )  # (n,)  the clip takes off the rounding of the logarithm
     if chosen.size < 2 or np.ptp(positions) == 0 or np.all((positions == 0) | (positions == 1)):
         checks.fail("samples", f"hold two or more different values inside the window {low:.3g} to {high:.3g}", samples)
     _check_means(positions.mean())
@@ -250,7 +256,11 @@ def curvature_test(samples, low, high):
     positions, width, _ = _positions(samples, low, high)
     count, found = positions.size, _tilted.curved(2 * positions - 1)
     if found is None:
-        checks.fail("samples", "fill the window: take a narrower one", f"{count} samples with mean position {positions.mean():.3g}")
+        checks.fail(
+            "samples",
+            "fill the window: take a narrower one",
+            f"{count} samples with mean position {positions.mean():.3g}",
+        )
     (tilt, bend), covariance, gain = found  # numbers, (2, 2), number
     ratio = max(0.0, 2 * count * float(gain))  # below zero by rounding only
     second = 12 / width**2  # d²/du² of the second polynomial

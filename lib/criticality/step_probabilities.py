@@ -95,7 +95,9 @@ def cumulative(s, step_map):
     top = np.maximum(found.at_left, found.at_right)[:, None]  # (B, 1)
     below = np.where(np.isnan(x), np.where(values >= top, right - left, 0), 0)  # (B, S)
     x = np.where(np.isnan(x), np.where((below > 0) == rises, right, left), x)  # (B, S)
-    total = np.where(rises, _between(left, x, m.mean, m.deviation), _between(x, right, m.mean, m.deviation)).sum(axis=0)  # (S,)
+    total = np.where(rises, _between(left, x, m.mean, m.deviation), _between(x, right, m.mean, m.deviation)).sum(
+        axis=0
+    )  # (S,)
     return (total + np.where(values >= 0, atom(m), 0)).reshape(s.shape)[()]  # (...)
 
 

@@ -12,8 +12,14 @@ def pairs(activation, x, covariance):
     s12 = x @ covariance @ x.T  # (P, P)
     s = np.maximum(s12.diagonal(), 0)[:, None]  # (P, 1)
     if activation == "erf":
-        root = np.sqrt(np.maximum((1 + 2 * s) * (1 + 2 * s.T) - 4 * s12**2, 1.0))  # (P, P)  1 or more where C is a covariance
-        return 2 / np.pi * np.arctan2(2 * s12, root), 4 / np.pi / root, -4 / np.pi * s12 / (root * (1 + 2 * s))  # (P, P) each
+        root = np.sqrt(
+            np.maximum((1 + 2 * s) * (1 + 2 * s.T) - 4 * s12**2, 1.0)
+        )  # (P, P)  1 or more where C is a covariance
+        return (
+            2 / np.pi * np.arctan2(2 * s12, root),
+            4 / np.pi / root,
+            -4 / np.pi * s12 / (root * (1 + 2 * s)),
+        )  # (P, P) each
     sine = np.sqrt(np.maximum(s * s.T - s12**2, 0))  # (P, P)  √(s_11 s_22) sin θ
     np.fill_diagonal(sine, 0)
     angle = np.pi - np.arctan2(sine, s12)  # (P, P)  π - θ
@@ -30,7 +36,18 @@ def slope(x, weights, derivatives):
 class Problem:
     """The data in units of the prior, so that Σ_0 = 1, and the free energy there."""
 
-    def __init__(self, activation, inputs, targets, ridge, width, weight_variance, weight_covariance, readout_variance, fluctuations):
+    def __init__(
+        self,
+        activation,
+        inputs,
+        targets,
+        ridge,
+        width,
+        weight_variance,
+        weight_covariance,
+        readout_variance,
+        fluctuations,
+    ):
         self.activation = nngp._activation("activation", activation)
         x, self.y = network_posterior._data(inputs, targets)  # (P, d), (P,)
         self.ridge, self.width = checks.number("ridge", ridge, above=0), checks.number("width", width, above=0)
@@ -43,7 +60,10 @@ class Problem:
         if values[-1] <= 0:
             checks.fail("weight_covariance", "have an eigenvalue > 0", values[-1])
         kept = values > 1e-14 * values[-1]  # (d,)  directions that are never drawn cannot be learned
-        self.root, self.inverse = axes[:, kept] * np.sqrt(values[kept]), axes[:, kept] / np.sqrt(values[kept])  # (d, r), (d, r)
+        self.root, self.inverse = (
+            axes[:, kept] * np.sqrt(values[kept]),
+            axes[:, kept] / np.sqrt(values[kept]),
+        )  # (d, r), (d, r)
         with np.errstate(over="ignore", invalid="ignore"):
             self.x = checks.finite("inputs", x @ self.root)  # (P, r)
             nngp._variances("inputs", self.x, self.x)
@@ -61,7 +81,9 @@ class Problem:
                 if self.fluctuations:
                     cost += 2 * np.log(shifted[0].diagonal()).sum()
                     weights -= cho_solve(shifted, np.eye(len(self.y)))
-                wanted = np.eye(len(precision)) - self.readout / self.width * slope(self.x, weights, derivatives)  # (r, r)
+                wanted = np.eye(len(precision)) - self.readout / self.width * slope(
+                    self.x, weights, derivatives
+                )  # (r, r)
                 divergence = np.trace(covariance) + 2 * np.log(factor[0].diagonal()).sum() - len(precision)
                 energy = (cost + self.width * divergence) / 2
         except (LinAlgError, ValueError):  # a ValueError is an entry that is not finite
@@ -73,7 +95,11 @@ class Problem:
     def started(self, precision):
         state = self.evaluated(precision)
         if state is None:
-            checks.fail("ridge", "be large enough for s_a² Q + ridge to be definite up to rounding, and for y/ridge to have a square", self.ridge)
+            checks.fail(
+                "ridge",
+                "be large enough for s_a² Q + ridge to be definite up to rounding, and for y/ridge to have a square",
+                self.ridge,
+            )
         return state
 
 

@@ -7,7 +7,11 @@ from lib.common import checks
 
 def counts(multiplicities, size):
     """g_k (n,), positive, all 1 by default."""
-    return np.ones(size) if multiplicities is None else checks.entries("multiplicities", multiplicities, above=0, shape=(size,))  # (n,)
+    return (
+        np.ones(size)
+        if multiplicities is None
+        else checks.entries("multiplicities", multiplicities, above=0, shape=(size,))
+    )  # (n,)
 
 
 def descending(eigenvalues, multiplicities=None):

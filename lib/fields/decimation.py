@@ -18,7 +18,9 @@ from lib.fields import _modes, effective_ridge, gp_regression
 class Bookkeeping:
     """What a cut leaves out of the per-sample effective ridge κ; arrays have the shape of the cuts."""
 
-    kappa: np.ndarray  # (...)  the right-hand side of the identity: κ itself at every cut, if κ solves the self-consistent equation
+    kappa: (
+        np.ndarray
+    )  # (...)  the right-hand side of the identity: κ itself at every cut, if κ solves the self-consistent equation
     retained_learned: np.ndarray  # (...)  N_< = Σ_{k≤Λ'} g_k L_k, data that the retained modes use up
     equivalent_kernel_error: np.ndarray  # (...)  N_</P, what is wrong with setting the denominator to P
     tail_error: np.ndarray  # (...)  Σ_{k>Λ'} g_k λ_k L_k / T(Λ'), what is wrong with setting L to zero in the tail
@@ -185,7 +187,9 @@ def bookkeeping(eigenvalues, kappa, samples, ridge, cuts, *, multiplicities=None
     raised = ridge + _modes.tails(counts * lam)[cuts]  # (...)
     lost = _modes.tails(learned * lam)[cuts]  # (...)
     fluctuating = ridge + _modes.tails(kappa * learned)[cuts]  # (...)  λ(1 - L) = κL without the difference
-    tail_error = np.divide(lost, raised, out=np.zeros(cuts.shape), where=raised > 0)  # (...)  no tail and no ridge: nothing is lost
+    tail_error = np.divide(
+        lost, raised, out=np.zeros(cuts.shape), where=raised > 0
+    )  # (...)  no tail and no ridge: nothing is lost
     return Bookkeeping(fluctuating / (samples - below), below, below / samples, tail_error, below <= 0.1 * samples)
 
 

@@ -12,7 +12,11 @@ from scipy.optimize.elementwise import find_root
 from lib.common import checks
 from lib.fields._effective_ridge import bracket, excess, modes, settings, unlearned
 
-CLOSURES = {"quenched": (1.0, 0.0), "annealed": (1.0, 1.0), "half": (0.5, 0.5)}  # shares of ∫Var_post and of the bias in the ridge
+CLOSURES = {
+    "quenched": (1.0, 0.0),
+    "annealed": (1.0, 1.0),
+    "half": (0.5, 0.5),
+}  # shares of ∫Var_post and of the bias in the ridge
 
 
 def solve(eigenvalues, samples, ridge, *, multiplicities=None):
@@ -44,7 +48,9 @@ def solve(eigenvalues, samples, ridge, *, multiplicities=None):
     values, counts = values[order] / unit, counts[order]  # (n',), (n',)
     with np.errstate(over="ignore"):
         p, t, shape = p.ravel(), checks.finite("ridge", t.ravel() / unit), p.shape  # (R,), (R,)
-    active = np.flatnonzero((t > 0) | (p < np.cumsum(counts)[-1]))  # (A,)  summed as in the bracket, so that both agree on the rank
+    active = np.flatnonzero(
+        (t > 0) | (p < np.cumsum(counts)[-1])
+    )  # (A,)  summed as in the bracket, so that both agree on the rank
     kappa = np.zeros(p.size)  # (R,)
     if active.size:
         p, t = p[active], t[active]

@@ -26,7 +26,9 @@ class Curves:
     test_error: np.ndarray  # (S, n, m)  with label noise
     train_error: np.ndarray  # (S, n, m)
     kappa: np.ndarray  # (S, n, m)  1/tr(K + T)⁻¹, the effective ridge per sample as each data set shows it
-    cross_validation: np.ndarray  # (S, n, m)  generalized cross-validation, a forecast of the test error from the training set alone
+    cross_validation: (
+        np.ndarray
+    )  # (S, n, m)  generalized cross-validation, a forecast of the test error from the training set alone
     mean_coefficient: np.ndarray | None  # (n, m, M)  mean over data sets of f_k; None where the fit has no coefficients
     coefficient_variance: np.ndarray | None  # (n, m, M)  its variance over data sets
 
@@ -136,7 +138,17 @@ def _diagnostics(weights, kappa, t):
 
 
 def measure(
-    eigenvalues, coefficients, samples, ridges, seed, *, sets=30, noise_variance=0.0, kind="gaussian", amplitude_spread=0.0, amplitude_from=0
+    eigenvalues,
+    coefficients,
+    samples,
+    ridges,
+    seed,
+    *,
+    sets=30,
+    noise_variance=0.0,
+    kind="gaussian",
+    amplitude_spread=0.0,
+    amplitude_from=0,
 ):
     r"""Regressions on fresh data sets: errors, learned coefficients and diagnostics at every number of samples and ridge.
 
@@ -171,7 +183,9 @@ def measure(
     sets = checks.integer("sets", sets, at_least=2)
     seed = checks.seed_sequence("seed", seed)
     # A copy of the sequence spawns, so that a second call with the same one draws the same data.
-    children = np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key, pool_size=seed.pool_size).spawn(sizes.size * sets)
+    children = np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key, pool_size=seed.pool_size).spawn(
+        sizes.size * sets
+    )
     test, train, kappa, forecast = (np.empty((sets, sizes.size, t.size)) for _ in range(4))  # (S, n, m) each
     mean, variance = (np.empty((sizes.size, t.size, values.size)) for _ in range(2))  # (n, m, M) each
     for i, size in enumerate(sizes):

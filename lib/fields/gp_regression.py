@@ -36,9 +36,17 @@ def _factor(gram, ridge):
     try:
         factor = cho_factor(shifted, lower=True, check_finite=False)
     except LinAlgError:
-        checks.fail("gram", "be positive definite once the ridge is added, in floating point", f"not so at a ridge of {ridges.min():.3g}")
+        checks.fail(
+            "gram",
+            "be positive definite once the ridge is added, in floating point",
+            f"not so at a ridge of {ridges.min():.3g}",
+        )
     if factor[0].diagonal().min() ** 2 < 1e-15 * shifted.diagonal().max():
-        checks.fail("gram", "be positive definite once the ridge is added, beyond rounding", f"a pivot near 0 at a ridge of {ridges.min():.3g}")
+        checks.fail(
+            "gram",
+            "be positive definite once the ridge is added, beyond rounding",
+            f"a pivot near 0 at a ridge of {ridges.min():.3g}",
+        )
     return gram, ridges, factor
 
 
@@ -123,7 +131,9 @@ def covariance(gram, ridge, cross, prior):
     variances = left if prior.ndim == 1 else left.diagonal()  # (n,)
     largest = (prior if prior.ndim == 1 else prior.diagonal()).max(initial=0)
     if not np.all(variances >= -1e-8 * largest):
-        checks.fail("prior", "belong to the same kernel as gram and cross", f"a posterior variance of {variances.min():.3g}")
+        checks.fail(
+            "prior", "belong to the same kernel as gram and cross", f"a posterior variance of {variances.min():.3g}"
+        )
     return left
 
 

@@ -12,7 +12,9 @@ from scipy.fft import irfft, next_fast_len, rfft
 
 from lib.common import checks
 
-_FREE = 20  # proposals in which the step may move by factors of e; after them the gain of the adaptation falls as n^-0.6
+_FREE = (
+    20  # proposals in which the step may move by factors of e; after them the gain of the adaptation falls as n^-0.6
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +152,9 @@ def sample(
         if n == burn_in and burn_in:
             log_step = history[burn_in // 2 :].mean()
         # The number varies, or a mode whose period it meets would come back to where it started, or to its mirror image, for ever.
-        state, probability, now = _proposal(state, potential, np.exp(log_step) * scale, random.integers(1, 2 * leapfrog), random)
+        state, probability, now = _proposal(
+            state, potential, np.exp(log_step) * scale, random.integers(1, 2 * leapfrog), random
+        )
         if n < burn_in:
             log_step += (1 + n / _FREE) ** -0.6 * (probability.mean() - wanted)
             history[n] = log_step
@@ -208,7 +212,9 @@ def summary(series):
     deviations = values - mean  # (S, C, ...)
     rho = _autocorrelation(deviations)  # (k, ...)
     pairs = rho[: len(rho) // 2 * 2].reshape(len(rho) // 2, 2, *rho.shape[1:]).sum(axis=1)  # (k/2, ...)
-    pairs = np.maximum(np.minimum.accumulate(pairs, axis=0), 0)  # (k/2, ...)  never rising, and zero after the first pair that is noise
+    pairs = np.maximum(
+        np.minimum.accumulate(pairs, axis=0), 0
+    )  # (k/2, ...)  never rising, and zero after the first pair that is noise
     time = np.maximum(2 * pairs.sum(axis=0) - 1, 1 / steps)  # (...)
     variance = (deviations**2).mean(axis=(0, 1))  # (...)
     still = variance <= (1e-14 * np.abs(mean)) ** 2  # (...)  a constant: what is left is rounding

@@ -93,7 +93,9 @@ def strip(couplings, width):
         (even, up), (odd, down) = (_leading(couplings[index], within, between, parity) for parity in (1, -1))
         gap = even - odd
         if not gap > 1e-9:
-            checks.fail("couplings", f"be smaller for width {width}: ξ is beyond the floating-point precision", couplings[index])
+            checks.fail(
+                "couplings", f"be smaller for width {width}: ξ is beyond the floating-point precision", couplings[index]
+            )
         found[index] = 1 / gap, (down - up) / gap**2, even / width
     return Strip(*np.moveaxis(found, -1, 0))
 
@@ -194,5 +196,7 @@ def phi4_fixed_point(epsilon):
     epsilon = checks.number("epsilon", epsilon, above=0, at_most=3)
     r, u = -epsilon / (6 + epsilon), epsilon / (6 + epsilon) ** 2
     loop = u / (1 + r)
-    jacobian = np.array([[2 - 12 * loop / (1 + r), 12 / (1 + r)], [72 * loop**2 / (1 + r), epsilon - 72 * loop / (1 + r)]])  # (2, 2)
+    jacobian = np.array(
+        [[2 - 12 * loop / (1 + r), 12 / (1 + r)], [72 * loop**2 / (1 + r), epsilon - 72 * loop / (1 + r)]]
+    )  # (2, 2)
     return FixedPoint(r, u, float(np.linalg.eigvals(jacobian).real.max()))

@@ -63,12 +63,16 @@ def slope(activation, inputs, pairs, covariance):
     covariance = checks.symmetric("covariance", covariance, size=x.shape[1], definite="semi")  # (d, d)
     nngp._variances("inputs", x @ covariance, x)
     with np.errstate(over="ignore", invalid="ignore"):
-        return checks.finite("pairs", _adaptation.slope(x, pairs, _adaptation.pairs(activation, x, covariance)[1:]))  # (d, d)
+        return checks.finite(
+            "pairs", _adaptation.slope(x, pairs, _adaptation.pairs(activation, x, covariance)[1:])
+        )  # (d, d)
 
 
 def _result(problem, state, iterations, residual):
     energy, covariance, _, kernel, dual = state
-    return Adaptation(problem.root @ covariance @ problem.root.T, kernel, dual, float(energy), iterations, float(residual))
+    return Adaptation(
+        problem.root @ covariance @ problem.root.T, kernel, dual, float(energy), iterations, float(residual)
+    )
 
 
 def adapt(
@@ -113,8 +117,13 @@ def adapt(
     >>> (2 * found.covariance).round(2).tolist(), found.residual < 1e-9
     ([[1.32, 0.0], [0.0, 1.0]], True)
     """
-    problem = _adaptation.Problem(activation, inputs, targets, ridge, width, weight_variance, weight_covariance, readout_variance, fluctuations)
-    eta, tolerance = checks.number("damping", damping, above=0, at_most=1), checks.number("tolerance", tolerance, above=0)
+    problem = _adaptation.Problem(
+        activation, inputs, targets, ridge, width, weight_variance, weight_covariance, readout_variance, fluctuations
+    )
+    eta, tolerance = (
+        checks.number("damping", damping, above=0, at_most=1),
+        checks.number("tolerance", tolerance, above=0),
+    )
     limit = checks.integer("iterations", iterations)
     precision = np.eye(problem.x.shape[1])  # (r, r)
     if start is not None:
@@ -133,15 +142,30 @@ def adapt(
         if new is not None:
             change, slack = new[0] - state[0], ROUNDING * (abs(state[0]) + problem.width * len(precision))
             before, after = _adaptation.descent(precision, state, step), _adaptation.descent(moved, new, step)
-            lower = change < -slack or (change < slack and abs(after) < before)  # below rounding the slope says more than the value
+            lower = change < -slack or (
+                change < slack and abs(after) < before
+            )  # below rounding the slope says more than the value
         if lower:
             precision, state = moved, new
             step, residual = _adaptation.step(precision, state)  # (r, r)
         eta = min(1.2 * eta, 1.0) if lower else eta / 2
-    return checks.fail("iterations", f"be more, for a residual below {tolerance:g}", f"{limit}, with a residual of {residual:.3g}")
+    return checks.fail(
+        "iterations", f"be more, for a residual below {tolerance:g}", f"{limit}, with a residual of {residual:.3g}"
+    )
 
 
-def rescale(activation, inputs, targets, ridge, width, *, weight_variance=1.0, weight_covariance=None, readout_variance=1.0, fluctuations=False):
+def rescale(
+    activation,
+    inputs,
+    targets,
+    ridge,
+    width,
+    *,
+    weight_variance=1.0,
+    weight_covariance=None,
+    readout_variance=1.0,
+    fluctuations=False,
+):
     r"""The scaling competitor: the same free energy where the covariance may only grow or shrink as a whole,  Σ = s Σ_0.
 
     The lowest minimum over s, which obeys  1/s = 1 - (s_a²/N rank) tr(Σ_0 ∂_Σ[tᵀQt]).  It lies where N rank (s - 1 - log s) is no more than F(1) pays,
@@ -163,20 +187,26 @@ def rescale(activation, inputs, targets, ridge, width, *, weight_variance=1.0, w
     >>> (2 * found.covariance).round(2).tolist()  # both directions, for one label
     [[1.18, 0.0], [0.0, 1.18]]
     """
-    problem = _adaptation.Problem(activation, inputs, targets, ridge, width, weight_variance, weight_covariance, readout_variance, fluctuations)
+    problem = _adaptation.Problem(
+        activation, inputs, targets, ridge, width, weight_variance, weight_covariance, readout_variance, fluctuations
+    )
     rank, seen = problem.x.shape[1], []
 
     def free_energy(log_scale):
         seen.append(log_scale)
         return problem.started(np.exp(-log_scale) * np.eye(rank))[0]
 
-    floor = len(problem.y) * np.log(problem.ridge) if problem.fluctuations else 0.0  # below which the rest of 2F cannot go
+    floor = (
+        len(problem.y) * np.log(problem.ridge) if problem.fluctuations else 0.0
+    )  # below which the rest of 2F cannot go
     paid = (2 * free_energy(0.0) - floor) / (problem.width * rank)  # as much as s - 1 - log s at the minimum, or more
     grid = np.linspace(max(-1 - paid, -30.0), 1 + np.log(4 + 2 * paid), GRID)  # (GRID,)
     best = int(np.argmin([free_energy(value) for value in grid]))
     around = grid[max(best - 1, 0)], grid[min(best + 1, GRID - 1)]
 
-    def excess(log_scale):  # of the equation for s: it changes sign at the minimum, and keeps digits that F has lost there
+    def excess(
+        log_scale,
+    ):  # of the equation for s: it changes sign at the minimum, and keeps digits that F has lost there
         return np.exp(log_scale) * np.trace(problem.started(np.exp(-log_scale) * np.eye(rank))[2]) / rank - 1
 
     log_scale = brentq(excess, *around, xtol=1e-13)
@@ -215,7 +245,9 @@ def predict(covariance, activation, inputs, targets, ridge, points, *, readout_v
     if len(x) == 0 or len(points) == 0:
         return np.zeros(len(points))  # (M,)
     scale = {"weight_covariance": covariance, "readout_variance": readout_variance}
-    return gp_regression.mean(nngp.kernel(activation, x, **scale), y, ridge, nngp.kernel(activation, points, x, **scale))  # (M,)
+    return gp_regression.mean(
+        nngp.kernel(activation, x, **scale), y, ridge, nngp.kernel(activation, points, x, **scale)
+    )  # (M,)
 
 
 def learnabilities(values, components):
@@ -246,5 +278,7 @@ def learnabilities(values, components):
     scales = np.linalg.norm(parts, axis=1)  # (K,)
     if len(parts) == 0 or np.any(scales == 0) or np.linalg.matrix_rank(parts / scales[:, None]) < len(parts):
         checks.fail("components", "be linearly independent at the test inputs, one or more", f"shape {parts.shape}")
-    found = np.linalg.lstsq((parts / scales[:, None]).T, f.reshape(-1, f.shape[-1]).T, rcond=None)[0].T / scales  # (..., K)
+    found = (
+        np.linalg.lstsq((parts / scales[:, None]).T, f.reshape(-1, f.shape[-1]).T, rcond=None)[0].T / scales
+    )  # (..., K)
     return checks.finite("values", found).reshape(*f.shape[:-1], len(parts))  # (..., K)

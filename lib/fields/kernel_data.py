@@ -55,7 +55,9 @@ def unit_rows(inputs):
     points -= points.mean(axis=0)
     lengths = np.linalg.norm(points, axis=1, keepdims=True)  # (M, 1)
     if lengths.min() <= 1e-14:
-        checks.fail("inputs", "have no point at their mean: it has no direction", f"a length of {lengths.min() * size:.3g}")
+        checks.fail(
+            "inputs", "have no point at their mean: it has no direction", f"a length of {lengths.min() * size:.3g}"
+        )
     return points / lengths
 
 

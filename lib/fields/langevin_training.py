@@ -173,7 +173,10 @@ def train(
     theta = checks.array("start", start, shape=shape)  # (C, N, d+1)
     points = _points(x if points is None else points, dimension)  # (M, d)
 
-    outputs, losses = np.empty((steps // every, shape[0], len(points))), np.empty((steps // every, shape[0]))  # (n, C, M), (n, C)
+    outputs, losses = (
+        np.empty((steps // every, shape[0], len(points))),
+        np.empty((steps // every, shape[0])),
+    )  # (n, C, M), (n, C)
     kick = np.sqrt(2 * step) * deviations  # (d+1,)
     with np.errstate(over="ignore", invalid="ignore"):  # a network that runs away is refused below
         for n in range(1, steps + 1):
@@ -213,7 +216,11 @@ def harmonic_variance(curvature, step, *, preconditioner=1.0):
     with np.errstate(over="ignore"):
         reach = h * d * k  # (...)
         if np.any(reach >= 2):
-            checks.fail("step", f"be below 2/(D k), here {2 / (d * k.max()):.6g}, where the chain of the stiffest mode runs away", step)
+            checks.fail(
+                "step",
+                f"be below 2/(D k), here {2 / (d * k.max()):.6g}, where the chain of the stiffest mode runs away",
+                step,
+            )
         return checks.finite("curvature", 1 / (k * (1 - reach / 2)))[()]
 
 

@@ -73,7 +73,14 @@ def predict(eigenvalues, target_power, samples, ridge, *, noise_variance=0.0, mu
     if np.any(unused <= 0):
         checks.fail("ridge", f"be > 0 where samples equals the rank {rank:g}: the variance diverges there", ridge)
     test = (p.ravel() / unused) * (bias + noise)  # (R,)
-    parts = [p.ravel() / unused, bias, (shared / unused) * (bias + noise), test, (bare / p.ravel()) ** 2 * test, k * (shared + spread)]
+    parts = [
+        p.ravel() / unused,
+        bias,
+        (shared / unused) * (bias + noise),
+        test,
+        (bare / p.ravel()) ** 2 * test,
+        k * (shared + spread),
+    ]
     with np.errstate(over="ignore"):
         return LearningCurve(kappa, *(checks.finite("target_power", part).reshape(p.shape) for part in parts))
 

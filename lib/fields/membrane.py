@@ -43,7 +43,11 @@ def stiffness(kernel):
     kernel = checks.symmetric("kernel", kernel)  # (n, n)
     values, modes = np.linalg.eigh(kernel)  # (n,), (n, n)
     if not values[0] * LARGEST_CONDITION > values[-1]:
-        checks.fail("kernel", f"have a condition number up to {LARGEST_CONDITION:g}", f"eigenvalues {values[0]:.3g} to {values[-1]:.3g}")
+        checks.fail(
+            "kernel",
+            f"have a condition number up to {LARGEST_CONDITION:g}",
+            f"eigenvalues {values[0]:.3g} to {values[-1]:.3g}",
+        )
     inverse = (modes / values) @ modes.T  # (n, n)
     return checks.finite("kernel", (inverse + inverse.T) / 2)  # (n, n)
 
@@ -88,6 +92,8 @@ def action(field, stiffness, observed, targets, ridge):
         stretch = f[..., index] - y  # (..., P)
         tension = f @ stiffness  # (..., n)
         value = 0.5 * (tension * f).sum(axis=-1) + 0.5 * (stretch**2 / ridges).sum(axis=-1)  # (...)
-        springs = (np.arange(len(stiffness)) == index[:, None]) / ridges[:, None]  # (P, n), which adds the forces at a shared point
+        springs = (np.arange(len(stiffness)) == index[:, None]) / ridges[
+            :, None
+        ]  # (P, n), which adds the forces at a shared point
         gradient = tension + stretch @ springs  # (..., n)
     return checks.finite("field", value), checks.finite("field", gradient)

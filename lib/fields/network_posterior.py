@@ -53,7 +53,11 @@ def _log_determinants(matrices):
     try:
         factors = np.linalg.cholesky(matrices)  # (C, P, P)
     except np.linalg.LinAlgError:
-        return np.concatenate([_log_determinants(one[None]) for one in matrices]) if len(matrices) > 1 else np.array([np.inf])  # (C,)
+        return (
+            np.concatenate([_log_determinants(one[None]) for one in matrices])
+            if len(matrices) > 1
+            else np.array([np.inf])
+        )  # (C,)
     return 2 * np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)  # (C,)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import factorial
 
 from lib.common import checks
-from lib.foundations import gaussian
+from lib.foundations import gaussian, gaussian_formulas
 
 ACTIVATIONS = ("erf", "relu")
 BLOCK = 2**18  # pairs of inputs whose 2 x 2 covariances are in memory at a time
@@ -37,7 +37,9 @@ def _weighted(points, weight_variance, weight_covariance):
     """The inputs times Σ, (n, d), so that s = weighted @ other.T."""
     scale = checks.number("weight_variance", weight_variance, above=0)
     if weight_covariance is not None:
-        weight_covariance = checks.symmetric("weight_covariance", weight_covariance, size=points.shape[1], definite="semi")  # (d, d)
+        weight_covariance = checks.symmetric(
+            "weight_covariance", weight_covariance, size=points.shape[1], definite="semi"
+        )  # (d, d)
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows here is refused as a variance
         return scale * (points / points.shape[1] if weight_covariance is None else points @ weight_covariance)  # (n, d)
 
@@ -47,7 +49,9 @@ def _variances(name, weighted, points):
     with np.errstate(over="ignore", invalid="ignore"):
         variances = np.maximum(np.einsum("ij,ij->i", weighted, points), 0)  # (n,)
     if not np.all(variances <= gaussian.LARGEST / 2):
-        checks.fail(name, f"give pre-activations of a variance <= {gaussian.LARGEST / 2:g}", f"variance {variances.max():.3g}")
+        checks.fail(
+            name, f"give pre-activations of a variance <= {gaussian.LARGEST / 2:g}", f"variance {variances.max():.3g}"
+        )
     return variances
 
 
@@ -57,7 +61,9 @@ def _average(activation, s11, s12, s22):
     covariance[..., 0, 0], covariance[..., 1, 1] = s11, s22
     covariance[..., 0, 1] = covariance[..., 1, 0] = s12
     # They are covariances by construction; to check them takes 20 times as long for erf, three times for ReLU.
-    return gaussian_formulas.erf_i2(2 * covariance) if activation == "erf" else gaussian_formulas.arccosine(covariance, 1)  # (...)
+    return (
+        gaussian_formulas.erf_i2(2 * covariance) if activation == "erf" else gaussian_formulas.arccosine(covariance, 1)
+    )  # (...)
 
 
 def _scaled(readout, averages):
@@ -175,7 +181,10 @@ def dot_product_coefficients(activation, order, *, weight_variance=1.0, readout_
     result = np.zeros(order + 1)  # (order + 1,)
     if activation == "erf":
         z = 1 / (1 + 0.5 / variance)
-        k, central = k[: (order + 1) // 2], central[: (order + 1) // 2]  # ((order + 1) // 2,), the odd n up to the order
+        k, central = (
+            k[: (order + 1) // 2],
+            central[: (order + 1) // 2],
+        )  # ((order + 1) // 2,), the odd n up to the order
         result[1::2] = 2 / np.pi * central * z ** (2.0 * k + 1) / (2 * k + 1)
         return readout * result  # (order + 1,)
     result[0] = 1 / (2 * np.pi)
@@ -219,7 +228,9 @@ def sphere_spectrum(activation, dimension, degrees, *, weight_variance=1.0, read
     if listed.size == 0 or np.any(listed != np.rint(listed)):
         checks.fail("degrees", "hold one or more integers", degrees)
     ell = listed.astype(int)  # (L,)
-    coefficients = dot_product_coefficients(activation, int(ell.max()), weight_variance=weight_variance, readout_variance=readout_variance)
+    coefficients = dot_product_coefficients(
+        activation, int(ell.max()), weight_variance=weight_variance, readout_variance=readout_variance
+    )
     counts = [comb(n + d - 1, n) - (comb(n + d - 3, n - 2) if n > 1 else 0) for n in ell.tolist()]  # L integers
     try:
         multiplicities = np.array(counts, dtype=np.float64)  # (L,)

@@ -79,7 +79,11 @@ def one_loop(eigenvalues, samples, ridge, quartic, cut, *, multiplicities=None, 
     samples = checks.number("samples", samples, above=0)
     ridge, u = _loss(ridge, quartic)
     cut = checks.integer("cut", cut, at_least=0)
-    power = np.zeros(lam.size) if target_power is None else checks.entries("target_power", target_power, at_least=0, shape=lam.shape)  # (n,)
+    power = (
+        np.zeros(lam.size)
+        if target_power is None
+        else checks.entries("target_power", target_power, at_least=0, shape=lam.shape)
+    )  # (n,)
     tail = _modes.tails(counts * lam)[_modes.places(cut, lam.size, "cut")]
 
     def variance(kappa):
@@ -215,7 +219,9 @@ def _potential(features, roots, deviation, ridge, quartic, amplitude):
     return evaluated
 
 
-def measure(eigenvalue, tail, samples, ridge, quartic, seed, *, counts=None, amplitude=1.0, datasets=64, steps=300, burn_in=100):
+def measure(
+    eigenvalue, tail, samples, ridge, quartic, seed, *, counts=None, amplitude=1.0, datasets=64, steps=300, burn_in=100
+):
     r"""Learnability of one strong mode under  δ² + uδ⁴,  from Hamiltonian Monte Carlo on data sets with Gaussian features.
 
     Each chain has its own data set.  The weak modes enter through their values at the samples alone, P Gaussian numbers with their Gram
@@ -255,7 +261,9 @@ def measure(eigenvalue, tail, samples, ridge, quartic, seed, *, counts=None, amp
     samples = checks.integer("samples", samples)
     ridge, u = _loss(ridge, quartic)
     random = checks.generator("seed", seed)
-    numbers = np.ones(tail.shape) if counts is None else checks.entries("counts", counts, at_least=1, shape=tail.shape)  # (n,)
+    numbers = (
+        np.ones(tail.shape) if counts is None else checks.entries("counts", counts, at_least=1, shape=tail.shape)
+    )  # (n,)
     if np.any(numbers != np.rint(numbers)):
         checks.fail("counts", "hold whole numbers", counts)
     v = checks.number("amplitude", amplitude, above=0)

@@ -94,7 +94,9 @@ def _erf_moments(point, variance, law):
     reach = 9 * spread if law == "gaussian" else np.sqrt(3 * variance) * np.abs(point).sum()
     if not reach <= LARGEST_REACH:
         checks.fail("inputs", f"give pre-activations below {LARGEST_REACH:g}", f"pre-activations up to {reach:.3g}")
-    half = max(6.0, (reach + 6) / 2)  # L: within 6 of a multiple of 2L the powers differ from one, which u must not reach
+    half = max(
+        6.0, (reach + 6) / 2
+    )  # L: within 6 of a multiple of 2L the powers differ from one, which u must not reach
     nodes = int(np.ceil(10 * half))
     u = half * np.arange(nodes + 1) / nodes  # (J + 1,)  spacing 0.1, which resolves wave numbers up to 10π
     series = dct(erf(u) ** np.array([[2], [4]]), type=1) / nodes  # (2, J + 1)
@@ -108,7 +110,9 @@ def _erf_moments(point, variance, law):
             characteristic *= np.sinc(component * wave / np.pi)  # (J + 1,)
     second, fourth = series @ characteristic
     if fourth < 1e-6:  # the sum is exact to 1e-16, so ten digits are left
-        checks.fail("inputs", "give erf units an average fourth power >= 1e-6: below it, units are linear", f"{fourth:.3g}")
+        checks.fail(
+            "inputs", "give erf units an average fourth power >= 1e-6: below it, units are linear", f"{fourth:.3g}"
+        )
     return second, fourth
 
 
@@ -153,7 +157,9 @@ def excess_kurtosis(activation, inputs, width, *, weight_variance=1.0, law="gaus
     return (FOURTH_MOMENT[law] * ratio - 3) / width  # (n,)
 
 
-def characteristic_functional(activation, inputs, sources, width, samples, seed, *, weight_variance=1.0, readout_variance=1.0, law="gaussian"):
+def characteristic_functional(
+    activation, inputs, sources, width, samples, seed, *, weight_variance=1.0, readout_variance=1.0, law="gaussian"
+):
     r"""Characteristic functional  ⟨exp(i Σ_μ t_μ z(x_μ))⟩  of random networks of any width, by sampling a single neuron.
 
     Readouts and neurons are independent:  ⟨e^{i t·z}⟩ = ⟨ χ( t·φ(w·x) ) ⟩_w^N,  with  χ(g) = exp[-s_a² g²/2N]  for Gaussian readouts and

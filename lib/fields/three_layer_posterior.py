@@ -34,7 +34,9 @@ def _evaluated(w, v, functions, x, y, ridge, variances):
     features, gain = phi(h), variances[2] / v.shape[1]  # (C, P, N_1)
     solved, alpha, logarithm = network_posterior._regression(features, y, ridge, variances[2])
     stiffness = x.shape[1] / variances[0], w.shape[1] / variances[1]
-    value = (stiffness[0] * (w**2).sum(axis=(1, 2)) + stiffness[1] * (v**2).sum(axis=(1, 2)) + logarithm + alpha @ y) / 2  # (C,)
+    value = (
+        stiffness[0] * (w**2).sum(axis=(1, 2)) + stiffness[1] * (v**2).sum(axis=(1, 2)) + logarithm + alpha @ y
+    ) / 2  # (C,)
     back = (solved - gain * alpha[:, :, None] * (alpha[:, None, :] @ features)) * slope(h)  # (C, P, N_1)  ∂U/∂H
     by_first = stiffness[0] * w + ((back @ v) * slope(u)).swapaxes(1, 2) @ x  # (C, N_0, d)
     return value, by_first, stiffness[1] * v + back.swapaxes(1, 2) @ first  # (C,), (C, N_0, d), (C, N_1, N_0)
@@ -142,7 +144,11 @@ def predict(first, second, activation, inputs, targets, ridge, points, *, varian
     phi, _ = network_posterior._activation(activation)
     x, y = network_posterior._data(inputs, targets)  # (P, d), (P,)
     w, v = _layers(first, second, x.shape[1])  # (C, N_0, d), (C, N_1, N_0)
-    ridge, points, variances = checks.number("ridge", ridge, above=0), network_posterior._points(points, x.shape[1]), _variances(variances)
+    ridge, points, variances = (
+        checks.number("ridge", ridge, above=0),
+        network_posterior._points(points, x.shape[1]),
+        _variances(variances),
+    )
     with np.errstate(over="ignore", invalid="ignore"):
         first_layer = phi(np.concatenate([x, points]) @ w.swapaxes(1, 2))  # (C, P + M, N_0)
         features = phi(first_layer @ v.swapaxes(1, 2))  # (C, P + M, N_1)
@@ -195,7 +201,9 @@ def sample(
             checks.fail("start", "be a pair of arrays, W and V", start)
         shapes = (chains, n0, x.shape[1]), (chains, n1, n0)
         layers = [checks.array("start", layer, shape=shape) for layer, shape in zip(start, shapes)]
-        z = np.concatenate([layer.reshape(chains, -1) / scale for layer, scale in zip(layers, scales)], axis=1)  # (C, D)
+        z = np.concatenate(
+            [layer.reshape(chains, -1) / scale for layer, scale in zip(layers, scales)], axis=1
+        )  # (C, D)
     if observable is not None and not callable(observable):
         checks.fail("observable", "be a function of W and V", observable)
 
@@ -204,9 +212,15 @@ def sample(
 
     def energy(z):
         value, *gradients = _evaluated(*layers_of(z), functions, x, y, ridge, variances)
-        return value, np.concatenate([scale * part.reshape(chains, -1) for scale, part in zip(scales, gradients)], axis=1)  # (C,), (C, D)
+        return value, np.concatenate(
+            [scale * part.reshape(chains, -1) for scale, part in zip(scales, gradients)], axis=1
+        )  # (C,), (C, D)
 
     def kept(z):
-        return hidden_kernel(*layers_of(z), activation, x) if observable is None else observable(*layers_of(z))  # (C, ...)
+        return (
+            hidden_kernel(*layers_of(z), activation, x) if observable is None else observable(*layers_of(z))
+        )  # (C, ...)
 
-    return hmc.sample(energy, z, steps, random, leapfrog=leapfrog, burn_in=burn_in, acceptance=acceptance, observable=kept)
+    return hmc.sample(
+        energy, z, steps, random, leapfrog=leapfrog, burn_in=burn_in, acceptance=acceptance, observable=kept
+    )

@@ -31,10 +31,14 @@ def _variances(variances):
 
 def _hidden(phi, x, widths, variances, rng, networks):
     """h of random networks at the inputs, (networks, N_1, n)."""
-    weights = np.sqrt(variances[0] / x.shape[1]) * rng.standard_normal((networks, widths[0], x.shape[1]))  # (networks, N_0, d)
+    weights = np.sqrt(variances[0] / x.shape[1]) * rng.standard_normal(
+        (networks, widths[0], x.shape[1])
+    )  # (networks, N_0, d)
     with np.errstate(over="ignore", invalid="ignore"):
         first = phi(weights @ x.T)  # (networks, N_0, n)
-        return np.sqrt(variances[1] / widths[0]) * rng.standard_normal((networks, widths[1], widths[0])) @ first  # (networks, N_1, n)
+        return (
+            np.sqrt(variances[1] / widths[0]) * rng.standard_normal((networks, widths[1], widths[0])) @ first
+        )  # (networks, N_1, n)
 
 
 def outputs(activation, inputs, widths, networks, seed, *, variances=(1.0, 1.0, 1.0)):
@@ -63,7 +67,11 @@ def outputs(activation, inputs, widths, networks, seed, *, variances=(1.0, 1.0, 
     """
     phi, _ = ACTIVATIONS[nngp._activation("activation", activation)]
     x, widths = nngp._points("inputs", inputs), _widths(widths)  # (n, d)
-    networks, rng, variances = checks.integer("networks", networks), checks.generator("seed", seed), _variances(variances)
+    networks, rng, variances = (
+        checks.integer("networks", networks),
+        checks.generator("seed", seed),
+        _variances(variances),
+    )
     many = max(1, BLOCK // (max(widths) * max(*x.shape, widths[0])))
     result = np.empty((networks, len(x)))  # (S, n)
     for start in range(0, networks, many):
@@ -189,11 +197,16 @@ def predict(hidden_kernel, activation, inputs, targets, ridge, points, *, varian
     activation, x = nngp._activation("activation", activation), nngp._points("inputs", inputs)  # (P, d)
     x, y = network_posterior._data(x, targets)  # (P, d), (P,)
     points, ridge = nngp._points("points", points, x.shape[1]), checks.number("ridge", ridge, above=0)  # (M, d)
-    hidden, variances = checks.symmetric("hidden_kernel", hidden_kernel, size=len(x), definite="semi"), _variances(variances)  # (P, P)
+    hidden, variances = (
+        checks.symmetric("hidden_kernel", hidden_kernel, size=len(x), definite="semi"),
+        _variances(variances),
+    )  # (P, P)
     scale = {"weight_variance": variances[0], "readout_variance": variances[1]}
     prior, cross = (nngp.kernel(activation, x, other, **scale) for other in (None, points))  # (P, P), (P, M)
     if np.linalg.eigvalsh(prior)[0] < 1e-13 * prior.max():
-        checks.fail("inputs", "have a prior kernel that is positive definite beyond rounding", "some that are equal or opposite")
+        checks.fail(
+            "inputs", "have a prior kernel that is positive definite beyond rounding", "some that are equal or opposite"
+        )
     regression = np.linalg.solve(prior, cross)  # (P, M)  B
     s12 = regression.T @ hidden  # (M, P)
     change = np.einsum("pm,pm->m", regression, (hidden - prior) @ regression)  # (M,)

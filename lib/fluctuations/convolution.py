@@ -29,7 +29,11 @@ def _taps(taps):
 def _images(images, size):
     images = _array("images", images, ndim=3)  # (N, L, L)
     if images.shape[1] != images.shape[2] or images.shape[1] < size or len(images) == 0:
-        checks.fail("images", f"have shape (N, L, L) with N >= 1 and L >= {size}, the side of the filter", f"shape {images.shape}")
+        checks.fail(
+            "images",
+            f"have shape (N, L, L) with N >= 1 and L >= {size}, the side of the filter",
+            f"shape {images.shape}",
+        )
     return images
 
 
@@ -243,9 +247,15 @@ def minimum(taps, moment, cross_moment):
         return -(weights * cross).sum() / 2, (p @ unit.ravel() - q.ravel()) / size
 
     found = minimize(error, (taps / np.abs(taps).max()).ravel(), jac=True, options={"gtol": 1e-10, "maxiter": 10_000})
-    tight = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}  # rounding of the loss stops BFGS; the gradient knows more digits
+    tight = {
+        "xtol": 1e-15,
+        "ftol": 1e-15,
+        "gtol": 1e-15,
+    }  # rounding of the loss stops BFGS; the gradient knows more digits
     end = least_squares(lambda flat: error(flat)[1], found.x, method="lm", **tight)
-    if (left := max(np.abs(end.fun).max(), 1e-3 * np.abs(found.jac).max())) > 1e-8:  # BFGS within 1e-5: no other stationary point
+    if (
+        left := max(np.abs(end.fun).max(), 1e-3 * np.abs(found.jac).max())
+    ) > 1e-8:  # BFGS within 1e-5: no other stationary point
         checks.fail("taps", "be a start from which the search ends", f"a gradient of {left:.1g} at its end")
     _, unit, weights, _ = best(end.x)
     weights *= outer / inner  # (p, h), back in the units of the moments

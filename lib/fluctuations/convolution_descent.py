@@ -98,7 +98,9 @@ def descend(taps, weights, images, targets, learning_rate, batches, *, record_ev
     rate = checks.number("learning_rate", learning_rate, above=0)
     series = checks.entries("batches", batches, at_least=0, at_most=len(images) - 1, ndim=2)  # (steps, m)
     if series.size == 0 or np.any(series != np.rint(series)):
-        checks.fail("batches", f"hold one or more minibatches of samples, integers from 0 to {len(images) - 1}", batches)
+        checks.fail(
+            "batches", f"hold one or more minibatches of samples, integers from 0 to {len(images) - 1}", batches
+        )
     if len(series) % (record_every := checks.integer("record_every", record_every)):
         checks.fail("record_every", f"divide the number of steps, {len(series)}", record_every)
     records = len(series) // record_every + 1
@@ -106,8 +108,21 @@ def descend(taps, weights, images, targets, learning_rate, batches, *, record_ev
     moved = np.zeros((2, records))  # (2, R)
     all_taps[0], all_weights[0] = taps.ravel(), weights
     pixels = np.ascontiguousarray(_pixels(images.shape[1], len(taps)))  # (h, c²)
-    _descend(taps.ravel(), weights, images.reshape(len(images), -1), targets, pixels, rate, series.astype(np.int64), record_every,
-             all_taps, all_weights, moved)
+    _descend(
+        taps.ravel(),
+        weights,
+        images.reshape(len(images), -1),
+        targets,
+        pixels,
+        rate,
+        series.astype(np.int64),
+        record_every,
+        all_taps,
+        all_weights,
+        moved,
+    )
     if not all(np.isfinite(last).all() for last in (all_taps[-1], all_weights[-1], moved[:, -1])):
-        checks.fail("learning_rate", f"keep the descent inside the floating-point range for {len(series)} steps", learning_rate)
+        checks.fail(
+            "learning_rate", f"keep the descent inside the floating-point range for {len(series)} steps", learning_rate
+        )
     return Descent(record_every * np.arange(records), all_taps.reshape(records, *taps.shape), all_weights, *moved)

@@ -28,7 +28,9 @@ class Averages:
     second_moment: np.ndarray  # (blocks, n, n)  E[V_nᵀ V_n], or E[V_iᵀ V_k] for a pair of outputs
     lagged: np.ndarray  # (blocks, n, n)  E[V_nᵀ V_{n+1}], or the same for a pair
     mean: np.ndarray  # (blocks, p, n)  E[V]; p counts the outputs that were run
-    last: np.ndarray  # (chains, p, n)  V after the last step; a start for the next run, at rest (B = 0) if there is momentum
+    last: (
+        np.ndarray
+    )  # (chains, p, n)  V after the last step; a start for the next run, at rest (B = 0) if there is momentum
 
 
 # Sums may be reordered, which lets the loops use vector instructions; NaN and infinity keep their meaning.
@@ -62,8 +64,22 @@ def _coast(weights, before, velocity, momentum):
 
 @njit(cache=True, nogil=True)
 def _descend(
-    chains, velocities, inputs, residuals, pairs, rate, momentum, batch, steps, record_every, replacement, epochs, random,
-    total, lagged, mean,
+    chains,
+    velocities,
+    inputs,
+    residuals,
+    pairs,
+    rate,
+    momentum,
+    batch,
+    steps,
+    record_every,
+    replacement,
+    epochs,
+    random,
+    total,
+    lagged,
+    mean,
 ):
     """Run every chain of a block in place, one after the other, and add to the three sums.
 
@@ -89,7 +105,11 @@ def _descend(
                 _coast(weights, before, velocities[c], momentum)
             if record:
                 for q in range(len(pairs)):
-                    left[held], right[held], after[held] = before[pairs[q, 0]], before[pairs[q, 1]], weights[pairs[q, 1]]
+                    left[held], right[held], after[held] = (
+                        before[pairs[q, 0]],
+                        before[pairs[q, 1]],
+                        weights[pairs[q, 1]],
+                    )
                     held += 1
             if held == len(left) or held > 0 and c == len(chains) - 1 and step == steps - 1:
                 total += np.dot(left[:held].T, right[:held])
@@ -108,6 +128,7 @@ def _stationary_start(problem, learning_rate, batch, replacement, pair, chains, 
 
     The recursion of that moment is closed, so it stays exact from the first step on, whatever the law it was drawn from.
     """
+
     def exact(which):
         return stationary_covariance(problem, learning_rate, batch, replacement=replacement, pair=which)
 
@@ -138,8 +159,21 @@ def _moving_start(problem, learning_rate, momentum, batch, replacement, chains, 
 
 
 def simulate(
-    problem, learning_rate, batch, *, steps, chains, seed,
-    start="stationary", momentum=0.0, replacement=False, epochs=False, pair=None, record_every=5, blocks=10, workers=1,
+    problem,
+    learning_rate,
+    batch,
+    *,
+    steps,
+    chains,
+    seed,
+    start="stationary",
+    momentum=0.0,
+    replacement=False,
+    epochs=False,
+    pair=None,
+    record_every=5,
+    blocks=10,
+    workers=1,
 ):
     r"""Independent chains of minibatch gradient descent and their time averages.
 
@@ -192,7 +226,9 @@ def simulate(
     rows = list(range(outputs)) if pair is None else list(dict.fromkeys(pair))  # the outputs that are run
     pairs = np.array([(i, i) for i in range(outputs)] if pair is None else [(0, len(rows) - 1)])  # (p, 2) or (1, 2)
     # A fresh copy of the sequence: spawning changes a SeedSequence, and the caller's must give the same runs again.
-    children = np.random.SeedSequence(given.entropy, spawn_key=given.spawn_key, pool_size=given.pool_size).spawn(blocks + 1)
+    children = np.random.SeedSequence(given.entropy, spawn_key=given.spawn_key, pool_size=given.pool_size).spawn(
+        blocks + 1
+    )
     shape = (len(rows), len(problem.eigenvalues))
     momentum = checks.number("momentum", momentum, at_least=0, below=1)
     velocity = np.zeros((chains, *shape))  # (chains, p, n)
@@ -210,18 +246,33 @@ def simulate(
             checks.fail("start", f'be "stationary" or have shape {shape} or {(chains, *shape)}', f"shape {state.shape}")
         state = np.array(np.broadcast_to(state, (chains, *shape)))
     grouped = (blocks, chains // blocks, *shape)
-    state, velocity = (np.ascontiguousarray(each.reshape(grouped)) for each in (state, velocity))  # (blocks, chains / blocks, p, n)
-    inputs, residuals = np.ascontiguousarray(problem.inputs), np.ascontiguousarray(problem.residuals[:, rows])  # (N, n), (N, p)
-    sums = [np.zeros((blocks, *each)) for each in ((shape[1], shape[1]), (shape[1], shape[1]), shape)]  # second, lagged, mean
+    state, velocity = (
+        np.ascontiguousarray(each.reshape(grouped)) for each in (state, velocity)
+    )  # (blocks, chains / blocks, p, n)
+    inputs, residuals = (
+        np.ascontiguousarray(problem.inputs),
+        np.ascontiguousarray(problem.residuals[:, rows]),
+    )  # (N, n), (N, p)
+    sums = [
+        np.zeros((blocks, *each)) for each in ((shape[1], shape[1]), (shape[1], shape[1]), shape)
+    ]  # second, lagged, mean
     settings = (pairs, learning_rate, momentum, batch, steps, record_every, replacement, epochs)
     Parallel(n_jobs=workers, prefer="threads")(
         delayed(_descend)(
-            state[b], velocity[b], inputs, residuals, *settings, checks.generator("seed", children[b]), *(part[b] for part in sums)
+            state[b],
+            velocity[b],
+            inputs,
+            residuals,
+            *settings,
+            checks.generator("seed", children[b]),
+            *(part[b] for part in sums),
         )
         for b in range(blocks)
     )
     if not np.isfinite(state).all() or not all(np.isfinite(part).all() for part in sums):
-        checks.fail("learning_rate", f"keep the chains inside the floating-point range for {steps} steps", learning_rate)
+        checks.fail(
+            "learning_rate", f"keep the chains inside the floating-point range for {steps} steps", learning_rate
+        )
     records = chains // blocks * (steps // record_every)
     return Averages(*(part / records for part in sums), state.reshape(chains, *shape))
 

@@ -35,7 +35,9 @@ def _solve(problem, metric, coupling, right):
     operator = LinearOperator((metric.size, metric.size), matvec=act, dtype=np.float64)
     solution, unfinished = cg(operator, target / unit, rtol=1e-13, atol=0.0, maxiter=1000)
     if unfinished:
-        checks.fail("learning_rate", "be further below its threshold for the iteration to end", f"{unfinished} iterations")
+        checks.fail(
+            "learning_rate", "be further below its threshold for the iteration to end", f"{unfinished} iterations"
+        )
     solution = unit * solution.reshape(shape) / root  # (n, n)
     return (solution + solution.T) / 2
 
@@ -58,7 +60,9 @@ def _rate(learning_rate, problem, variance):
     if learning_rate >= _sufficient(problem, variance) * (1 - EDGE):
         threshold = _threshold(problem, variance)
         if learning_rate >= threshold * (1 - EDGE):
-            checks.fail("learning_rate", f"be below {threshold:.6g}, where the stationary covariance diverges", learning_rate)
+            checks.fail(
+                "learning_rate", f"be below {threshold:.6g}, where the stationary covariance diverges", learning_rate
+            )
     return learning_rate
 
 

@@ -47,9 +47,13 @@ def momentum_covariance(problem, learning_rate, momentum, batch, *, replacement=
     stiffness = ((1 - mu) ** 2 * ((1 + mu) * (a + b) - a * b) + mu * (a - b) ** 2) / (1 - mu**2)  # (n, n): ρ > 0
     metric = stiffness / rate + rate * variance * np.outer(lam, lam)  # (n, n)
     # E[S̄GS̄] keeps positive matrices positive, so its feedback on the noise must be below one; that is the second-moment threshold
-    if variance > 0 and rate * variance * largest(
-        lambda matrix: _fourth(problem.inputs, matrix) - np.outer(lam, lam) * matrix, stiffness / rate
-    ) >= 1 - EDGE:
+    if (
+        variance > 0
+        and rate
+        * variance
+        * largest(lambda matrix: _fourth(problem.inputs, matrix) - np.outer(lam, lam) * matrix, stiffness / rate)
+        >= 1 - EDGE
+    ):
         checks.fail("learning_rate", "be smaller: the stationary covariance diverges at this momentum and batch", rate)
     return _solve(problem, metric, rate * variance, rate * noise)
 
@@ -89,7 +93,11 @@ def preconditioned_covariance(problem, preconditioner, learning_rate, batch, *, 
     root = vectors * np.sqrt(values) @ vectors.T  # (n, n)
     inner = fit(problem.inputs @ root, problem.targets)
     if len(inner.eigenvalues) < size:
-        checks.fail("preconditioner", "leave no direction of the inputs weaker than another by the factor 1e20 in the mean square", preconditioner)
+        checks.fail(
+            "preconditioner",
+            "leave no direction of the inputs weaker than another by the factor 1e20 in the mean square",
+            preconditioner,
+        )
     inside = stationary_covariance(inner, learning_rate, batch, replacement=replacement)  # (n, n)
     outward = root @ inner.basis  # (n, n)
     return outward @ inside @ outward.T

@@ -78,7 +78,9 @@ def _batches(batches, problem):
         series = np.empty(0)
     fits = series.ndim == 2 and series.size > 0 and np.issubdtype(series.dtype, np.integer)
     if not fits or series.min() < 0 or series.max() >= len(problem.inputs):
-        checks.fail("batches", f"be an integer array (steps, m) of samples from 0 to {len(problem.inputs) - 1}", batches)
+        checks.fail(
+            "batches", f"be an integer array (steps, m) of samples from 0 to {len(problem.inputs) - 1}", batches
+        )
     return series.astype(np.int64)  # (steps, m)
 
 
@@ -107,7 +109,9 @@ def moment_fluctuations(problem, batches):
     [0.6, 0.6]
     """
     lam = _problem(problem).eigenvalues  # (n,)
-    sizes = [np.linalg.norm(z.T @ z / len(z) - np.diag(lam)) for z in (problem.inputs[b] for b in _batches(batches, problem))]
+    sizes = [
+        np.linalg.norm(z.T @ z / len(z) - np.diag(lam)) for z in (problem.inputs[b] for b in _batches(batches, problem))
+    ]
     return np.array(sizes) / np.linalg.norm(lam)  # (steps,)
 
 

@@ -72,14 +72,18 @@ def fit(inputs, targets):
         checks.fail("inputs", "hold at least 2 samples of at least one input", f"shape {inputs.shape}")
     if not 1 / LARGEST < np.abs(inputs).max() < LARGEST:
         checks.fail("inputs", f"have a largest entry from {1 / LARGEST:g} to {LARGEST:g}", f"{np.abs(inputs).max():g}")
-    targets = checks.entries("targets", targets, at_least=-LARGEST, at_most=LARGEST, shape=(len(inputs), None))  # (N, p)
+    targets = checks.entries(
+        "targets", targets, at_least=-LARGEST, at_most=LARGEST, shape=(len(inputs), None)
+    )  # (N, p)
     if targets.shape[1] == 0:
         checks.fail("targets", "hold at least one output", f"shape {targets.shape}")
     scores, scale, basis = np.linalg.svd(inputs, full_matrices=False)  # (N, min), (min,), (min, d)
     seen = scale**2 > RANGE * scale[0] ** 2  # (min,)
     scores, scale, basis = scores[:, seen], scale[seen], basis[seen].T  # (N, n), (n,), (d, n)
     fitted = targets.T @ scores  # (p, n)
-    return Regression(scores * scale, targets, scale**2 / len(inputs), basis, fitted / scale, targets - scores @ fitted.T)
+    return Regression(
+        scores * scale, targets, scale**2 / len(inputs), basis, fitted / scale, targets - scores @ fitted.T
+    )
 
 
 def _problem(problem):
@@ -95,8 +99,10 @@ def _pair(pair, problem):
     outputs = problem.residuals.shape[1]
     if pair is None:
         return (problem.residuals**2).sum(axis=1)  # (N,)
-    good = isinstance(pair, tuple) and len(pair) == 2 and all(
-        isinstance(i, (int, np.integer)) and not isinstance(i, bool) and 0 <= i < outputs for i in pair
+    good = (
+        isinstance(pair, tuple)
+        and len(pair) == 2
+        and all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) and 0 <= i < outputs for i in pair)
     )
     if not good:
         checks.fail("pair", f"be a tuple of two outputs, integers from 0 to {outputs - 1}", pair)

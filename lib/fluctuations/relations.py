@@ -165,7 +165,9 @@ def entropy_production(problem, *, pairs=True):
         noise, outputs = noise_moment(problem, 1), 1  # (n, n)
     unit = 1 / np.sqrt(np.diag(noise)) if np.diag(noise).min() > 0 else np.ones(len(noise))  # (p n,)
     if np.linalg.eigvalsh(unit[:, None] * noise * unit)[0] <= 1e-12:
-        checks.fail("problem", "have gradient noise in every direction: drop an output if the residuals are dependent", "less")
+        checks.fail(
+            "problem", "have gradient noise in every direction: drop an output if the residuals are dependent", "less"
+        )
     # The rate does not depend on the units of each mode: in units where every noise is one, the spectrum does not span decades.
     friction = np.diag(np.tile(variances, outputs))  # (p n, p n)
     return langevin.entropy_production(friction, unit[:, None] * noise * unit)

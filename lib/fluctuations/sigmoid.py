@@ -59,7 +59,10 @@ def loss_derivatives(field, target):
     """
     field = checks.array("field", field, ndim=1)  # (N,)
     target = checks.array("target", target, shape=field.shape)  # (N,)
-    z, first = expit(field), expit(field) * expit(-field)  # (N,), (N,): the product keeps the digits that 1 - z would lose
+    z, first = (
+        expit(field),
+        expit(field) * expit(-field),
+    )  # (N,), (N,): the product keeps the digits that 1 - z would lose
     second, third = first * (1 - 2 * z), first * (1 - 6 * first)  # (N,), (N,)
     error = z - target  # (N,)
     return np.stack([error * first, first**2 + error * second, 3 * first * second + error * third])  # (3, N)
@@ -99,7 +102,9 @@ def minimum(inputs, targets):
         checks.fail("inputs", f"have a largest entry from {1 / LARGEST:g} to {LARGEST:g}", f"{np.abs(inputs).max():g}")
     scores, scale, basis = np.linalg.svd(inputs, full_matrices=False)  # (N, d), (d,), (d, d)
     if scale[-1] ** 2 <= RANGE * scale[0] ** 2:
-        checks.fail("inputs", "have linearly independent columns", f"singular values from {scale[0]:.3g} to {scale[-1]:.3g}")
+        checks.fail(
+            "inputs", "have linearly independent columns", f"singular values from {scale[0]:.3g} to {scale[-1]:.3g}"
+        )
     white = scores * np.sqrt(samples)  # (N, d): <x xᵀ> = 1
 
     def loss(v):
@@ -111,14 +116,19 @@ def minimum(inputs, targets):
     def hessian(v):
         return _weighted(white, loss_derivatives(white @ v, targets)[1])  # (d, d)
 
-    v = minimize(loss, np.zeros(size), jac=gradient, hess=hessian, method="trust-exact", options={"gtol": 1e-8}).x  # (d,)
+    v = minimize(
+        loss, np.zeros(size), jac=gradient, hess=hessian, method="trust-exact", options={"gtol": 1e-8}
+    ).x  # (d,)
     if np.linalg.eigvalsh(hessian(v))[0] > FLAT:
         for _ in range(3):  # Newton steps: from 1e-8, one would do
             v = v - np.linalg.solve(hessian(v), gradient(v))  # (d,)
     lowest = np.linalg.eigvalsh(hessian(v))[0]
     if not (lowest > FLAT and np.abs(gradient(v)).max() < 1e-12):
-        checks.fail("targets", "leave a minimum with positive curvature at finite weights (separable classes leave none)",
-                     f"lowest curvature {lowest:.2g} where the search ended")
+        checks.fail(
+            "targets",
+            "leave a minimum with positive curvature at finite weights (separable classes leave none)",
+            f"lowest curvature {lowest:.2g} where the search ended",
+        )
     weights = basis.T @ (v * np.sqrt(samples) / scale)  # (d,)
     return Unit(inputs, targets, weights, *loss_derivatives(inputs @ weights, targets))
 
@@ -177,7 +187,9 @@ def leading_order_covariance(unit, learning_rate, batch, *, replacement=False):
     0.009375
     """
     noise = noise_moment(unit, batch, replacement=replacement)  # (d, d)
-    return langevin.stationary_covariance(unit.hessian, checks.number("learning_rate", learning_rate, above=0) / 2 * noise)
+    return langevin.stationary_covariance(
+        unit.hessian, checks.number("learning_rate", learning_rate, above=0) / 2 * noise
+    )
 
 
 def quadratic_covariance(unit, learning_rate, batch, *, replacement=False):
@@ -213,7 +225,9 @@ def quadratic_covariance(unit, learning_rate, batch, *, replacement=False):
     rate, one = checks.number("learning_rate", learning_rate, above=0), np.eye(len(noise))  # (d, d)
     variance, hessian = batch_variance(len(unit.inputs), batch, replacement), unit.hessian  # (d, d)
     products = np.einsum("ai,aj->aij", unit.inputs, unit.inputs).reshape(-1, noise.size)  # (N, d²)
-    sandwich = (1 - variance) * np.kron(hessian, hessian) + variance * _weighted(products, unit.curvature**2)  # (d², d²)
+    sandwich = (1 - variance) * np.kron(hessian, hessian) + variance * _weighted(
+        products, unit.curvature**2
+    )  # (d², d²)
     balance = np.kron(hessian, one) + np.kron(one, hessian) - rate * sandwich  # (d², d²), symmetric
     if not np.linalg.eigvalsh(balance)[0] > EDGE * np.linalg.eigvalsh(hessian)[0]:
         checks.fail("learning_rate", "be smaller: the covariance of the quadratic twin diverges", learning_rate)

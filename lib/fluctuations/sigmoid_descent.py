@@ -80,7 +80,18 @@ def _descend(chains, twins, samples, rate, batch, steps, record_every, replaceme
 
 
 def simulate(
-    unit, learning_rate, batch, *, steps, chains, seed, burn_in=None, replacement=False, record_every=50, blocks=10, workers=1,
+    unit,
+    learning_rate,
+    batch,
+    *,
+    steps,
+    chains,
+    seed,
+    burn_in=None,
+    replacement=False,
+    record_every=50,
+    blocks=10,
+    workers=1,
 ):
     r"""Independent chains of minibatch descent,  V' = V - ε g_B(V),  and their time averages in the stationary state.
 
@@ -123,14 +134,20 @@ def simulate(
     workers, given = checks.integer("workers", workers), checks.seed_sequence("seed", seed)
     slowest = rate * float(np.linalg.eigvalsh(unit.hessian)[0])
     if burn_in is None and not slowest > SETTLE / LONGEST:
-        checks.fail("learning_rate", f"be large enough to relax within {LONGEST:g} steps, or come with a burn_in", learning_rate)
+        checks.fail(
+            "learning_rate", f"be large enough to relax within {LONGEST:g} steps, or come with a burn_in", learning_rate
+        )
     burn_in = math.ceil(SETTLE / slowest) if burn_in is None else checks.integer("burn_in", burn_in, at_least=0)
     # A fresh copy of the sequence: spawning changes a SeedSequence, and the caller's must give the same runs again.
-    children = np.random.SeedSequence(given.entropy, spawn_key=given.spawn_key, pool_size=given.pool_size).spawn(blocks + 1)
+    children = np.random.SeedSequence(given.entropy, spawn_key=given.spawn_key, pool_size=given.pool_size).spawn(
+        blocks + 1
+    )
     spread, size = leading_order_covariance(unit, rate, batch, replacement=replacement), len(unit.weights)  # (d, d)
     values, vectors = np.linalg.eigh(spread)  # (d,), (d, d)
     normal = checks.generator("seed", children[-1]).standard_normal((blocks, chains // blocks, size))
-    twins = normal * np.sqrt(np.maximum(values, 0)) @ vectors.T  # (blocks, chains / blocks, d): negative values are rounding
+    twins = (
+        normal * np.sqrt(np.maximum(values, 0)) @ vectors.T
+    )  # (blocks, chains / blocks, d): negative values are rounding
     state = twins + mean_shift(unit, spread)  # (blocks, chains / blocks, d)
     inputs = np.ascontiguousarray(unit.inputs)  # (N, d)
     samples = (inputs, unit.targets, inputs @ unit.weights, unit.slope, unit.curvature)

@@ -23,10 +23,10 @@ LARGEST = 1e6  # largest overlap: (1 + Q)² - Q² keeps ten digits up to here
 class Trajectory:
     """Order parameters along the learning time; the arrays of several runs are stacked along leading axes."""
 
-    times: np.ndarray                 # (n,)           α = examples / N
-    student_overlap: np.ndarray       # (..., n, K, K)  Q
-    cross_overlap: np.ndarray         # (..., n, K, M)  R, the student's index first
-    teacher_overlap: np.ndarray       # (M, M)         T
+    times: np.ndarray  # (n,)           α = examples / N
+    student_overlap: np.ndarray  # (..., n, K, K)  Q
+    cross_overlap: np.ndarray  # (..., n, K, M)  R, the student's index first
+    teacher_overlap: np.ndarray  # (M, M)         T
     generalization_error: np.ndarray  # (..., n)        ε_g
 
 
@@ -52,9 +52,9 @@ def checked_overlaps(student_overlap, cross_overlap, teacher_overlap, *, stacked
     """
     ndim = None if checks.boolean("stacked", stacked) else 2
     bounds = {"at_least": -LARGEST, "at_most": LARGEST}
-    q = checks.entries("student_overlap", student_overlap, ndim=ndim, **bounds)        # (..., K, K)
-    r = checks.entries("cross_overlap", cross_overlap, ndim=ndim, **bounds)            # (..., K, M)
-    t = checks.entries("teacher_overlap", teacher_overlap, **bounds)                   # (M, M)
+    q = checks.entries("student_overlap", student_overlap, ndim=ndim, **bounds)  # (..., K, K)
+    r = checks.entries("cross_overlap", cross_overlap, ndim=ndim, **bounds)  # (..., K, M)
+    t = checks.entries("teacher_overlap", teacher_overlap, **bounds)  # (M, M)
     t = checks.symmetric("teacher_overlap", t, definite="semi")
     if q.ndim < 2 or q.shape[-1] != q.shape[-2] or q.size == 0:
         checks.fail("student_overlap", "hold square matrices (K, K)", f"shape {q.shape}")
@@ -64,15 +64,17 @@ def checked_overlaps(student_overlap, cross_overlap, teacher_overlap, *, stacked
     scale = max(np.abs(q).max(), t.max(), 1e-300)
     if not np.allclose(q, np.swapaxes(q, -1, -2), rtol=0, atol=1e-10 * scale):
         checks.fail("student_overlap", "be symmetric", student_overlap)
-    top = np.concatenate([q, r], axis=-1)                                               # (..., K, K+M)
-    teachers = np.broadcast_to(t, r.shape[:-2] + t.shape)                               # (..., M, M)
-    bottom = np.concatenate([np.swapaxes(r, -1, -2), teachers], axis=-1)                # (..., M, K+M)
+    top = np.concatenate([q, r], axis=-1)  # (..., K, K+M)
+    teachers = np.broadcast_to(t, r.shape[:-2] + t.shape)  # (..., M, M)
+    bottom = np.concatenate([np.swapaxes(r, -1, -2), teachers], axis=-1)  # (..., M, K+M)
     # Looser than rounding: a solved trajectory carries the integrator's error.
     lowest = committee_matrices.lowest_correlation(np.concatenate([top, bottom], axis=-2), 1e-7)
     if lowest < -committee_matrices.ROUNDING:
-        checks.fail("student_overlap, cross_overlap, teacher_overlap",
-                     "form a positive semidefinite matrix [[Q, R], [Rᵀ, T]], so that |R_in| <= √(Q_ii T_nn)",
-                     f"correlations with the lowest eigenvalue {lowest:.3g}")
+        checks.fail(
+            "student_overlap, cross_overlap, teacher_overlap",
+            "form a positive semidefinite matrix [[Q, R], [Rᵀ, T]], so that |R_in| <= √(Q_ii T_nn)",
+            f"correlations with the lowest eigenvalue {lowest:.3g}",
+        )
     return q, r, t
 
 
@@ -190,8 +192,9 @@ def derivative(student_overlap, cross_overlap, teacher_overlap, learning_rate, *
     return committee_matrices.velocity(q, r, t, learning_rate, checks.boolean("second_order", second_order))
 
 
-def solve(times, student_overlap, cross_overlap, teacher_overlap, learning_rate, *,
-          second_order=True, rtol=1e-9, atol=1e-12):
+def solve(
+    times, student_overlap, cross_overlap, teacher_overlap, learning_rate, *, second_order=True, rtol=1e-9, atol=1e-12
+):
     r"""Integrate the equations of :func:`derivative` from α = 0 (eighth-order Runge-Kutta with step control).
 
     Parameters
@@ -219,14 +222,14 @@ def solve(times, student_overlap, cross_overlap, teacher_overlap, learning_rate,
     >>> bool(path.generalization_error[1] < 1e-6 * path.generalization_error[0])
     True
     """
-    times = checks.times("times", times)                                                 # (n,)
+    times = checks.times("times", times)  # (n,)
     q, r, t = checked_overlaps(student_overlap, cross_overlap, teacher_overlap)
     learning_rate = checks.number("learning_rate", learning_rate, above=0)
     second_order = checks.boolean("second_order", second_order)
     rtol = checks.number("rtol", rtol, at_least=1e-13, below=1)
     atol = checks.number("atol", atol, above=0)
     units = len(q)
-    start = np.concatenate([q.ravel(), r.ravel()])                                        # (K² + KM,)
+    start = np.concatenate([q.ravel(), r.ravel()])  # (K² + KM,)
     end = times[-1] if times[-1] > 0 else 1.0  # the integrator wants an interval, even to report only its beginning
 
     def velocity(_, state):
@@ -235,6 +238,6 @@ def solve(times, student_overlap, cross_overlap, teacher_overlap, learning_rate,
     solution = solve_ivp(velocity, (0, end), start, method="DOP853", t_eval=times, rtol=rtol, atol=atol)
     if not solution.success:
         raise RuntimeError(f"the equations could not be integrated to {times[-1]:g}: {solution.message}")
-    q = solution.y[: units**2].T.reshape(-1, units, units)                                # (n, K, K)
-    r = solution.y[units**2 :].T.reshape(-1, units, len(t))                               # (n, K, M)
+    q = solution.y[: units**2].T.reshape(-1, units, units)  # (n, K, K)
+    r = solution.y[units**2 :].T.reshape(-1, units, len(t))  # (n, K, M)
     return Trajectory(times, q, r, t, committee_matrices.error(q, r, t))

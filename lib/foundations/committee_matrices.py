@@ -34,7 +34,7 @@ def error(q, r, t):
     """ε_g of stacked overlaps that were checked or made here."""
     units, teachers = r.shape[-2:]
     x = np.sqrt(1 + np.diagonal(q, axis1=-2, axis2=-1))  # (..., K)
-    y = np.sqrt(1 + np.diagonal(t))                      # (M,)
+    y = np.sqrt(1 + np.diagonal(t))  # (M,)
     student = np.arcsin(q / (x[..., :, None] * x[..., None, :])).sum(axis=(-2, -1))
     cross = np.arcsin(r / (x[..., :, None] * y)).sum(axis=(-2, -1))
     teacher = np.arcsin(t / np.outer(y, y)).sum()
@@ -84,8 +84,8 @@ def noise(q, r, t):
     """E (K, K) of :func:`lib.foundations.committee.noise_matrix`; explicit loops, because the equations call this some ten thousand times."""
     units, teachers = r.shape
     size = units + teachers
-    s = np.empty((size, size), q.dtype)            # joint covariance of the fields z = (x, y)
-    weight = np.empty(size)                        # δ = Σ_a weight_a g(z_a)
+    s = np.empty((size, size), q.dtype)  # joint covariance of the fields z = (x, y)
+    weight = np.empty(size)  # δ = Σ_a weight_a g(z_a)
     for a in range(size):
         weight[a] = -sqrt(teachers) / units if a < units else 1 / sqrt(teachers)
         for b in range(a + 1):

@@ -107,7 +107,12 @@ def erf_i4(covariance):
     """
     c = _covariances("covariance", covariance, 4)  # (..., 4, 4)
     once = gaussian_formulas.tilt(c)  # (..., 3, 3), of z2, z3 and z4
-    return 2 / np.pi * gaussian_formulas.erf_i2(gaussian_formulas.tilt(once)) / np.sqrt((1 + c[..., 0, 0]) * (1 + once[..., 0, 0]))  # (...)
+    return (
+        2
+        / np.pi
+        * gaussian_formulas.erf_i2(gaussian_formulas.tilt(once))
+        / np.sqrt((1 + c[..., 0, 0]) * (1 + once[..., 0, 0]))
+    )  # (...)
 
 
 def arccosine_kernel(covariance, order):

@@ -13,10 +13,16 @@ def tilt(c):
 
     Written as (C_ab + minor_ab) / (1 + C11) with the minors C11 C_ab - C_1a C_1b, which vanish exactly for equal arguments.
     """
-    rest, cross, c11 = c[..., 1:, 1:], c[..., 0, 1:], c[..., 0, 0, None, None]  # (..., n-1, n-1), (..., n-1), (..., 1, 1)
+    rest, cross, c11 = (
+        c[..., 1:, 1:],
+        c[..., 0, 1:],
+        c[..., 0, 0, None, None],
+    )  # (..., n-1, n-1), (..., n-1), (..., 1, 1)
     minors = c11 * rest - cross[..., :, None] * cross[..., None, :]  # (..., n-1, n-1)
     diagonal = np.arange(rest.shape[-1])
-    minors[..., diagonal, diagonal] = np.maximum(minors[..., diagonal, diagonal], 0)  # a determinant: negative is rounding
+    minors[..., diagonal, diagonal] = np.maximum(
+        minors[..., diagonal, diagonal], 0
+    )  # a determinant: negative is rounding
     return (rest + minors) / (1 + c11)  # (..., n-1, n-1)
 
 

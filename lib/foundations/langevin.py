@@ -44,7 +44,9 @@ def _propagate(friction, diffusion, duration):
     size = len(friction)
     doublings = max(0, math.frexp(duration)[1] + math.frexp(np.linalg.norm(friction, 1))[1])
     short = math.ldexp(duration, -doublings)
-    scale = np.abs(diffusion).max() or 1.0  # the result is linear in D: a block of order one keeps the exponential accurate
+    scale = (
+        np.abs(diffusion).max() or 1.0
+    )  # the result is linear in D: a block of order one keeps the exponential accurate
     block = np.block([[short * friction, diffusion / scale], [np.zeros((size, size)), -short * friction.T]])  # (2d, 2d)
     grown = expm(block)  # (2d, 2d)
     propagator = grown[size:, size:].T  # (d, d)
@@ -250,7 +252,9 @@ def euler_covariance(friction, diffusion, step):
     limit = (2 * rates.real / np.abs(rates) ** 2).min()
     step = checks.number("step", step, above=0)
     if step >= limit * (1 - 1e-12):  # at the limit the covariance is infinite, and rounding would decide
-        checks.fail("step", f"be below {limit:.6g}, where the Euler chain of this friction loses its stationary state", step)
+        checks.fail(
+            "step", f"be below {limit:.6g}, where the Euler chain of this friction loses its stationary state", step
+        )
     half = np.eye(len(friction)) - step * friction / 2  # (d, d)
     modified = np.linalg.solve(half, np.linalg.solve(half, diffusion).T)  # (d, d)
     return _lyapunov(np.linalg.solve(half, friction), (modified + modified.T) / 2)

@@ -76,12 +76,12 @@ def weights_with_overlaps(student_overlap, cross_overlap, teacher_overlap, dimen
     q, r, t = committee.checked_overlaps(student_overlap, cross_overlap, teacher_overlap)
     size = len(q) + len(t)
     dimension = checks.integer("dimension", dimension, at_least=size)
-    joint = np.block([[q, r], [r.T, t]])                                               # (K+M, K+M)
-    value, vector = np.linalg.eigh(joint)                                              # (K+M,), (K+M, K+M)
-    gaussian = checks.generator("seed", seed).standard_normal((dimension, size))      # (N, K+M)
-    frame, _ = np.linalg.qr(gaussian)                                                  # (N, K+M), orthonormal columns
-    root = vector * np.sqrt(np.maximum(value, 0))                                      # (K+M, K+M); < 0 is rounding
-    weights = np.ascontiguousarray(sqrt(dimension) * root @ frame.T)                   # (K+M, N)
+    joint = np.block([[q, r], [r.T, t]])  # (K+M, K+M)
+    value, vector = np.linalg.eigh(joint)  # (K+M,), (K+M, K+M)
+    gaussian = checks.generator("seed", seed).standard_normal((dimension, size))  # (N, K+M)
+    frame, _ = np.linalg.qr(gaussian)  # (N, K+M), orthonormal columns
+    root = vector * np.sqrt(np.maximum(value, 0))  # (K+M, K+M); < 0 is rounding
+    weights = np.ascontiguousarray(sqrt(dimension) * root @ frame.T)  # (K+M, N)
     return weights[: len(q)], weights[len(q) :]
 
 
@@ -111,16 +111,16 @@ def overlaps(student, teacher, *, eigenvalues=None):
     if teacher.size == 0 or teacher.shape[1] != student.shape[-1]:
         checks.fail("teacher", f"hold vectors of N = {student.shape[-1]} entries", f"shape {teacher.shape}")
     n = teacher.shape[1]
-    weighted = student * _variances(eigenvalues, n)                                    # (..., K, N)
-    known = teacher * _variances(eigenvalues, n)                                       # (M, N)
+    weighted = student * _variances(eigenvalues, n)  # (..., K, N)
+    known = teacher * _variances(eigenvalues, n)  # (M, N)
     return weighted @ np.swapaxes(student, -1, -2) / n, weighted @ teacher.T / n, known @ teacher.T / n
 
 
 def _variances(eigenvalues, dimension):
     """Variances of the components of ξ in the eigenbasis of Σ."""
     if eigenvalues is None:
-        return np.ones(dimension)                                                      # (N,)
-    return checks.entries("eigenvalues", eigenvalues, above=0, shape=(dimension,))    # (N,)
+        return np.ones(dimension)  # (N,)
+    return checks.entries("eigenvalues", eigenvalues, above=0, shape=(dimension,))  # (N,)
 
 
 # Sums may be reordered, which lets the dot products use vector instructions; NaN and infinity keep their meaning.
@@ -163,11 +163,11 @@ def _descend(student, teacher, scale, learning_rate, steps, snapshots, random):
 
 def _one_run(student, teacher, variances, learning_rate, steps, seed):
     """Overlaps (n, K, K) and (n, K, M) at the given steps, and the last weights (K, N)."""
-    moving = student.copy()                                                            # (K, N)
-    snapshots = np.empty((len(steps), *student.shape))                                 # (n, K, N)
+    moving = student.copy()  # (K, N)
+    snapshots = np.empty((len(steps), *student.shape))  # (n, K, N)
     random = np.random.Generator(np.random.SFC64(seed))
     _descend(moving, teacher, np.sqrt(variances), learning_rate, steps, snapshots, random)
-    q, r, _ = overlaps(snapshots, teacher, eigenvalues=variances)                      # (n, K, K), (n, K, M)
+    q, r, _ = overlaps(snapshots, teacher, eigenvalues=variances)  # (n, K, K), (n, K, M)
     return q, r, moving
 
 
@@ -200,13 +200,13 @@ def simulate(student, teacher, learning_rate, times, seed, *, eigenvalues=None, 
     >>> bool(np.all(path.generalization_error[:, 2] < path.generalization_error[:, 0]))
     True
     """
-    student = checks.array("student", student, ndim=2)                                # (K, N)
-    teacher = checks.array("teacher", teacher, ndim=2)                                # (M, N)
-    _, _, t = overlaps(student, teacher, eigenvalues=eigenvalues)                      # (M, M)
-    variances = _variances(eigenvalues, teacher.shape[1])                              # (N,)
+    student = checks.array("student", student, ndim=2)  # (K, N)
+    teacher = checks.array("teacher", teacher, ndim=2)  # (M, N)
+    _, _, t = overlaps(student, teacher, eigenvalues=eigenvalues)  # (M, M)
+    variances = _variances(eigenvalues, teacher.shape[1])  # (N,)
     learning_rate = checks.number("learning_rate", learning_rate, above=0)
-    times = checks.times("times", times)                                              # (n,)
-    steps = np.rint(times * student.shape[1]).astype(np.int64)                         # (n,)
+    times = checks.times("times", times)  # (n,)
+    steps = np.rint(times * student.shape[1]).astype(np.int64)  # (n,)
     if np.any(np.diff(steps) < 1):
         checks.fail("times", f"lie at least one example, 1/N = {1 / student.shape[1]:.3g}, apart", times)
     given = checks.seed_sequence("seed", seed)
@@ -215,6 +215,8 @@ def simulate(student, teacher, learning_rate, times, seed, *, eigenvalues=None, 
     # A fresh copy of the sequence: spawning changes a SeedSequence, and the caller's must give the same runs again.
     streams = np.random.SeedSequence(given.entropy, spawn_key=given.spawn_key, pool_size=given.pool_size).spawn(runs)
     one = delayed(_one_run)
-    done = Parallel(n_jobs=workers, prefer="threads")(one(student, teacher, variances, learning_rate, steps, s) for s in streams)
+    done = Parallel(n_jobs=workers, prefer="threads")(
+        one(student, teacher, variances, learning_rate, steps, s) for s in streams
+    )
     q, r, last = (np.stack(part) for part in zip(*done))  # (runs, n, K, K), (runs, n, K, M), (runs, K, N)
     return Runs(steps / student.shape[1], q, r, t, committee.generalization_error(q, r, t), last)

@@ -59,7 +59,9 @@ def monte_carlo_average(function, covariance, samples, seed):
             checks.fail("function", f"return {size} values or equal rows for {size} points", f"shape {values.shape}")
         chunk_mean = values.mean(axis=0)  # (...)
         step = chunk_mean - mean  # (...)
-        squares = squares + ((values - chunk_mean) ** 2).sum(axis=0) + step**2 * (count * size / (count + size))  # (...)
+        squares = (
+            squares + ((values - chunk_mean) ** 2).sum(axis=0) + step**2 * (count * size / (count + size))
+        )  # (...)
         count += size
         mean = mean + step * (size / count)  # (...)
     return Average(mean, np.sqrt(squares / (samples - 1) / samples))

@@ -28,7 +28,7 @@ class FixedPoint:
     """Overlaps at rest; the largest real part of the Jacobian's eigenvalues, per unit of α, is negative where they are stable."""
 
     student_overlap: np.ndarray  # (K, K)
-    cross_overlap: np.ndarray    # (K, M)
+    cross_overlap: np.ndarray  # (K, M)
     generalization_error: float
     growth_rate: float
 
@@ -68,7 +68,7 @@ def jacobian(student_overlap, cross_overlap, teacher_overlap, learning_rate, *, 
     upper = np.triu_indices(len(q))
     columns = []
     for k in range(len(upper[0]) + r.size):
-        moved_q, moved_r = q.astype(complex), r.astype(complex)                           # (K, K), (K, M)
+        moved_q, moved_r = q.astype(complex), r.astype(complex)  # (K, K), (K, M)
         if k < len(upper[0]):
             i, j = upper[0][k], upper[1][k]
             moved_q[i, j] = moved_q[j, i] = q[i, j] + 1j * committee_matrices.STEP
@@ -76,11 +76,12 @@ def jacobian(student_overlap, cross_overlap, teacher_overlap, learning_rate, *, 
             moved_r.flat[k - len(upper[0])] += 1j * committee_matrices.STEP
         dq, dr = committee_matrices.velocity(moved_q, moved_r, t, learning_rate, second_order)
         columns.append(np.concatenate([dq[upper], dr.ravel()]).imag / committee_matrices.STEP)
-    return np.stack(columns, axis=1)                                                      # (n, n)
+    return np.stack(columns, axis=1)  # (n, n)
 
 
-def fixed_point(student_overlap, cross_overlap, teacher_overlap, learning_rate, *, second_order=True,
-                relaxation_time=1000.0):
+def fixed_point(
+    student_overlap, cross_overlap, teacher_overlap, learning_rate, *, second_order=True, relaxation_time=1000.0
+):
     r"""Overlaps at which learning from the given start comes to rest, such as the floor of an unrealizable task.
 
     The equations are integrated to α = relaxation_time; from there Powell's hybrid method solves dQ/dα = dR/dα = 0 for the
@@ -114,9 +115,16 @@ def fixed_point(student_overlap, cross_overlap, teacher_overlap, learning_rate, 
     """
     relaxation_time = checks.number("relaxation_time", relaxation_time, above=0)
     learning_rate = checks.number("learning_rate", learning_rate, above=0)
-    late = committee.solve([relaxation_time], student_overlap, cross_overlap, teacher_overlap, learning_rate,
-                           second_order=second_order, rtol=1e-7)
-    q, r, t = late.student_overlap[0], late.cross_overlap[0], late.teacher_overlap        # (K, K), (K, M), (M, M)
+    late = committee.solve(
+        [relaxation_time],
+        student_overlap,
+        cross_overlap,
+        teacher_overlap,
+        learning_rate,
+        second_order=second_order,
+        rtol=1e-7,
+    )
+    q, r, t = late.student_overlap[0], late.cross_overlap[0], late.teacher_overlap  # (K, K), (K, M), (M, M)
     upper = np.triu_indices(len(q))
 
     def overlaps(state):
@@ -128,17 +136,21 @@ def fixed_point(student_overlap, cross_overlap, teacher_overlap, learning_rate, 
         dq, dr = committee_matrices.velocity(*overlaps(state), t, learning_rate, second_order)
         return np.concatenate([dq[upper], dr.ravel()])
 
-    found = root(velocity, np.concatenate([q[upper], r.ravel()]), tol=1e-13).x            # (K(K+1)/2 + KM,)
+    found = root(velocity, np.concatenate([q[upper], r.ravel()]), tol=1e-13).x  # (K(K+1)/2 + KM,)
     speed = np.abs(velocity(found)).max()
     if not speed <= 1e-12 * learning_rate * max(1.0, np.abs(t).max()):  # NaN, too, is no rest
-        raise RuntimeError(f"no fixed point found from α = {relaxation_time:g}: a speed of {speed:.1e} is left; "
-                           "let learning relax for longer")
+        raise RuntimeError(
+            f"no fixed point found from α = {relaxation_time:g}: a speed of {speed:.1e} is left; "
+            "let learning relax for longer"
+        )
     q, r = overlaps(found)
     try:
         error = committee.generalization_error(q, r, t)
         modes = np.linalg.eigvals(jacobian(q, r, t, learning_rate, second_order=second_order))
     except ValueError as reason:
-        raise RuntimeError(f"the search from α = {relaxation_time:g} left the covariance matrices: {reason}") from reason
+        raise RuntimeError(
+            f"the search from α = {relaxation_time:g} left the covariance matrices: {reason}"
+        ) from reason
     return FixedPoint(q, r, float(error), float(modes.real.max()))
 
 
@@ -199,11 +211,17 @@ def escape_rate(size, learning_rate):
 def _near_teacher(size):
     """Drift and noise (n, n) of the mean squared deviations from the teacher; n = 2, or 1 for a single unit."""
     m = size
-    drift = 2 / (sqrt(3) * pi * m) * np.array([[2, sqrt(3) * (m - 1)],
-                                               [sqrt(3), 2 + sqrt(3) * (m - 2)]])                      # (2, 2)
-    noise = 4 / (pi * m) ** 2 * np.array(
-        [[1 / sqrt(5) + (m - 1) / 3, (m - 1) * (1 / sqrt(2) + (m - 2) / sqrt(12))],
-         [1 / sqrt(2) + (m - 2) / sqrt(12), 2 / 3 + 2 * (m - 2) / sqrt(3) + (m - 2) * (m - 3) / 4]])   # (2, 2)
+    drift = 2 / (sqrt(3) * pi * m) * np.array([[2, sqrt(3) * (m - 1)], [sqrt(3), 2 + sqrt(3) * (m - 2)]])  # (2, 2)
+    noise = (
+        4
+        / (pi * m) ** 2
+        * np.array(
+            [
+                [1 / sqrt(5) + (m - 1) / 3, (m - 1) * (1 / sqrt(2) + (m - 2) / sqrt(12))],
+                [1 / sqrt(2) + (m - 2) / sqrt(12), 2 / 3 + 2 * (m - 2) / sqrt(3) + (m - 2) * (m - 3) / 4],
+            ]
+        )
+    )  # (2, 2)
     modes = 1 if m == 1 else 2  # one unit has no off-diagonal part
     return drift[:modes, :modes], noise[:modes, :modes]
 

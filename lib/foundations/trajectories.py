@@ -21,7 +21,9 @@ def _chain(friction, diffusion, step, method):
     if method == "exact":
         return _propagate(friction, diffusion, step)
     # the noises ∫e^{-Γ(h-u)} f du and ∫f du are drawn from their joint law: the exact step of (x, b) with ḃ = f
-    pair, noise = _propagate(block_diag(friction, np.zeros_like(friction)), np.tile(diffusion, (2, 2)), step)  # (2d, 2d) each
+    pair, noise = _propagate(
+        block_diag(friction, np.zeros_like(friction)), np.tile(diffusion, (2, 2)), step
+    )  # (2d, 2d) each
     return block_diag(pair[: len(friction), : len(friction)], euler), noise
 
 
@@ -72,7 +74,9 @@ def simulate(friction, diffusion, *, step, steps, chains, seed, start="stationar
     rng = checks.generator("seed", seed)
     size = len(friction)
     if isinstance(start, str) and start == "stationary":
-        law = euler_covariance(friction, diffusion, step) if method == "euler" else _lyapunov(friction, diffusion)  # (d, d)
+        law = (
+            euler_covariance(friction, diffusion, step) if method == "euler" else _lyapunov(friction, diffusion)
+        )  # (d, d)
         state = rng.standard_normal((chains, size)) @ _root(law).T  # (chains, d)
     else:
         state = checks.array("start", start)

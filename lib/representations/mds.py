@@ -60,18 +60,26 @@ def scaling(squared_distances, *, dimensions=2):
     """
     squared = checks.symmetric("squared_distances", squared_distances)  # (N, N)
     if len(squared) < 2 or squared.min() < 0 or np.any(np.diag(squared) != 0):
-        checks.fail("squared_distances", "be those of two or more points: >= 0, and zero on the diagonal", squared_distances)
+        checks.fail(
+            "squared_distances", "be those of two or more points: >= 0, and zero on the diagonal", squared_distances
+        )
     dimensions = checks.integer("dimensions", dimensions)
     if dimensions > len(squared):
         checks.fail("dimensions", f"be at most the number of points, {len(squared)}", dimensions)
     unit = squared.max() or 1.0  # keeps the squares of roots of very small or large numbers in range
     solver = ClassicalMDS(n_components=len(squared), metric="precomputed")
-    with np.errstate(invalid="ignore"):  # it takes the root of negative eigenvalues, which are replaced or refused below
+    with np.errstate(
+        invalid="ignore"
+    ):  # it takes the root of negative eigenvalues, which are replaced or refused below
         axes = solver.fit_transform(np.sqrt(squared / unit))[:, :dimensions]  # (N, dimensions)
     values = solver.eigenvalues_  # (N,)
     floor = ROUNDING * np.abs(values).max()
     if values[dimensions - 1] < -floor:
         count = np.count_nonzero(values >= -floor)
-        checks.fail("dimensions", f"be at most {count}: further eigenvalues are negative, the distances are not Euclidean", dimensions)
+        checks.fail(
+            "dimensions",
+            f"be at most {count}: further eigenvalues are negative, the distances are not Euclidean",
+            dimensions,
+        )
     axes = np.where(values[:dimensions] > floor, axes, 0.0)  # (N, dimensions)
     return Scaling(_upright(axes) * np.sqrt(unit), np.where(np.abs(values) > floor, values, 0.0) * unit)

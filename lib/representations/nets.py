@@ -15,11 +15,16 @@ import torch
 
 from lib.common import checks
 
-_aten = torch.ops.aten  # slopes of torch's own gradients; written with public operations they take 2 to 20 times as long
+_aten = (
+    torch.ops.aten
+)  # slopes of torch's own gradients; written with public operations they take 2 to 20 times as long
 _SLOPE = 0.01
 # name: (φ(z), φ'(z) g as a function of g, z and φ(z))
 _NONLINEAR = {
-    "leaky ReLU": (lambda z: torch.nn.functional.leaky_relu(z, _SLOPE), lambda g, z, y: _aten.leaky_relu_backward(g, z, _SLOPE, False)),
+    "leaky ReLU": (
+        lambda z: torch.nn.functional.leaky_relu(z, _SLOPE),
+        lambda g, z, y: _aten.leaky_relu_backward(g, z, _SLOPE, False),
+    ),
     "ReLU": (torch.relu, lambda g, z, y: _aten.threshold_backward(g, z, 0)),
     "ELU": (torch.nn.functional.elu, lambda g, z, y: _aten.elu_backward(g, 1, 1, 1, False, z)),
     "tanh": (torch.tanh, lambda g, z, y: _aten.tanh_backward(g, y)),
@@ -52,7 +57,9 @@ class Net:
     depth: int  # hidden layers; >= 1
     nonlinearity: str = "leaky ReLU"  # φ, one of NONLINEARITIES; leaky ReLU has the slope 0.01
     skip: bool = False  # whether hidden layer l >= 3 adds the values of layer l - 2
-    dropout: float = 0.0  # p; during training each input of every layer is set to 0 with probability p, or else divided by 1 - p
+    dropout: float = (
+        0.0  # p; during training each input of every layer is set to 0 with probability p, or else divided by 1 - p
+    )
     channels: int | None = None  # of a convolution; without padding
     kernel: int | None = None  # k, positions that a convolution sees; only with `channels`
     biases: str = "all"  # which biases are trained: "all", "output" or "none"
@@ -68,11 +75,15 @@ class Net:
         if self.channels is not None:
             checks.integer("channels", self.channels)
             if self.width <= (self.depth + 1) * (checks.integer("kernel", self.kernel) - 1):
-                checks.fail("kernel", f"leave a position after {self.depth + 1} convolutions of {self.width} units", self.kernel)
+                checks.fail(
+                    "kernel", f"leave a position after {self.depth + 1} convolutions of {self.width} units", self.kernel
+                )
         elif self.kernel is not None:
             checks.fail("kernel", "be None without channels", self.kernel)
         if checks.boolean("skip", self.skip) and self.channels is not None:
-            checks.fail("skip", "be False with channels, as the layers of a convolution have different sizes", self.skip)
+            checks.fail(
+                "skip", "be False with channels, as the layers of a convolution have different sizes", self.skip
+            )
 
     def __getstate__(self):
         return {field.name: getattr(self, field.name) for field in fields(self)}  # equal nets pickle alike, used or not
@@ -127,8 +138,16 @@ def _parameters(net, parameters, name="parameters"):
         for array, layer in zip(arrays, layers):
             checks.array(f"{name}.{kind}", array, shape=(None, layer.window if kind == "weights" else 1, layer.filters))
     arrays = [np.asarray(array) for array in (*parameters.weights, *parameters.biases)]
-    if len({(len(array), array.dtype) for array in arrays}) != 1 or arrays[0].dtype.name not in PRECISIONS or len(arrays[0]) == 0:
-        checks.fail(name, "hold equally many trials, one or more, all float64 or all float32", {(len(a), a.dtype.name) for a in arrays})
+    if (
+        len({(len(array), array.dtype) for array in arrays}) != 1
+        or arrays[0].dtype.name not in PRECISIONS
+        or len(arrays[0]) == 0
+    ):
+        checks.fail(
+            name,
+            "hold equally many trials, one or more, all float64 or all float32",
+            {(len(a), a.dtype.name) for a in arrays},
+        )
     tensors = [torch.from_numpy(array.copy()) for array in arrays]
     return tensors[: len(layers)], tensors[len(layers) :]
 
@@ -136,7 +155,10 @@ def _parameters(net, parameters, name="parameters"):
 def _children(seed, trials):
     """The seeds of the trials: number t has the t-th child of `seed`, whatever was spawned before and however many trials there are."""
     given = checks.seed_sequence("seed", seed)
-    return [np.random.SeedSequence(given.entropy, spawn_key=(*given.spawn_key, t), pool_size=given.pool_size) for t in range(trials)]
+    return [
+        np.random.SeedSequence(given.entropy, spawn_key=(*given.spawn_key, t), pool_size=given.pool_size)
+        for t in range(trials)
+    ]
 
 
 def draw(net, gain, trials, seed, *, precision="float64"):
@@ -166,7 +188,9 @@ def draw(net, gain, trials, seed, *, precision="float64"):
     trials = checks.integer("trials", trials)
     if precision not in PRECISIONS:
         checks.fail("precision", 'be "float64" or "float32"', precision)
-    weights = [np.empty((trials, layer.window, layer.filters), dtype=precision) for layer in layers]  # (T, in, out) each
+    weights = [
+        np.empty((trials, layer.window, layer.filters), dtype=precision) for layer in layers
+    ]  # (T, in, out) each
     for t, child in enumerate(_children(seed, trials)):
         random = checks.generator("seed", child)
         for layer, weight in zip(layers, weights):
@@ -201,7 +225,9 @@ def _below(layer, slope, weight, units):
     if layer.window == units:
         return through
     through = through.view(trials, count, layer.positions, layer.window)  # (T, P, positions, in)
-    total = slope.new_zeros(trials, count, units // layer.stride, layer.stride)  # (T, P, positions below, channels below)
+    total = slope.new_zeros(
+        trials, count, units // layer.stride, layer.stride
+    )  # (T, P, positions below, channels below)
     for k in range(layer.window // layer.stride):
         total[:, :, k : k + layer.positions] += through[..., k * layer.stride : (k + 1) * layer.stride]
     return total.view(trials, count, units)

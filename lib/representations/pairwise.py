@@ -178,7 +178,9 @@ def linear_map(inputs, targets, *, ridge=0.0, intercept=True):
     if checks.boolean("intercept", intercept):
         x, y = x - x.mean(axis=0), y - y.mean(axis=0)
     left, size, right = np.linalg.svd(x, full_matrices=False)  # (N, r), (r,), (r, n)
-    size = size[size > max(x.shape) * np.finfo(float).eps * size.max()]  # (r,)  what is left of collinear inputs is rounding
+    size = size[
+        size > max(x.shape) * np.finfo(float).eps * size.max()
+    ]  # (r,)  what is left of collinear inputs is rounding
     shrink = 1 / (size + ridge / size)  # (r,)  s/(s² + r) without the square
     return (y.T @ left[:, : size.size] * shrink) @ right[: size.size]  # (m, n)
 

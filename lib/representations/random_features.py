@@ -80,7 +80,9 @@ def density(hidden, input_distance, target_distance, gain, *, rate_ratio=1.0):
         ratio = low / h  # (...)
         score = (h - low * ratio - mean) / deviation  # (...)
         # ln(1 + r²) = 2 ln √(1 + r²) in the exponent: at small h the factor grows without bound where the exponential vanishes.
-        found = np.exp(2 * np.log(np.hypot(1, np.minimum(ratio, 1e300))) - 0.5 * score**2) / (np.sqrt(2 * np.pi) * deviation)  # (...)
+        found = np.exp(2 * np.log(np.hypot(1, np.minimum(ratio, 1e300))) - 0.5 * score**2) / (
+            np.sqrt(2 * np.pi) * deviation
+        )  # (...)
     return checks.finite("hidden", found)[()]
 
 

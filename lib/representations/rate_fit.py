@@ -30,8 +30,12 @@ class RateFit:
     r_squared: np.ndarray  # (3,)  1 - ∫(data - fit)² dt / ∫(data - its mean)² dt of each curve
     loss_r_squared: float  # the same of the loss
     cost: float  # ∫[(a-â)² + (b-b̂)² + (w-ŵ)²] dt, in the weighting of the fit
-    uncertainty: np.ndarray  # (3,)  change of ln α, ln β (the other following) and ln γ at which the cost doubles, linearised
-    identifiable: np.ndarray  # (3,)  truth values: the uncertainty is below one, a factor e; never at a bound of the search
+    uncertainty: (
+        np.ndarray
+    )  # (3,)  change of ln α, ln β (the other following) and ln γ at which the cost doubles, linearised
+    identifiable: (
+        np.ndarray
+    )  # (3,)  truth values: the uncertainty is below one, a factor e; never at a bound of the search
     agreeing: int  # how many of the starts ended at these α and β
 
 
@@ -51,7 +55,9 @@ def _start(start, first, y):
     a, b, w = checks.array("start", first if start is None else start, shape=(3,))  # (3,)
     most = np.sqrt(b * y) if b > 0 else 0.0
     if a <= 0 or b < 0 or abs(b - w) > most + 1e-5 * max(most, b):
-        checks.fail("start", "have a > 0, b >= 0, (b - w)² <= bY; give exact values if the first sample is noisy", [a, b, w])
+        checks.fail(
+            "start", "have a > 0, b >= 0, (b - w)² <= bY; give exact values if the first sample is noisy", [a, b, w]
+        )
     if 2 * w - b + y <= 1e-9 * max(b, y):
         checks.fail("start", "not rest: 2w - b + Y > 0", [a, b, w])
     return np.array([a, b, b - np.clip(b - w, -most, most)])  # (3,)
@@ -70,7 +76,9 @@ def _data(times, states, loss, input_distance, target_distance, start, final_los
             checks.fail(name, "change in the course of the run: a constant curve does not determine a rate", values)
     final_loss = checks.number("final_loss", final_loss, above=0)
     if losses[-1] >= final_loss:
-        checks.fail("loss", f"end below {final_loss}: a run that has not ended does not determine the rates", float(losses[-1]))
+        checks.fail(
+            "loss", f"end below {final_loss}: a run that has not ended does not determine the rates", float(losses[-1])
+        )
     half = np.diff(t) / 2  # (A-1,)
     return _Data(t - t[0], np.append(half, 0) + np.append(0, half), states, losses, _start(start, states[0], y), x, y)
 
@@ -134,7 +142,9 @@ def _mean_rate(data, difference):
     if best in (0, 59):
         rate, uncertainty = np.exp(grid[best]), np.inf
     else:
-        found = minimize_scalar(misfit, bounds=(grid[best - 1], grid[best + 1]), method="bounded", options={"xatol": 1e-10})
+        found = minimize_scalar(
+            misfit, bounds=(grid[best - 1], grid[best + 1]), method="bounded", options={"xatol": 1e-10}
+        )
         rate = np.exp(found.x)
         slope = 2 * rate * data.elapsed * offset * np.exp(-2 * rate * data.elapsed)  # (A,)
         uncertainty = _uncertainty((np.sqrt(data.weights) * slope)[:, None], found.fun)[0]
@@ -172,11 +182,24 @@ def first_guess(times, states, loss, input_distance, target_distance, *, start=N
     >>> bool(np.allclose(guess, (0.01, 0.02), rtol=0.01))
     True
     """
-    return tuple(np.exp(_guesses(_data(times, states, loss, input_distance, target_distance, start, final_loss))[0]).tolist())
+    return tuple(
+        np.exp(_guesses(_data(times, states, loss, input_distance, target_distance, start, final_loss))[0]).tolist()
+    )
 
 
 def fit(
-    times, states, loss, input_distance, target_distance, *, seed, weighting="raw", start=None, final_loss=1e-3, restarts=4, model=None
+    times,
+    states,
+    loss,
+    input_distance,
+    target_distance,
+    *,
+    seed,
+    weighting="raw",
+    start=None,
+    final_loss=1e-3,
+    restarts=4,
+    model=None,
 ):
     r"""Effective learning rates α and β that minimise  ∫[(a-â)² + (b-b̂)² + (w-ŵ)²] dt,  then γ from the loss.
 
@@ -234,7 +257,10 @@ def fit(
     fan = np.clip(guesses - guesses[0], 1 - BOUND, BOUND - 1)  # (G, 2)
     begins = np.vstack([fan, rng.normal(0, JITTER, (restarts, 2))])  # (G + restarts, 2)
     settings = {"method": "trf", "bounds": (-BOUND, BOUND), "xtol": 1e-11, "ftol": 1e-11, "gtol": 1e-14}
-    tried = [least_squares(lambda logs: ((curves(logs) - data.states) * roots).ravel(), begin, **settings) for begin in begins]
+    tried = [
+        least_squares(lambda logs: ((curves(logs) - data.states) * roots).ravel(), begin, **settings)
+        for begin in begins
+    ]
     best = min(tried, key=lambda result: result.cost)
     at_bound = np.abs(best.x) > BOUND - 0.1  # (2,)
     fitted = curves(best.x)  # (A, 3)

@@ -81,6 +81,10 @@ def effective_rates(net, parameters, inputs, learning_rate, *, layer=None):
     a = (values[layer][:, 1] - values[layer][:, 0]).square().sum(1).numpy()  # (T,)
     v = decoder.square().sum(1).numpy()  # (T,)
     if not (np.all(a > 0) and np.all(v > 0)):
-        checks.fail("parameters", "keep the two hidden vectors apart and the output sensitive to them", "a trial with a = 0 or V = 0")
+        checks.fail(
+            "parameters",
+            "keep the two hidden vectors apart and the output sensitive to them",
+            "a trial with a = 0 or V = 0",
+        )
     encoder, behind = parts.numpy()  # (T,) each
     return Split(encoder, behind, a, v, rate * encoder / (2 * separation * v), rate * behind / (2 * a))

@@ -32,7 +32,9 @@ class Curves:
     alignment: np.ndarray  # (T, n)  w
     loss: np.ndarray  # (T, n)  of the whole data set
     mean_output: np.ndarray  # (T, n, m)  ȳ, mean over the pair
-    hidden: np.ndarray | tuple | None  # (T, n, Q, units)  of the chosen points, as `precision`; of several layers: one array for each
+    hidden: (
+        np.ndarray | tuple | None
+    )  # (T, n, Q, units)  of the chosen points, as `precision`; of several layers: one array for each
     parameters: Parameters  # at the last epoch
 
     def converged(self, *, below=1e-3):
@@ -74,7 +76,9 @@ def _descent(weights, biases, rate, trains_bias):
 def _masks(net, shape, randoms, dtype):
     """One dropout mask for the input of every layer, each trial from its own stream."""
     sizes = [net.inputs, *(layer.positions * layer.filters for layer in net.layers[:-1])]
-    drawn = np.stack([random.random((shape[1], sum(sizes)), dtype=np.float32) for random in randoms])  # (T, P, sum of units)
+    drawn = np.stack(
+        [random.random((shape[1], sum(sizes)), dtype=np.float32) for random in randoms]
+    )  # (T, P, sum of units)
     kept = torch.from_numpy(drawn >= np.float32(net.dropout)).to(dtype) / (1 - net.dropout)  # (T, P, sum of units)
     return kept.split(sizes, dim=2)
 
@@ -97,7 +101,9 @@ class _Recorder:
         self.a = np.empty((trials, records, len(layers)))  # (T, n, K)
         self.difference, self.mean = np.empty((2, trials, records, net.outputs))  # (T, n, m) each
         self.loss = np.empty((trials, records))  # (T, n)
-        self.hidden = [np.empty((trials, records, len(points), size), dtype=dtype) for size in units]  # (T, n, Q, units) each
+        self.hidden = [
+            np.empty((trials, records, len(points), size), dtype=dtype) for size in units
+        ]  # (T, n, Q, units) each
 
     def write(self, slot, values):
         """`values` are those of all layers, inputs first."""
@@ -142,7 +148,9 @@ def _indices(name, value, count, size=None):
 
 def _check_finite(epoch, *arrays):
     """Refuse a learning rate that has driven trials out of the floating-point range; the first axis of every array is that of the trials."""
-    fine = np.all([np.isfinite(np.asarray(array)).reshape(len(array), -1).all(axis=1) for array in arrays], axis=0)  # (T,)
+    fine = np.all(
+        [np.isfinite(np.asarray(array)).reshape(len(array), -1).all(axis=1) for array in arrays], axis=0
+    )  # (T,)
     if not fine.all():
         lost = ", ".join(map(str, np.flatnonzero(~fine)))
         wanted = "be small enough to keep every trial inside the floating-point range"
@@ -253,7 +261,9 @@ def train(
         if simple:
             sweep(values, trace, wanted, None)
             continue
-        for some, some_targets in [(points_in, wanted)] if batch is None else _batches(points_in, wanted, batch, randoms):
+        for some, some_targets in (
+            [(points_in, wanted)] if batch is None else _batches(points_in, wanted, batch, randoms)
+        ):
             kept = _masks(net, some.shape, randoms, dtype) if net.dropout else None
             sweep(*_forward(net, weights, biases, some, kept), some_targets, kept)
     _check_finite(epochs, *weights)

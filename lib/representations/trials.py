@@ -76,7 +76,16 @@ def run(experiment, inputs, targets, trials, seed, *, precision="float32", keep_
     start = nets.draw(row.net, row.gain, trials, seed, precision=precision)
     keep_parameters = checks.boolean("keep_parameters", keep_parameters)
     curves = training.train(
-        row.net, start, inputs, targets, row.learning_rate, row.epochs, loss=row.loss, batch=row.batch, seed=seed, **options
+        row.net,
+        start,
+        inputs,
+        targets,
+        row.learning_rate,
+        row.epochs,
+        loss=row.loss,
+        batch=row.batch,
+        seed=seed,
+        **options,
     )
     return curves if keep_parameters else replace(curves, parameters=None)
 
@@ -111,8 +120,14 @@ def starts(experiment, trials, seed, *, together=None, precision="float32"):
     """
     row = _experiment(experiment)
     sizes = _stacks(row, trials, together)
-    drawn = [nets.draw(row.net, row.gain, size, child, precision=precision) for size, child in zip(sizes, nets._children(seed, len(sizes)))]
-    weights, biases = (tuple(np.concatenate(layer) for layer in zip(*(getattr(d, kind) for d in drawn))) for kind in ("weights", "biases"))
+    drawn = [
+        nets.draw(row.net, row.gain, size, child, precision=precision)
+        for size, child in zip(sizes, nets._children(seed, len(sizes)))
+    ]
+    weights, biases = (
+        tuple(np.concatenate(layer) for layer in zip(*(getattr(d, kind) for d in drawn)))
+        for kind in ("weights", "biases")
+    )
     return nets.Parameters(weights, biases)  # (T, in, out) and (T, 1, out) each
 
 
@@ -170,13 +185,19 @@ def join(parts):
     >>> join([run(row, *tasks.two_points(), 2, seed=seed, record_every=5) for seed in (1, 2)]).loss.shape
     (4, 3)
     """
-    if not isinstance(parts, (list, tuple)) or not parts or not all(isinstance(part, training.Curves) for part in parts):
+    if (
+        not isinstance(parts, (list, tuple))
+        or not parts
+        or not all(isinstance(part, training.Curves) for part in parts)
+    ):
         checks.fail("parts", "be a list of one or more lib.representations.training.Curves", parts)
     if len(parts) == 1:
         return parts[0]
     first = parts[0]
     shapes = [[array.shape[1:] for array in _arrays(part)] for part in parts]
-    if any(shape != shapes[0] for shape in shapes) or any(not np.array_equal(part.epochs, first.epochs) for part in parts):
+    if any(shape != shapes[0] for shape in shapes) or any(
+        not np.array_equal(part.epochs, first.epochs) for part in parts
+    ):
         checks.fail("parts", "have the same epochs, outputs, layers and points", [part.loss.shape for part in parts])
 
     def joined(name):
@@ -230,7 +251,16 @@ def states(curves, *, layer=None):
 
 
 def fits(
-    curves, input_distance, target_distance, seed, *, layer=None, final_loss=1e-3, weighting="raw", restarts=2, from_output=0.0
+    curves,
+    input_distance,
+    target_distance,
+    seed,
+    *,
+    layer=None,
+    final_loss=1e-3,
+    weighting="raw",
+    restarts=2,
+    from_output=0.0,
 ):
     r"""Fit the two effective rates to every trial that has converged.
 
@@ -268,7 +298,9 @@ def fits(
     """
     measured = states(curves, layer=layer)  # (T, n, 3)
     converged = curves.converged(below=checks.number("final_loss", final_loss, above=0))  # (T,)
-    level = checks.number("from_output", from_output, at_least=0, below=1) * checks.number("target_distance", target_distance, at_least=0)
+    level = checks.number("from_output", from_output, at_least=0, below=1) * checks.number(
+        "target_distance", target_distance, at_least=0
+    )
 
     def fitted(t, child):
         low = np.flatnonzero(measured[t, :, 1] < level)  # (records below the level,)

@@ -112,10 +112,14 @@ def trajectory(times, start, input_distance, target_distance, encoder_rate, deco
     m = _two_points.modes(start, input_distance, target_distance, encoder_rate, decoder_rate)
     s, p, _, along, across = _two_points.solve(times, m)
     forward = 2 * m.k * s * p  # (T,)  dy·Δ/D
-    return np.stack([encoder_rate * input_distance * s**2, forward**2 + across**2, forward * along + across**2], axis=1)  # (T, 3)
+    return np.stack(
+        [encoder_rate * input_distance * s**2, forward**2 + across**2, forward * along + across**2], axis=1
+    )  # (T, 3)
 
 
-def loss_curve(times, start, input_distance, target_distance, encoder_rate, decoder_rate, *, mean_distance=0.0, mean_rate=0.0):
+def loss_curve(
+    times, start, input_distance, target_distance, encoder_rate, decoder_rate, *, mean_distance=0.0, mean_rate=0.0
+):
     r"""Loss along :func:`trajectory`:  ½‖δ₀‖² e^{-2γt} + ⅛‖dy - Δ‖²,  exact to relative precision down to the smallest values.
 
     δ₀ is the distance at the start of the output at the mid-point from the mean of the targets.  Source: vanrossem2024, eqs. (9), (22).
@@ -141,8 +145,13 @@ def loss_curve(times, start, input_distance, target_distance, encoder_rate, deco
     [0.372512, 0.0]
     """
     times = checks.times("times", times)  # (T,)
-    mean, rate = (checks.number(name, value, at_least=0) for name, value in (("mean_distance", mean_distance), ("mean_rate", mean_rate)))
-    _, _, _, along, across = _two_points.solve(times, _two_points.modes(start, input_distance, target_distance, encoder_rate, decoder_rate))
+    mean, rate = (
+        checks.number(name, value, at_least=0)
+        for name, value in (("mean_distance", mean_distance), ("mean_rate", mean_rate))
+    )
+    _, _, _, along, across = _two_points.solve(
+        times, _two_points.modes(start, input_distance, target_distance, encoder_rate, decoder_rate)
+    )
     with np.errstate(over="ignore"):
         return 0.5 * mean * np.exp(-2 * rate * times) + (along**2 + across**2) / 8  # (T,)
 

@@ -113,10 +113,15 @@ def integrate(times, hidden_difference, decoder, target_difference, input_distan
     def slope(_, flat):
         rows = flat.reshape(shape)  # (1 + m, H)
         error = rows[1:] @ rows[0] - target  # (m,)
-        return np.vstack([-0.5 * alpha * x * error @ rows[1:], -0.5 * beta * np.outer(error, rows[0])]).ravel()  # ((1 + m) H,)
+        return np.vstack(
+            [-0.5 * alpha * x * error @ rows[1:], -0.5 * beta * np.outer(error, rows[0])]
+        ).ravel()  # ((1 + m) H,)
 
     start = np.vstack([dh, jacobian]).ravel()  # ((1 + m) H,)
-    span, finest = (0.0, times[-1] or 1.0), 1e-14 * (np.abs(start).max() or 1.0)  # a start or an interval of zero would stop the integrator
+    span, finest = (
+        (0.0, times[-1] or 1.0),
+        1e-14 * (np.abs(start).max() or 1.0),
+    )  # a start or an interval of zero would stop the integrator
     solution = solve_ivp(slope, span, start, method="DOP853", t_eval=times, rtol=1e-12, atol=finest)
     if not solution.success or not np.isfinite(solution.y).all():
         checks.fail("times", "end where the integrator still follows", times)
@@ -125,7 +130,9 @@ def integrate(times, hidden_difference, decoder, target_difference, input_distan
     return Vectors(rows[:, 0], rows[:, 1:], output, output - target)
 
 
-def rank_one(times, hidden_difference, output_difference, target_difference, input_distance, encoder_rate, decoder_rate):
+def rank_one(
+    times, hidden_difference, output_difference, target_difference, input_distance, encoder_rate, decoder_rate
+):
     r"""Exact solution if the decoder sees nothing but the hidden difference,  D_y = dy dhᵀ/‖dh‖²;  then (a, b, w) closes.
 
     dh keeps its line, and turns round where it passes through zero.  Source: not in the source; it is :func:`lib.representations.two_points.trajectory` with signs.
@@ -168,7 +175,9 @@ def rank_one(times, hidden_difference, output_difference, target_difference, inp
     hidden = np.sqrt(encoder_rate * input_distance) * np.outer(s, dh / size)  # (T, H)
     column = np.sqrt(decoder_rate) * (np.outer(p, forward) + np.outer(q, sideways))  # (T, m)
     output = np.sqrt(encoder_rate * input_distance) * s[:, None] * column  # (T, m)
-    return Vectors(hidden, column[:, :, None] * (dh / size), output, np.outer(along, forward) + np.outer(across, sideways))
+    return Vectors(
+        hidden, column[:, :, None] * (dh / size), output, np.outer(along, forward) + np.outer(across, sideways)
+    )
 
 
 def one_output(times, hidden_difference, decoder, target_difference, input_distance, encoder_rate, decoder_rate):
@@ -264,7 +273,10 @@ def final_distance(hidden_difference, decoder, target_difference, input_distance
     """
     target = checks.array("target_difference", target_difference, shape=(1,))  # (1,)
     dh, jacobian, target = _vectors(hidden_difference, decoder, target)  # (H,), (1, H), (1,)
-    x, ratio = (checks.number(name, value, above=0) for name, value in (("input_distance", input_distance), ("rate_ratio", rate_ratio)))
+    x, ratio = (
+        checks.number(name, value, above=0)
+        for name, value in (("input_distance", input_distance), ("rate_ratio", rate_ratio))
+    )
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         a, v = dh @ dh, jacobian[0] * np.sqrt(ratio) * np.sqrt(x)  # (H,)
         across = v - (v @ dh) / a * dh if a > 0 else v  # (H,)

@@ -34,7 +34,16 @@ def balanced_rate(learning_rate, layers):
 
 
 def trajectory(
-    times, start, decoder_gradient, input_distance, target_distance, encoder_rate, decoder_rate, *, encoder_layers=1, decoder_layers=1
+    times,
+    start,
+    decoder_gradient,
+    input_distance,
+    target_distance,
+    encoder_rate,
+    decoder_rate,
+    *,
+    encoder_layers=1,
+    decoder_layers=1,
 ):
     r"""a, b and w of two points with the rates  α = α₀(a/X)^{1-1/L₁}  and  β = β₀V^{1-1/L₂}  of L₁ and L₂ linear layers.
 
@@ -72,7 +81,10 @@ def trajectory(
     a, b, w = checks.array("start", start, shape=(3,)).tolist()
     gap = np.sqrt(checks.number("target_distance", target_distance, above=0))
     x, alpha, beta = _two_points.constants(input_distance, encoder_rate, decoder_rate)
-    first, second = (1 - 1 / checks.integer(name, n) for name, n in (("encoder_layers", encoder_layers), ("decoder_layers", decoder_layers)))
+    first, second = (
+        1 - 1 / checks.integer(name, n)
+        for name, n in (("encoder_layers", encoder_layers), ("decoder_layers", decoder_layers))
+    )
     c = (b - w) / gap
     if not (a > 0 and b >= 0 and abs(c**2 - b) <= 1e-5 * max(b, gap**2)):
         checks.fail("start", "have a > 0 and, for one output, (b - w)² = bY", start)
@@ -89,7 +101,9 @@ def trajectory(
 
     begin = np.array([a, c, v])  # (3,)
     span, finest = (0.0, times[-1] or 1.0), 1e-10 * np.abs(begin)  # an interval of zero would stop the integrator
-    solution = solve_ivp(slope, span, begin, method="LSODA", t_eval=times, rtol=1e-8, atol=np.maximum(finest, 1e-14 * gap))
+    solution = solve_ivp(
+        slope, span, begin, method="LSODA", t_eval=times, rtol=1e-8, atol=np.maximum(finest, 1e-14 * gap)
+    )
     if not solution.success or not np.isfinite(solution.y).all():
         checks.fail("times", "end where the integrator still follows", times)
     a, c, _ = solution.y  # (A,) each

@@ -63,7 +63,10 @@ def high_low(start, input_distance, target_distance, rate_ratio):
     (1.5, 2.0)
     """
     (a, b, _), squared = _two_points.bounded_state("start", start, target_distance, ndim=1)
-    x, ratio = (checks.number(name, value, above=0) for name, value in (("input_distance", input_distance), ("rate_ratio", rate_ratio)))
+    x, ratio = (
+        checks.number(name, value, above=0)
+        for name, value in (("input_distance", input_distance), ("rate_ratio", rate_ratio))
+    )
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         return tuple(checks.finite("start", np.array([a - ratio * x * b / a, np.sqrt(ratio * x * squared)])).tolist())
 
@@ -184,7 +187,9 @@ def half_time(start, input_distance, target_distance, encoder_rate, decoder_rate
     m = _two_points.modes(start, input_distance, target_distance, encoder_rate, decoder_rate)
     part = (m.k * m.growing) ** 2
     if not 0 < 2 * part < m.rate:
-        checks.fail("start", "be on the plateau: a small part along the growing direction, below half its final size", start)
+        checks.fail(
+            "start", "be on the plateau: a small part along the growing direction, below half its final size", start
+        )
     return float((np.log(m.rate - part) - np.log(part)) / (2 * m.rate))
 
 

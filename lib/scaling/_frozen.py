@@ -50,23 +50,23 @@ def advance(q, r, t, time, kick, pull, noise, values, frame, new_q, new_r):
                     rf[i, n] += frame[j, i] * r[k, j, n]
                 for m in range(teachers):
                     driven[i, n] += pull[i, m] * t[k, m, n]
-            for l in range(units):
-                half[i, l] = 0.0
+            for h in range(units):
+                half[i, h] = 0.0
                 for j in range(units):
-                    half[i, l] += frame[j, i] * q[k, j, l]
+                    half[i, h] += frame[j, i] * q[k, j, h]
         for i in range(units):
-            for l in range(i + 1):
+            for h in range(i + 1):
                 turned, mixed, mixed_too, square = 0.0, 0.0, 0.0, 0.0
                 for j in range(units):
-                    turned += half[i, j] * frame[j, l]
+                    turned += half[i, j] * frame[j, h]
                 for n in range(teachers):
-                    mixed += rf[i, n] * pull[l, n]
-                    mixed_too += pull[i, n] * rf[l, n]
-                    square += driven[i, n] * pull[l, n]
-                total = keep[i] * keep[l] * turned + keep[i] * gain[l] * mixed + gain[i] * keep[l] * mixed_too
-                total += gain[i] * gain[l] * square
-                total += kick[k] * noise[i, l] * time[k] * decay(time[k] * (values[i] + values[l]))
-                qf[i, l] = qf[l, i] = total
+                    mixed += rf[i, n] * pull[h, n]
+                    mixed_too += pull[i, n] * rf[h, n]
+                    square += driven[i, n] * pull[h, n]
+                total = keep[i] * keep[h] * turned + keep[i] * gain[h] * mixed + gain[i] * keep[h] * mixed_too
+                total += gain[i] * gain[h] * square
+                total += kick[k] * noise[i, h] * time[k] * decay(time[k] * (values[i] + values[h]))
+                qf[i, h] = qf[h, i] = total
         for i in range(units):
             for n in range(teachers):
                 driven[i, n] = keep[i] * rf[i, n] + gain[i] * driven[i, n]
@@ -75,16 +75,16 @@ def advance(q, r, t, time, kick, pull, noise, values, frame, new_q, new_r):
                 new_r[k, i, n] = 0.0
                 for j in range(units):
                     new_r[k, i, n] += frame[i, j] * driven[j, n]
-            for l in range(units):
-                half[i, l] = 0.0
+            for h in range(units):
+                half[i, h] = 0.0
                 for j in range(units):
-                    half[i, l] += frame[i, j] * qf[j, l]
+                    half[i, h] += frame[i, j] * qf[j, h]
         for i in range(units):
-            for l in range(i + 1):
+            for h in range(i + 1):
                 total = 0.0
                 for j in range(units):
-                    total += half[i, j] * frame[l, j]
-                new_q[k, i, l] = new_q[k, l, i] = total
+                    total += half[i, j] * frame[h, j]
+                new_q[k, i, h] = new_q[k, h, i] = total
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +136,9 @@ def follow(times, state, flow, length, tolerance):
         while now < target:
             trial = min(length, target - now)
             if not trial > SHORTEST * now:
-                raise RuntimeError(f"the equations could not be followed beyond α = {now:g}: take a smaller learning_rate")
+                raise RuntimeError(
+                    f"the equations could not be followed beyond α = {now:g}: take a smaller learning_rate"
+                )
             middle = flow.step(state, flow.coefficients(state), trial / 2)
             frozen = flow.coefficients(middle)
             end, other = flow.step(state, frozen, trial), flow.step(middle, frozen, trial / 2)
@@ -146,7 +148,9 @@ def follow(times, state, flow, length, tolerance):
             late, other_late = flow.error(there), flow.error(elsewhere)
             apart = max(apart, abs(late - other_late) / (tolerance * late + ROUNDING))
             split, other_split = flow.differences(there), flow.differences(elsewhere)
-            apart = max(apart, np.abs(split - other_split).max() / (SPECIALIZATION * tolerance * np.abs(split).max() + ROUNDING))
+            apart = max(
+                apart, np.abs(split - other_split).max() / (SPECIALIZATION * tolerance * np.abs(split).max() + ROUNDING)
+            )
             if apart <= 1:
                 now, state, here = now + trial if trial < target - now else target, end, there
             if apart <= 1 and trial < length:

@@ -98,7 +98,11 @@ def finite_size_error(alpha, eigenvalues, trained, learning_rate, *, squares=Non
         checks.fail("eigenvalues", "hold at least one eigenvalue", "none")
     trained = _trained(trained, lam.size)
     rate = checks.number("learning_rate", learning_rate, above=0)
-    start = np.full(lam.size, _variance(student_variance)) if squares is None else _squares(squares, lam.size, student_variance)
+    start = (
+        np.full(lam.size, _variance(student_variance))
+        if squares is None
+        else _squares(squares, lam.size, student_variance)
+    )
     c = np.atleast_2d(start) / lam.size  # (runs, N)
     share = rate * lam / lam.size  # (N,)
     a = share[:trained]  # (N_l,)
@@ -109,14 +113,18 @@ def finite_size_error(alpha, eigenvalues, trained, learning_rate, *, squares=Non
             checks.fail("learning_rate", "keep the matrix of a step inside the floating-point range", learning_rate)
         loss, modes = eigh(lost)  # (N_l,), (N_l, N_l); loss < 1
         exponent = np.outer(np.log1p(-loss), np.rint(alpha * lam.size))  # (N_l, A)
-        sums = np.tile(np.rint(alpha * lam.size), (trained, 1))  # (N_l, A)  1 + M + M² + ..., here for modes that keep their size
+        sums = np.tile(
+            np.rint(alpha * lam.size), (trained, 1)
+        )  # (N_l, A)  1 + M + M² + ..., here for modes that keep their size
         np.divide(-np.expm1(exponent), loss[:, None], out=sums, where=loss[:, None] != 0)
         reach = lam[:trained] @ modes  # (N_l,)
         drive = np.outer(c[:, trained:] @ share[trained:], a)  # (runs, N_l)
         trained_part = (c[:, :trained] @ modes * reach) @ np.exp(exponent) + (drive @ modes * reach) @ sums  # (runs, A)
         result = 0.5 * (trained_part + (c[:, trained:] @ lam[trained:])[:, None])  # (runs, A)
     if not np.isfinite(result).all():
-        checks.fail("learning_rate", "keep the error inside the floating-point range up to the last time", learning_rate)
+        checks.fail(
+            "learning_rate", "keep the error inside the floating-point range up to the last time", learning_rate
+        )
     return result if start.ndim == 2 else result[0]
 
 
@@ -186,7 +194,9 @@ def tail_floor(levels, trained, exponent, *, student_variance=0.0, ends="midpoin
     if ends not in ("midpoint", "endpoint"):
         checks.fail("ends", 'be "midpoint" or "endpoint"', ends)
     shift = 0.5 if ends == "midpoint" else 0.0
-    floor = power_law(levels, beta)[0] / (2 * beta * levels) * ((trained + shift) ** -beta - (levels + shift) ** -beta)  # (...)
+    floor = (
+        power_law(levels, beta)[0] / (2 * beta * levels) * ((trained + shift) ** -beta - (levels + shift) ** -beta)
+    )  # (...)
     return (_variance(student_variance) * floor)[()]
 
 

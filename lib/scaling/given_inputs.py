@@ -25,7 +25,9 @@ def _decay(alpha, matrix, start, read, size, rate):
     steps = np.rint(alpha * size)  # (A,)
     weights = (read @ modes) * (start @ modes)  # (n,)
     with np.errstate(over="ignore", invalid="ignore"):
-        result = np.power(1 - loss, steps[:, None]) @ weights  # (A,); factors may be negative at large rates, and `steps` are whole
+        result = (
+            np.power(1 - loss, steps[:, None]) @ weights
+        )  # (A,); factors may be negative at large rates, and `steps` are whole
     if not np.isfinite(result).all():
         checks.fail("learning_rate", "keep the error inside the floating-point range up to the last time", rate)
     return result
@@ -138,5 +140,8 @@ def contrast_kurtosis(problem):
     >>> round(contrast_kurtosis(regression.fit([[1.0], [-1.0]], [[0.0], [0.0]])), 12)  # <x⁴> = 1 instead of 3
     0.333333333333
     """
-    lam, lengths = checks.instance("problem", problem, Regression, "as regression.fit returns it").eigenvalues, (problem.inputs**2).sum(axis=1)  # (N,), (samples,)
+    lam, lengths = (
+        checks.instance("problem", problem, Regression, "as regression.fit returns it").eigenvalues,
+        (problem.inputs**2).sum(axis=1),
+    )  # (N,), (samples,)
     return float(np.mean(lengths**2) / (lam.sum() ** 2 + 2 * lam @ lam))

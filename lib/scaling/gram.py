@@ -70,7 +70,7 @@ def _descend(gram, factor, lam, counts, teachers, learning_rate, steps, snapshot
                 weight = teacher_weight if i < teachers else -student_weight
                 delta += weight * erf(fields[i] / sqrt(2))
             for i in range(teachers, size):
-                move[i] = learning_rate * student_weight * sqrt(2 / pi) * delta * exp(-fields[i] ** 2 / 2) / total
+                move[i] = learning_rate * student_weight * sqrt(2 / pi) * delta * exp(-(fields[i] ** 2) / 2) / total
             for k in range(levels):
                 if counts[k] <= size:
                     for i in range(teachers, size):
@@ -98,7 +98,11 @@ def _start(joint, counts):
         else:
             values, vectors = np.linalg.eigh(gram)  # (K+M,), (K+M, K+M)
             if values[: len(gram) - count].max(initial=0) > 1e-9 * values[-1]:
-                checks.fail("multiplicities", f"be at least the rank of the overlaps in each eigenspace, or draw these in {count} dimensions", count)
+                checks.fail(
+                    "multiplicities",
+                    f"be at least the rank of the overlaps in each eigenspace, or draw these in {count} dimensions",
+                    count,
+                )
             factor[:, :count] = vectors[:, len(gram) - count :] * np.sqrt(np.maximum(values[len(gram) - count :], 0))
     return factors
 
@@ -106,12 +110,24 @@ def _start(joint, counts):
 def _one_run(joint, factors, lam, counts, teachers, learning_rate, steps, seed):
     gram, factor = joint.copy(), factors.copy()  # (L, K+M, K+M)
     snapshots = np.zeros((len(steps), *joint.shape[1:]))  # (n, K+M, K+M)
-    _descend(gram, factor, lam, counts, teachers, learning_rate, steps, snapshots, np.random.Generator(np.random.SFC64(seed)))
+    _descend(
+        gram, factor, lam, counts, teachers, learning_rate, steps, snapshots, np.random.Generator(np.random.SFC64(seed))
+    )
     return snapshots, gram
 
 
 def simulate(
-    times, student_resolved, cross_resolved, teacher_resolved, eigenvalues, multiplicities, learning_rate, seed, *, runs=1, workers=1
+    times,
+    student_resolved,
+    cross_resolved,
+    teacher_resolved,
+    eigenvalues,
+    multiplicities,
+    learning_rate,
+    seed,
+    *,
+    runs=1,
+    workers=1,
 ):
     r"""Runs of stochastic gradient descent from given overlaps, in the space of Gram matrices.
 
@@ -172,7 +188,18 @@ def simulate(
     seen, last = (np.stack(part) for part in zip(*done))  # (runs, n, K+M, K+M), (runs, L, K+M, K+M)
     if not np.isfinite(seen).all():
         checks.fail("learning_rate", "keep the overlaps inside the floating-point range", learning_rate)
-    student, cross = seen[:, :, teachers:, teachers:], seen[:, :, teachers:, :teachers]  # (runs, n, K, K), (runs, n, K, M)
+    student, cross = (
+        seen[:, :, teachers:, teachers:],
+        seen[:, :, teachers:, :teachers],
+    )  # (runs, n, K, K), (runs, n, K, M)
     teacher = np.tensordot(lam, t, axes=1)  # (M, M)
     error = committee_matrices.error(student, cross, teacher)  # (runs, n)
-    return Path(steps / dimension, student, cross, teacher, error, last[:, :, teachers:, teachers:], last[:, :, teachers:, :teachers])
+    return Path(
+        steps / dimension,
+        student,
+        cross,
+        teacher,
+        error,
+        last[:, :, teachers:, teachers:],
+        last[:, :, teachers:, :teachers],
+    )

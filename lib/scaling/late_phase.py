@@ -186,7 +186,10 @@ def generalization_error(
     pair = np.stack([y, np.sqrt(m - 1) * z], axis=1)[:, : min(m, 2)]  # (L, 2)
     weights = np.array([2 * np.sqrt(3), 3 * np.sqrt(m - 1)])[: min(m, 2)] / (6 * np.pi)  # (2,)
     values, frame = eigh(_symmetric(lam, fractions, m, rate))  # (2L,), (2L, 2L)
-    row, start = np.kron(lam * np.sqrt(fractions), weights), (pair / np.sqrt(fractions)[:, None]).ravel()  # (2L,), (2L,)
+    row, start = (
+        np.kron(lam * np.sqrt(fractions), weights),
+        (pair / np.sqrt(fractions)[:, None]).ravel(),
+    )  # (2L,), (2L,)
     return np.exp(np.outer(alpha, values)) @ ((row @ frame) * (frame.T @ start))
 
 

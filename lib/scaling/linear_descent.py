@@ -133,7 +133,11 @@ def simulate(deviation, eigenvalues, learning_rate, times, seed, *, multipliciti
     steps = np.rint(times * size).astype(np.int64)  # (n,)
     if np.any(np.diff(steps) < 1):
         checks.fail("times", f"lie at least one example, 1/N = {1 / size:.3g}, apart", times)
-    counts = np.ones(size) if multiplicities is None else checks.entries("multiplicities", multiplicities, at_least=1, ndim=1)
+    counts = (
+        np.ones(size)
+        if multiplicities is None
+        else checks.entries("multiplicities", multiplicities, at_least=1, ndim=1)
+    )
     if counts.sum() != size or np.any(counts != np.rint(counts)):
         checks.fail("multiplicities", f"be whole numbers that add up to N = {size}", multiplicities)
     first = np.concatenate([[0], np.cumsum(counts[:-1])]).astype(np.int64)  # (L,)
@@ -142,10 +146,14 @@ def simulate(deviation, eigenvalues, learning_rate, times, seed, *, multipliciti
         checks.fail("trained", f"be at most N = {size}", trained)
     given, workers = checks.seed_sequence("seed", seed), checks.integer("workers", workers)
     # A fresh copy of the sequence: spawning changes a SeedSequence, and the caller's must give the same runs again.
-    streams = np.random.SeedSequence(given.entropy, spawn_key=given.spawn_key, pool_size=given.pool_size).spawn(len(deviation))
+    streams = np.random.SeedSequence(given.entropy, spawn_key=given.spawn_key, pool_size=given.pool_size).spawn(
+        len(deviation)
+    )
     one = delayed(_one_run)
     jobs = (one(start, variances, trained, rate, steps, first, stream) for start, stream in zip(deviation, streams))
     spaces, errors, last = (np.stack(part) for part in zip(*Parallel(n_jobs=workers, prefer="threads")(jobs)))
     if not (np.isfinite(spaces).all() and np.isfinite(errors).all()):
-        checks.fail("learning_rate", "keep every run inside the floating-point range up to the last time", learning_rate)
+        checks.fail(
+            "learning_rate", "keep every run inside the floating-point range up to the last time", learning_rate
+        )
     return Runs(steps / size, spaces, errors, last)

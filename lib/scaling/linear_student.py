@@ -38,7 +38,9 @@ def _modes(lam, fractions, rate):
     return *eigh(rate**2 * np.outer(v, v) - np.diag(2 * rate * lam)), v  # (L,), (L, L), (L,)
 
 
-def generalization_error(alpha, eigenvalues, learning_rate, *, multiplicities=None, student_variance=0.0, derivative=False):
+def generalization_error(
+    alpha, eigenvalues, learning_rate, *, multiplicities=None, student_variance=0.0, derivative=False
+):
     r"""Generalization error for N -> ∞ at a fixed number of eigenvalues, exact in the learning rate.
 
     ε_g = ½ vᵀ e^{Sα} w(0)  with  S = -2η diag(λ) + η² v vᵀ,  v_k = λ_k √n_k,  w_k = e_k/√n_k.  Source: worschech2024,
@@ -75,7 +77,9 @@ def generalization_error(alpha, eigenvalues, learning_rate, *, multiplicities=No
     with np.errstate(over="ignore", invalid="ignore"):
         result = 0.5 * np.exp(np.outer(alpha, rates)) @ weights  # (A,)
     if not np.isfinite(result).all():
-        checks.fail("learning_rate", "keep the error inside the floating-point range up to the last time", learning_rate)
+        checks.fail(
+            "learning_rate", "keep the error inside the floating-point range up to the last time", learning_rate
+        )
     return result
 
 
@@ -208,7 +212,9 @@ def finite_size_error(alpha, eigenvalues, multiplicities, learning_rate, *, stud
     with np.errstate(over="ignore", invalid="ignore"):
         result = 0.5 * np.exp(np.outer(steps, np.log(factors))) @ weights  # (A,)
     if not np.isfinite(result).all():
-        checks.fail("learning_rate", "keep the error inside the floating-point range up to the last time", learning_rate)
+        checks.fail(
+            "learning_rate", "keep the error inside the floating-point range up to the last time", learning_rate
+        )
     return result
 
 

@@ -43,7 +43,11 @@ def coordinates(student_direction, cross_direction):
     [1.0, 2.0, 3.0, 4.0, 5.0]
     """
     x = checks.array("student_direction", student_direction, ndim=3)  # (L, K, K)
-    if x.size == 0 or x.shape[1] != x.shape[2] or not np.allclose(x, np.swapaxes(x, 1, 2), rtol=0, atol=1e-10 * np.abs(x).max()):
+    if (
+        x.size == 0
+        or x.shape[1] != x.shape[2]
+        or not np.allclose(x, np.swapaxes(x, 1, 2), rtol=0, atol=1e-10 * np.abs(x).max())
+    ):
         checks.fail("student_direction", "hold symmetric matrices", f"shape {x.shape}")
     return _flat(x, checks.array("cross_direction", cross_direction, shape=(*x.shape[:2], None)))
 
@@ -81,7 +85,16 @@ def directions(vector, levels, students, teachers):
     return x, vector[own:].reshape(levels, students, teachers)
 
 
-def jacobian(student_resolved, cross_resolved, teacher_resolved, eigenvalues, learning_rate, *, multiplicities=None, second_order=True):
+def jacobian(
+    student_resolved,
+    cross_resolved,
+    teacher_resolved,
+    eigenvalues,
+    learning_rate,
+    *,
+    multiplicities=None,
+    second_order=True,
+):
     r"""Derivatives of dQ^k/dα and dR^k/dα by the independent entries of all Q^k and R^k.
 
     By a complex step, as :func:`lib.foundations.stability.jacobian`, and as accurate for fields of the same covariances.
@@ -120,5 +133,8 @@ def jacobian(student_resolved, cross_resolved, teacher_resolved, eigenvalues, le
     columns = []
     for unit in np.eye(levels * units * (units + 1) // 2 + r.size):
         x, y = directions(unit, levels, units, teachers)
-        columns.append(velocity(q + 1j * committee_matrices.STEP * x, r + 1j * committee_matrices.STEP * y).imag / committee_matrices.STEP)
+        columns.append(
+            velocity(q + 1j * committee_matrices.STEP * x, r + 1j * committee_matrices.STEP * y).imag
+            / committee_matrices.STEP
+        )
     return np.stack(columns, axis=1)

@@ -42,7 +42,11 @@ def _tilt(teacher, lam, units):
 def _maps(teacher, lam):
     """The matrix 𝓗 (MN, MN) of the drift and the function 𝓕 of the noise:  C ← C - η(𝓗C + C𝓗) + η²𝓕[C]."""
     units, size = teacher.shape
-    tilts = {key: _tilt(teacher, lam, key) for number in (2, 4) for key in combinations_with_replacement(range(units), number)}
+    tilts = {
+        key: _tilt(teacher, lam, key)
+        for number in (2, 4)
+        for key in combinations_with_replacement(range(units), number)
+    }
     pairs = list(combinations_with_replacement(range(units), 2))
     drift = np.empty((units, size, units, size))
     for i, n in pairs:
@@ -62,7 +66,9 @@ def _maps(teacher, lam):
         for i, j in pairs:
             result[j, :, i, :] = result[i, :, j, :]
         flat = result.reshape(moment.shape)  # (MN, MN)
-        return (flat + flat.T) / (2 * (units * size) ** 2)  # exactly symmetric: an antisymmetric rounding error would grow from step to step
+        return (flat + flat.T) / (
+            2 * (units * size) ** 2
+        )  # exactly symmetric: an antisymmetric rounding error would grow from step to step
 
     return drift.reshape(units * size, units * size), noise
 
@@ -96,7 +102,8 @@ def tilt(teacher, eigenvalues, units):
     """
     teacher, lam = _checked(teacher, eigenvalues)
     good = isinstance(units, (tuple, list)) and all(
-        isinstance(unit, (int, np.integer)) and not isinstance(unit, bool) and 0 <= unit < len(teacher) for unit in units
+        isinstance(unit, (int, np.integer)) and not isinstance(unit, bool) and 0 <= unit < len(teacher)
+        for unit in units
     )
     if not good:
         checks.fail("units", f"name units from 0 to {len(teacher) - 1}, in a tuple or list", units)
@@ -168,7 +175,9 @@ def generalization_error(alpha, deviation, teacher, eigenvalues, learning_rate):
         for number in range(steps.max(initial=0) + 1):
             found[number] = np.sum(drift * moment) / 2
             if not np.isfinite(found[number]):
-                checks.fail("learning_rate", "keep the error inside the floating-point range up to the last time", learning_rate)
+                checks.fail(
+                    "learning_rate", "keep the error inside the floating-point range up to the last time", learning_rate
+                )
             moment = _step(moment, drift, noise, rate)
     return np.array([found[number] for number in steps])  # (A,)
 

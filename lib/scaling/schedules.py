@@ -98,7 +98,9 @@ def finite_size_error(rates, durations, eigenvalues, multiplicities, *, student_
 
     def step(rate):
         a = rate * lam / size  # (L,)
-        loss, modes = eigh(np.diag(2 * a * (1 - a)) - (rate / size) ** 2 * np.outer(v, v))  # (L,), (L, L); all of `loss` < 1
+        loss, modes = eigh(
+            np.diag(2 * a * (1 - a)) - (rate / size) ** 2 * np.outer(v, v)
+        )  # (L,), (L, L); all of `loss` < 1
         return np.log1p(-loss), modes
 
     stages = ((*step(rate), number) for rate, number in zip(rates, steps))
@@ -130,5 +132,7 @@ def adiabatic_error(rates, durations, eigenvalues, *, multiplicities=None, stude
     """
     rates, durations = _stages(rates, durations, below=2)  # (S,), (S,)
     tau = np.cumsum(rates * durations)  # (S,)
-    flow = gradient_flow_error(tau, eigenvalues, 1.0, multiplicities=multiplicities, student_variance=student_variance)  # (S,)
+    flow = gradient_flow_error(
+        tau, eigenvalues, 1.0, multiplicities=multiplicities, student_variance=student_variance
+    )  # (S,)
     return flow / (1 - rates / 2)

@@ -89,7 +89,9 @@ def site_matrices(pair, units):
     pair = checks.array("pair", pair)  # (..., 2)
     if pair.ndim == 0 or pair.shape[-1] != 2:
         checks.fail("pair", "have a last axis of length 2", f"shape {pair.shape}")
-    return np.where(np.eye(checks.integer("units", units), dtype=bool), pair[..., 0, None, None], pair[..., 1, None, None])
+    return np.where(
+        np.eye(checks.integer("units", units), dtype=bool), pair[..., 0, None, None], pair[..., 1, None, None]
+    )
 
 
 def _sectors(pair, units):
@@ -171,19 +173,35 @@ class _SymmetricFlow:
         student, cross = self.seen(state)
         a, g = _drift(student, cross, self.teacher, self.units)
         # The single unit's rate is η/M, so its noise η n_k E is M times larger than that rate gives.
-        noise = self.units * _noise(student, cross, self.teacher, self.units) if self.single.second_order else np.zeros(2)
+        noise = (
+            self.units * _noise(student, cross, self.teacher, self.units) if self.single.second_order else np.zeros(2)
+        )
         return np.stack([_sectors(part, self.units) for part in (a, g, noise)])  # (3, 2)
 
     def step(self, state, coefficients, length):
         done = [
-            self.single.step([np.ascontiguousarray(part[:, [sector]])[:, :, None] for part in state], values.reshape(3, 1, 1), length)
+            self.single.step(
+                [np.ascontiguousarray(part[:, [sector]])[:, :, None] for part in state], values.reshape(3, 1, 1), length
+            )
             for sector, values in enumerate(coefficients.T)
         ]
-        return tuple(np.concatenate([sector[part][:, :, 0] for sector in done], axis=1) for part in range(2))  # (L, 2), (L, 2)
+        return tuple(
+            np.concatenate([sector[part][:, :, 0] for sector in done], axis=1) for part in range(2)
+        )  # (L, 2), (L, 2)
 
 
 def solve(
-    times, student, cross, teacher, eigenvalues, units, learning_rate, *, multiplicities=None, second_order=True, tolerance=1e-5
+    times,
+    student,
+    cross,
+    teacher,
+    eigenvalues,
+    units,
+    learning_rate,
+    *,
+    multiplicities=None,
+    second_order=True,
+    tolerance=1e-5,
 ):
     r"""Follow a site-symmetric committee from α = 0; the method and the accuracy are those of :func:`lib.scaling.structured.solve`.
 
@@ -234,5 +252,9 @@ def solve(
     tolerance = checks.number("tolerance", tolerance, at_least=1e-10, below=1)
     single = _frozen.Flow(t[:, None, None], lam, fractions, rate / units, second_order)
     flow = _SymmetricFlow(single, units, float(lam @ t))
-    (students, crosses), last = _frozen.follow(times, (q, r), flow, _frozen.first_step(rate, lam, tolerance), tolerance)  # (n, 2), (n, 2)
-    return SymmetricPath(times, students, crosses, _error(students, crosses, flow.teacher, units), *(_pair(part, units) for part in last))
+    (students, crosses), last = _frozen.follow(
+        times, (q, r), flow, _frozen.first_step(rate, lam, tolerance), tolerance
+    )  # (n, 2), (n, 2)
+    return SymmetricPath(
+        times, students, crosses, _error(students, crosses, flow.teacher, units), *(_pair(part, units) for part in last)
+    )

@@ -68,7 +68,9 @@ def checked_spectrum(eigenvalues, multiplicities=None):
         counts = checks.entries("multiplicities", multiplicities, above=0, shape=eigenvalues.shape)  # (L,)
         fractions = counts / counts.sum()  # (L,)
     if abs(fractions @ eigenvalues - 1) > 1e-9:
-        checks.fail("eigenvalues", "have mean one, weighted with the multiplicities", f"mean {fractions @ eigenvalues:.10g}")
+        checks.fail(
+            "eigenvalues", "have mean one, weighted with the multiplicities", f"mean {fractions @ eigenvalues:.10g}"
+        )
     return eigenvalues, fractions
 
 

@@ -109,7 +109,16 @@ def checked_resolved(student_resolved, cross_resolved, teacher_resolved, eigenva
     return q, r, t
 
 
-def derivative(student_resolved, cross_resolved, teacher_resolved, eigenvalues, learning_rate, *, multiplicities=None, second_order=True):
+def derivative(
+    student_resolved,
+    cross_resolved,
+    teacher_resolved,
+    eigenvalues,
+    learning_rate,
+    *,
+    multiplicities=None,
+    second_order=True,
+):
     r"""Rates of change of Q^k and R^k with α.
 
     Source: worschech2024, eq. (4), and (18) corrected, resolved by eigenspace.  Exact for N -> ∞ at fixed L, K, M.
@@ -154,8 +163,16 @@ def _velocity(q, r, t, lam, fractions, rate, second_order):
 
 
 def solve(
-    times, student_resolved, cross_resolved, teacher_resolved, eigenvalues, learning_rate, *,
-    multiplicities=None, second_order=True, tolerance=1e-5,
+    times,
+    student_resolved,
+    cross_resolved,
+    teacher_resolved,
+    eigenvalues,
+    learning_rate,
+    *,
+    multiplicities=None,
+    second_order=True,
+    tolerance=1e-5,
 ):
     r"""Follow the order parameters from α = 0, with thousands of eigenvalues if need be.
 

@@ -54,7 +54,9 @@ def rates(eigenvalues, units, learning_rate, *, multiplicities=None):
     return eigh(-_decay(lam, fractions, checks.integer("units", units), rate), eigvals_only=True)
 
 
-def generalization_error(alpha, diagonal, off_diagonal, eigenvalues, units, learning_rate, *, multiplicities=None, squares=True):
+def generalization_error(
+    alpha, diagonal, off_diagonal, eigenvalues, units, learning_rate, *, multiplicities=None, squares=True
+):
     r"""Generalization error of students inside the span, to second order in  R - T  and first order in η.
 
     ε_g = (1/π) [(y - ⅔r²)/√3 + ½(M-1)(z - rs)],  y = Σ_k λ_k [r_k² + (M-1)s_k²]/n_k,  z = Σ_k λ_k [2r_ks_k + (M-2)s_k²]/n_k,  r = Σ_k λ_k r_k.

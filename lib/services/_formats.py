@@ -89,6 +89,8 @@ def _first_rows(bundle, member, count):
 
 def _check_labels(images, labels, classes):
     if labels.shape != (len(images),) or labels.size == 0 or labels.dtype.kind not in "iu":
-        raise ValueError(f"{len(images)} images need as many labels, integers, and it has labels of shape {labels.shape}")
+        raise ValueError(
+            f"{len(images)} images need as many labels, integers, and it has labels of shape {labels.shape}"
+        )
     if labels.min() < 0 or labels.max() >= classes:
         raise ValueError(f"its labels run from {labels.min()} to {labels.max()}, outside its {classes} classes")

@@ -167,7 +167,9 @@ def _photo_patches(size, stride):
     if size[0] > pictures.shape[1] or size[1] > width:
         checks.fail("size", f"be at most {pictures.shape[1]} x {width}, the size of the photographs", size)
     patches = sliding_window_view(pictures, size, axis=(1, 2))[:, ::stride, ::stride]  # (2, rows, columns, *size)
-    doubled_centre = 2 * stride * np.arange(patches.shape[2]) + size[1]  # (columns,)  an integer, where the centre may not be one
+    doubled_centre = (
+        2 * stride * np.arange(patches.shape[2]) + size[1]
+    )  # (columns,)  an integer, where the centre may not be one
     band = BANDS * doubled_centre // (2 * width)  # (columns,)
     labels = BANDS * np.arange(2)[:, None, None] + np.broadcast_to(band, patches.shape[:3])  # (2, rows, columns)
     return patches.reshape(-1, *size), labels.ravel()

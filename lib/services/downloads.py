@@ -93,7 +93,9 @@ def _folder(root):
 
 
 def _unavailable(archive, folder, bundled, reason):
-    fetch = f"fetch it from {archive.url} into that folder" if archive.url else "put it there: no address is known for it"
+    fetch = (
+        f"fetch it from {archive.url} into that folder" if archive.url else "put it there: no address is known for it"
+    )
     way = f"call again with download=True, or {fetch}" if archive.url else fetch
     return DataUnavailable(
         f"{archive.file} (MD5 {archive.md5}) {reason} {folder}. To get it, {way}; another folder is named by root or by the "
@@ -249,9 +251,15 @@ def emnist_letters(split, *, size=None, root=None, download=False, archive=EMNIS
     """
     split, size = _split_and_size(split, size)
     archive = _archive("archive", archive)
-    with _opened([archive], root, download, "mnist-5k") as [handle], _parsing(archive), zipfile.ZipFile(handle) as bundle:
+    with (
+        _opened([archive], root, download, "mnist-5k") as [handle],
+        _parsing(archive),
+        zipfile.ZipFile(handle) as bundle,
+    ):
         members = {PurePosixPath(path).name: path for path in bundle.namelist()}
-        images = _idx(bundle.read(members[f"emnist-letters-{split}-images-idx3-ubyte.gz"]), axes=3)  # (N, columns, rows)
+        images = _idx(
+            bundle.read(members[f"emnist-letters-{split}-images-idx3-ubyte.gz"]), axes=3
+        )  # (N, columns, rows)
         labels = _idx(bundle.read(members[f"emnist-letters-{split}-labels-idx1-ubyte.gz"]), axes=1)  # (N,)
         labels = labels.astype(np.int64) - 1
         _check_labels(images, labels, 26)
@@ -291,7 +299,9 @@ def cifar10(split, *, grey=True, size=None, root=None, download=False, archive=C
     grey, archive = checks.boolean("grey", grey), _archive("archive", archive)
     members = [f"data_batch_{k}" for k in range(1, 6)] if split == "train" else ["test_batch"]
     with _opened([archive], root, download, "photo-patches") as [handle], _parsing(archive):
-        with tarfile.open(fileobj=io.BytesIO(gzip.decompress(handle.read()))) as bundle:  # in full: so its own sum is checked too
+        with tarfile.open(
+            fileobj=io.BytesIO(gzip.decompress(handle.read()))
+        ) as bundle:  # in full: so its own sum is checked too
             batches = [_cifar_batch(bundle.extractfile(f"cifar-10-batches-py/{member}").read()) for member in members]
         for images, labels in batches:
             _check_labels(images, labels, 10)
@@ -332,10 +342,19 @@ def cifar5m(archive, count, *, grey=True, size=None, root=None, download=False):
     archive, count = _archive("archive", archive), checks.integer("count", count)
     size = None if size is None else data._side("size", size)
     grey = checks.boolean("grey", grey)
-    with _opened([archive], root, download, "photo-patches") as [handle], _parsing(archive), zipfile.ZipFile(handle) as bundle:
-        images, labels = _first_rows(bundle, "X.npy", count), _first_rows(bundle, "Y.npy", count)  # (N, 32, 32, 3), (N,)
+    with (
+        _opened([archive], root, download, "photo-patches") as [handle],
+        _parsing(archive),
+        zipfile.ZipFile(handle) as bundle,
+    ):
+        images, labels = (
+            _first_rows(bundle, "X.npy", count),
+            _first_rows(bundle, "Y.npy", count),
+        )  # (N, 32, 32, 3), (N,)
         if images.shape[1:] != (32, 32, 3) or images.dtype != np.uint8:
-            raise ValueError(f"X must hold bytes of shape (N, 32, 32, 3), and it has {images.dtype} of shape {images.shape}")
+            raise ValueError(
+                f"X must hold bytes of shape (N, 32, 32, 3), and it has {images.dtype} of shape {images.shape}"
+            )
         _check_labels(images, labels, 10)
     if len(images) < count:
         checks.fail("count", f"be at most {len(images)}, the number of images in {archive.file}", count)

@@ -78,7 +78,10 @@ def _elements(value):
         value = list(np.ravel(np.array(value, dtype=object)))
     elif not isinstance(value, list | tuple | sp.Tuple):
         value = [value]
-    if not all(isinstance(entry, sp.Expr | int | float | complex | np.number) and not isinstance(entry, bool) for entry in value):
+    if not all(
+        isinstance(entry, sp.Expr | int | float | complex | np.number) and not isinstance(entry, bool)
+        for entry in value
+    ):
         return None
     return [sp.sympify(entry) for entry in value]
 
@@ -90,13 +93,17 @@ def _same(answer, reference, ranges, points, rng):
     names = [symbol.name for symbol in symbols]
     for symbol in symbols:
         if names.count(symbol.name) > 1:
-            raise ValueError(f"answer must use the given symbols: its {symbol.name} is not the {symbol.name} of the problem")
+            raise ValueError(
+                f"answer must use the given symbols: its {symbol.name} is not the {symbol.name} of the problem"
+            )
     for _ in range(points):
         place = {symbol: sp.Float(str(rng.uniform(*ranges.get(symbol, (0.2, 2)))), DIGITS) for symbol in symbols}
         left, right = _value(answer, place), _value(reference, place)
         if right is None:
             raise ValueError(f"reference must have a finite value in the ranges, got {reference} at {place}")
-        if left is None or abs(left - right) > TOLERANCE * max(1, abs(right)) + _rounding(answer, reference) * abs(right):
+        if left is None or abs(left - right) > TOLERANCE * max(1, abs(right)) + _rounding(answer, reference) * abs(
+            right
+        ):
             return False
     return True
 

@@ -129,10 +129,14 @@ def _claim(entry, source, path):
         raise ValueError(f"{identity}: verdict must be one of {', '.join(VERDICTS)}, got {claim.verdict!r}")
     if source.citation is None:
         if "verdict" in entry or claim.extraction:
-            raise ValueError(f"{identity}: a result of the book itself has no verdict and no extraction to declare; it holds, or it is open")
+            raise ValueError(
+                f"{identity}: a result of the book itself has no verdict and no extraction to declare; it holds, or it is open"
+            )
         claim = replace(claim, verdict=OWN)
     if claim.extraction and claim.verdict != "corrected":
-        raise ValueError(f"{identity}: extraction tells of a fault in a source's text, so it goes with the verdict 'corrected'")
+        raise ValueError(
+            f"{identity}: extraction tells of a fault in a source's text, so it goes with the verdict 'corrected'"
+        )
     numbers = [getattr(claim, name) for name in ("value", "atol", "rtol", "sigmas", "max_error", "below", "above")]
     for bound in [number for number in numbers if number is not None] + list(claim.between or ()):
         if isinstance(bound, bool) or not isinstance(bound, (int, float)) or not math.isfinite(bound):
@@ -144,7 +148,9 @@ def _claim(entry, source, path):
     if "" in (claim.true, claim.open, claim.statement, claim.locator):
         raise ValueError(f"{identity}: true, open, statement and locator must say something")
     if claim.true is not None and "$" in claim.true:
-        raise ValueError(f"{identity}: true is shown as plain text and must not contain TeX; use the statement for formulas")
+        raise ValueError(
+            f"{identity}: true is shown as plain text and must not contain TeX; use the statement for formulas"
+        )
     if (claim.value is not None) != (sum(t is not None for t in (claim.atol, claim.rtol, claim.sigmas)) == 1):
         raise ValueError(f"{identity}: value and exactly one of atol, rtol, sigmas go together")
     if (claim.sigmas is None) != (claim.max_error is None):
@@ -177,7 +183,9 @@ def load(folder=None):
         if set(content) != {"source", "claim"}:
             raise ValueError(f"{path.name} must hold one [source] and [[claim]] tables, got {sorted(content)}")
         if sources.setdefault(family, source) != source:
-            raise ValueError(f"{path.name} must name the same [source] as the other parts of the family {family!r}, got {source}")
+            raise ValueError(
+                f"{path.name} must name the same [source] as the other parts of the family {family!r}, got {source}"
+            )
         for entry in content.get("claim", []):
             claim = _claim(entry, source, path.name)
             if not claim.id.startswith(family + "/"):
@@ -281,7 +289,9 @@ def check(claim_id, measured, *, error=None, claims=None):
         checks.fail("claim_id", "be a string", claim_id)
     if claim_id not in claims:
         near = difflib.get_close_matches(claim_id, claims, n=1, cutoff=0)
-        raise ValueError(f"claim_id {claim_id!r} is not declared in lib/claims; the nearest declared id is {near[0] if near else None!r}")
+        raise ValueError(
+            f"claim_id {claim_id!r} is not declared in lib/claims; the nearest declared id is {near[0] if near else None!r}"
+        )
     claim = claims[claim_id]
     if claim.open is not None:
         raise ValueError(f"claim_id {claim_id!r} is declared open: give it a test in lib/claims before checking it")
@@ -299,7 +309,9 @@ def tallies(rows):
     """Two counts by verdict: of the claims of the sources, and of the results of the book itself."""
     sources = Counter(row["verdict"] for row in rows if row["citation"] is not None)
     own = Counter(row["verdict"] for row in rows if row["citation"] is None)
-    return {verdict: sources[verdict] for verdict in (*VERDICTS, "open")}, {verdict: own[verdict] for verdict in (OWN, "open")}
+    return {verdict: sources[verdict] for verdict in (*VERDICTS, "open")}, {
+        verdict: own[verdict] for verdict in (OWN, "open")
+    }
 
 
 def rows(records, claims=None):
@@ -326,30 +338,34 @@ def rows(records, claims=None):
         if record["id"] not in claims:
             raise ValueError(f"{record['chapter']} records {record['id']!r}, which is not declared in lib/claims")
         if record["id"] in found:
-            raise ValueError(f"{record['id']!r} is recorded twice, by {found[record['id']]['chapter']} and {record['chapter']}: check it in one place")
+            raise ValueError(
+                f"{record['id']!r} is recorded twice, by {found[record['id']]['chapter']} and {record['chapter']}: check it in one place"
+            )
         found[record["id"]] = record
         places[record["id"]] = place
     table = []
     for claim in claims.values():
         record = found.get(claim.id)
-        table.append({
-            "id": claim.id,
-            "source": claim.source.name,
-            "file": claim.source.file,
-            "citation": claim.source.citation,
-            "locator": claim.locator,
-            "chapter": record and record["chapter"],
-            "statement": claim.statement,
-            "expected": claim.expected,
-            "measured": record and record["measured"],
-            "error": record and record["error"],
-            "tolerance": claim.tolerance,
-            "verdict": record["verdict"] if record else "open",
-            "reason": None if record else claim.open or "no chapter checks it yet",
-            "printed": claim.printed,
-            "right": claim.right,
-            "extraction": claim.extraction,
-            "anchor": anchor(claim.id) if record else None,
-            "place": places.get(claim.id),
-        })
+        table.append(
+            {
+                "id": claim.id,
+                "source": claim.source.name,
+                "file": claim.source.file,
+                "citation": claim.source.citation,
+                "locator": claim.locator,
+                "chapter": record and record["chapter"],
+                "statement": claim.statement,
+                "expected": claim.expected,
+                "measured": record and record["measured"],
+                "error": record and record["error"],
+                "tolerance": claim.tolerance,
+                "verdict": record["verdict"] if record else "open",
+                "reason": None if record else claim.open or "no chapter checks it yet",
+                "printed": claim.printed,
+                "right": claim.right,
+                "extraction": claim.extraction,
+                "anchor": anchor(claim.id) if record else None,
+                "place": places.get(claim.id),
+            }
+        )
     return table

@@ -132,12 +132,20 @@ def reference_slope(axes, x, y, exponent, *, label=None):
     axes.set(xscale="log", yscale="log")
     axes.plot(x, y * (x / x[0]) ** exponent, color=FAINT, linewidth=1.2, linestyle=(0, (4, 2)))
     middle = np.sqrt(x[0] * x[1])
-    axes.annotate(label or f"slope {exponent:.3g}", (middle, y * (middle / x[0]) ** exponent), xytext=(6, -12),
-                  textcoords="offset points", color=INK, fontsize=9.5)
+    axes.annotate(
+        label or f"slope {exponent:.3g}",
+        (middle, y * (middle / x[0]) ** exponent),
+        xytext=(6, -12),
+        textcoords="offset points",
+        color=INK,
+        fontsize=9.5,
+    )
 
 
 def label_line(axes, x, y, text, *, index=0, offset=(4, 0)):
     """Write `text` beside the point (x, y) of a curve, in the curve's colour: a direct label instead of a legend entry."""
     x, y = checks.number("x", x), checks.number("y", y)
     index = checks.integer("index", index, at_least=0)
-    axes.annotate(text, (x, y), xytext=offset, textcoords="offset points", color=COLORS[index % len(COLORS)], va="center")
+    axes.annotate(
+        text, (x, y), xytext=offset, textcoords="offset points", color=COLORS[index % len(COLORS)], va="center"
+    )

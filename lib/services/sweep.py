@@ -41,7 +41,12 @@ def _sealed(task, setting, seed):
 
 
 def _sound(sealed):
-    return isinstance(sealed, tuple) and len(sealed) == 2 and isinstance(sealed[0], bytes) and hashlib.sha256(sealed[0]).hexdigest() == sealed[1]
+    return (
+        isinstance(sealed, tuple)
+        and len(sealed) == 2
+        and isinstance(sealed[0], bytes)
+        and hashlib.sha256(sealed[0]).hexdigest() == sealed[1]
+    )
 
 
 def _kept(sealed, *job):
@@ -63,11 +68,13 @@ def _progress(task, total):
         done += 1
         if terminal is not None:
             passed = time.monotonic() - started
-            terminal.write(f"\r{task.__name__}: {done} of {total} done in {passed:.0f} s, about {passed / done * (total - done):.0f} s left ")
+            terminal.write(
+                f"\r{task.__name__}: {done} of {total} done in {passed:.0f} s, about {passed / done * (total - done):.0f} s left "
+            )
             terminal.flush()
 
     try:
-        terminal = open("/dev/tty", "w", encoding="utf-8")
+        terminal = open("/dev/tty", "w", encoding="utf-8")  # noqa: SIM115 - closed below
     except OSError:
         terminal = None
     try:
@@ -107,7 +114,9 @@ def run(task, settings, seed, *, workers=None, folder=None):
     """
     if not callable(task) or "<" in getattr(task, "__qualname__", "<"):
         checks.fail("task", "be a function defined at the top level of a module", task)
-    if not isinstance(settings, (list, tuple)) or not all(isinstance(s, dict) and all(isinstance(k, str) for k in s) for s in settings):
+    if not isinstance(settings, (list, tuple)) or not all(
+        isinstance(s, dict) and all(isinstance(k, str) for k in s) for s in settings
+    ):
         checks.fail("settings", "be a list of dictionaries of keyword arguments", settings)
     if any("seed" in setting for setting in settings):
         checks.fail("settings", "leave the seed to the sweep", settings)
@@ -120,7 +129,11 @@ def run(task, settings, seed, *, workers=None, folder=None):
     if folder is None:
         one = _one
     elif task.__module__ == "__main__":
-        checks.fail("task", "be put into a module and imported from there, so that its results are kept for its own code alone", task)
+        checks.fail(
+            "task",
+            "be put into a module and imported from there, so that its results are kept for its own code alone",
+            task,
+        )
     else:
         one = partial(_kept, Memory(folder / _fingerprint(), verbose=0).cache(_sealed))
     jobs = (

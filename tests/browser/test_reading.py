@@ -12,14 +12,18 @@ CHAPTER = CHAPTERS[0]
 
 def search_word(page):
     """The longest word of a page's title."""
-    title = next(line for line in (project.ROOT / f"{page}.md").read_text(encoding="utf-8").splitlines() if line.startswith("# "))
+    title = next(
+        line for line in (project.ROOT / f"{page}.md").read_text(encoding="utf-8").splitlines() if line.startswith("# ")
+    )
     return max(re.findall(r"[a-z]+", title.lower()), key=len)
 
 
 def results(tab):
     """Pages among the results, once the search has ended."""
     tab.get_by_text(re.compile("Search finished|did not match")).wait_for()
-    links = tab.eval_on_selector_all("#search-results ul.search li > a", "links => links.map(link => new URL(link.href).pathname)")
+    links = tab.eval_on_selector_all(
+        "#search-results ul.search li > a", "links => links.map(link => new URL(link.href).pathname)"
+    )
     root = address.prefix(project.remote(project.ROOT))
     return {link.removeprefix(root).removesuffix(".html") for link in links}
 

@@ -19,7 +19,9 @@ def test_number_passes_finite_floats(value):
     assert checks.number("rate", value) == value
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), "3", None, [1.0], True, np.True_, 1j, np.ones(1), 10**400, [[1], [1, 2]]])
+@pytest.mark.parametrize(
+    "value", [float("nan"), float("inf"), "3", None, [1.0], True, np.True_, 1j, np.ones(1), 10**400, [[1], [1, 2]]]
+)
 def test_number_refuses(value):
     refuses(checks.number, "rate", value, match="finite number.*got")
 
@@ -52,7 +54,20 @@ def test_array_refuses_non_finite(value, bad, place):
     refuses(checks.array, "state", value, match="be finite")
 
 
-@pytest.mark.parametrize("value", ["abc", ["1", "2"], [True], [[1], [1, 2]], object(), np.array([1j]), None, [10**400], np.ma.array([1.0], mask=[True])])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "abc",
+        ["1", "2"],
+        [True],
+        [[1], [1, 2]],
+        object(),
+        np.array([1j]),
+        None,
+        [10**400],
+        np.ma.array([1.0], mask=[True]),
+    ],
+)
 def test_array_refuses_what_is_no_array(value):
     with pytest.raises(ValueError, match="^state must"):
         checks.array("state", value)

@@ -42,7 +42,9 @@ def test_the_closed_form_of_the_neuron_is_the_area(curve, d, seed, rate):
     found = af.neuron_log_area(x, w, *CURVES[curve](x @ w + b), learning_rate=rate)
     np.testing.assert_allclose(found, af.log_area(jacobians), rtol=1e-10, atol=1e-10)
     gram = jacobians.transpose(0, 2, 1) @ jacobians
-    np.testing.assert_allclose(found, np.linalg.slogdet(gram)[1] / 2, rtol=1e-6, atol=1e-6)  # squares the condition number
+    np.testing.assert_allclose(
+        found, np.linalg.slogdet(gram)[1] / 2, rtol=1e-6, atol=1e-6
+    )  # squares the condition number
     equal = np.abs(rate * CURVES[curve](x @ w + b)[0])
     values = np.linalg.svd(jacobians, compute_uv=False)
     near = np.isclose(values, equal[:, None], rtol=1e-9, atol=0)
@@ -56,9 +58,15 @@ def test_the_closed_form_agrees_with_automatic_derivatives(loss, label):
     x, q = RNG.standard_normal((8, 5)), RNG.standard_normal(6)
     y = x @ q[:-1] + q[-1]
     f, g = expit(y), expit(-y)
-    h, h1 = (f - label, f * g) if loss == "cross-entropy" else (2 * (f - label) * f * g, 2 * f * g * (f * g + (f - label) * (g - f)))
+    h, h1 = (
+        (f - label, f * g)
+        if loss == "cross-entropy"
+        else (2 * (f - label) * f * g, 2 * f * g * (f * g + (f - label) * (g - f)))
+    )
     automatic = af.log_area(sg.jacobians(model, q, x, np.full(8, label), learning_rate=0.2))
-    np.testing.assert_allclose(af.neuron_log_area(x, q[:-1], h, h1, learning_rate=0.2), automatic, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(
+        af.neuron_log_area(x, q[:-1], h, h1, learning_rate=0.2), automatic, rtol=1e-10, atol=1e-10
+    )
 
 
 def triangles(count):
@@ -77,7 +85,9 @@ def test_areas_of_small_triangles_and_the_probability_on_them():
     for count in (100, 200, 400):
         centres, areas, jacobians = triangles(count)
         error.append(np.abs(areas / (np.exp(af.log_area(jacobians)) * (10 / count) ** 2) - 1).max())
-    assert error[2] < 3e-3 and np.log2(error[1] / error[2]) == pytest.approx(2, abs=0.1)  # second order in the side of a cell
+    assert error[2] < 3e-3 and np.log2(error[1] / error[2]) == pytest.approx(
+        2, abs=0.1
+    )  # second order in the side of a cell
     density = np.exp(af.log_surface_density(norm.logpdf(centres).sum(axis=1), jacobians))
     assert density @ areas == pytest.approx(1, abs=1e-4)
 
@@ -85,7 +95,9 @@ def test_areas_of_small_triangles_and_the_probability_on_them():
 def test_for_as_many_parameters_as_inputs_the_area_is_the_determinant_and_for_one_input_the_arc_speed():
     square = RNG.standard_normal((6, 4, 4))
     np.testing.assert_allclose(af.log_area(square), np.linalg.slogdet(square)[1], rtol=1e-10)
-    np.testing.assert_allclose(af.log_surface_density(np.arange(6.0), square), np.arange(6) - np.linalg.slogdet(square)[1], rtol=1e-10)
+    np.testing.assert_allclose(
+        af.log_surface_density(np.arange(6.0), square), np.arange(6) - np.linalg.slogdet(square)[1], rtol=1e-10
+    )
     x, w, b = np.linspace(-1, 1, 9), 3.0, -1.0
     h, h1 = CURVES["exponential"](w * x + b)
     s, s1 = h * np.sqrt(1 + x**2), w * h1 * np.sqrt(1 + x**2) + h * x / np.sqrt(1 + x**2)
@@ -99,7 +111,9 @@ def test_the_logarithm_survives_where_the_area_does_not():
     usual = af.neuron_log_area(x, w, np.ones(3), np.ones(3))
     np.testing.assert_allclose(af.neuron_log_area(x, w, h, h), usual + 40 * np.log(1e-300), rtol=1e-12)
     jacobians = neuron("cubic", w, 0.0, x)[1]
-    np.testing.assert_allclose(af.log_area(1e-300 * jacobians), af.log_area(jacobians) + 40 * np.log(1e-300), rtol=1e-10)
+    np.testing.assert_allclose(
+        af.log_area(1e-300 * jacobians), af.log_area(jacobians) + 40 * np.log(1e-300), rtol=1e-10
+    )
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 6])
@@ -128,9 +142,13 @@ def test_on_a_cone_the_density_per_area_has_exponent_d_and_the_amplitude_one(d):
 def test_singular_pairs_are_those_of_each_jacobian():
     jacobians = RNG.standard_normal((4, 7, 5))
     found = af.singular_pairs(jacobians, pairs=5)
-    np.testing.assert_allclose((found.left * found.values[:, None]) @ found.right.transpose(0, 2, 1), jacobians, atol=1e-13)
+    np.testing.assert_allclose(
+        (found.left * found.values[:, None]) @ found.right.transpose(0, 2, 1), jacobians, atol=1e-13
+    )
     few = af.singular_pairs(jacobians, pairs=2)
-    assert few.left.shape == (4, 7, 2) and few.right.shape == (4, 5, 2) and np.array_equal(few.values, found.values[:, :2])
+    assert (
+        few.left.shape == (4, 7, 2) and few.right.shape == (4, 5, 2) and np.array_equal(few.values, found.values[:, :2])
+    )
     np.testing.assert_allclose(jacobians @ few.right, few.left * few.values[:, None], atol=1e-13)
     assert np.all(np.diff(found.values, axis=1) <= 0)
 
@@ -149,7 +167,9 @@ def test_one_frame_for_all_samples_is_energy_on_the_diagonal_only():
     sizes = RNG.uniform(1, 2, (9, 4)) * [8.0, 4.0, 2.0, 0.5]
     shared = np.einsum("ki,ni,li->nkl", left, sizes, right)
     np.testing.assert_allclose(af.diagonal_energy(shared), 1, rtol=1e-12)
-    np.testing.assert_allclose(af.diagonal_energy(shared * 10.0 ** np.linspace(-200, 1, 9)[:, None, None]), 1, rtol=1e-12)
+    np.testing.assert_allclose(
+        af.diagonal_energy(shared * 10.0 ** np.linspace(-200, 1, 9)[:, None, None]), 1, rtol=1e-12
+    )
     jacobians = shared + 0.5 * RNG.standard_normal(shared.shape)
     found = af.diagonal_energy(jacobians)
     assert np.all((found > 0) & (found < 1))
@@ -160,7 +180,9 @@ def test_one_frame_for_all_samples_is_energy_on_the_diagonal_only():
 def test_without_a_shared_frame_the_diagonal_holds_one_part_in_k():
     jacobians = np.random.default_rng(0).standard_normal((20_000, 5, 3))
     share = af.diagonal_energy(jacobians)
-    assert share.mean() == pytest.approx(1 / 5, abs=5 * share.std() / np.sqrt(len(share)) + 1e-3)  # the mean is part of the sample
+    assert share.mean() == pytest.approx(
+        1 / 5, abs=5 * share.std() / np.sqrt(len(share)) + 1e-3
+    )  # the mean is part of the sample
 
 
 # --- one-dimensional maps, eq. (4.6) ----------------------------------------------------------------------------------------------
@@ -191,7 +213,9 @@ def test_the_map_is_the_conditional_mean():
     order = rng.permutation(len(x))
     again = af.one_dimensional_map(x[order], y[order])
     np.testing.assert_allclose(again.predicted, found.predicted[order], atol=1e-12)
-    assert again.explained == pytest.approx(found.explained, rel=1e-10) and again.distance == pytest.approx(found.distance, abs=1e-12)
+    assert again.explained == pytest.approx(found.explained, rel=1e-10) and again.distance == pytest.approx(
+        found.distance, abs=1e-12
+    )
 
 
 def test_the_distance_between_the_laws_is_that_of_the_laws():
@@ -201,7 +225,9 @@ def test_the_distance_between_the_laws_is_that_of_the_laws():
     grid = np.linspace(-5, 5, 10_001)
     exact = np.abs(norm.cdf(grid) - norm.cdf(grid / np.sqrt(2))).max()
     at = grid[np.abs(norm.cdf(grid) - norm.cdf(grid / np.sqrt(2))).argmax()]
-    sigma = np.hypot(np.sqrt(0.5 / len(x)), norm.pdf(at) * np.sqrt(20 / len(x)))  # of the two laws, of the mean in a bin
+    sigma = np.hypot(
+        np.sqrt(0.5 / len(x)), norm.pdf(at) * np.sqrt(20 / len(x))
+    )  # of the two laws, of the mean in a bin
     assert exact > 20 * sigma and found.distance == pytest.approx(exact, abs=4 * sigma)
 
 
@@ -246,7 +272,9 @@ def test_of_a_neuron_on_gaussian_digits_only_the_leading_direction_is_a_map_of_i
     found = [af.one_dimensional_map(inputs[:, i], outputs[:, i]) for i in range(3)]
     steps = outputs[np.argsort(inputs[:, 0]), 0].reshape(200, -1)
     assert found[0].distance < 0.01 and found[0].explained > 0.985
-    assert 0.9 < 1 - steps.var(axis=1).mean() / steps.var() < 0.95  # constant in each of the same bins: limited by their width
+    assert (
+        0.9 < 1 - steps.var(axis=1).mean() / steps.var() < 0.95
+    )  # constant in each of the same bins: limited by their width
     for other, exact in zip(found[1:], explained[1:], strict=True):
         assert other.distance > 0.1 and 0.2 < exact < 0.25
         assert other.explained == pytest.approx(exact, abs=0.02)  # four standard errors over twenty seeds
@@ -262,7 +290,13 @@ CALLS = {
     af.diagonal_energy: {"jacobians": J},
     af.log_area: {"jacobians": J},
     af.log_surface_density: {"log_density": [0.0, -1.0], "jacobians": J},
-    af.neuron_log_area: {"inputs": np.ones((2, 3)), "weights": [1.0, 2.0, 3.0], "slope": [1.0, 2.0], "slope1": [1.0, 0.0], "learning_rate": 1.0},
+    af.neuron_log_area: {
+        "inputs": np.ones((2, 3)),
+        "weights": [1.0, 2.0, 3.0],
+        "slope": [1.0, 2.0],
+        "slope1": [1.0, 0.0],
+        "learning_rate": 1.0,
+    },
     af.one_dimensional_map: {"inputs": X, "outputs": Y, "bins": 5},
 }
 ARRAYS = ["x", None, 1.0, [], [np.nan, 1.0], [[1j]], np.zeros((2, 0, 3))]

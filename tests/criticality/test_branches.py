@@ -15,7 +15,9 @@ from lib.criticality import amplitude, branches, compositions, step_density
 @given(m=maps(), seed=st.integers(0, 99))
 def test_every_branch_is_monotone_and_of_one_sign_and_together_they_cover_what_is_alive(m, seed):
     found, rng = branches.find(m), np.random.default_rng(seed)
-    inner = found.left[:, None] + np.diff([found.left, found.right], axis=0).T * np.sort(rng.random((found.left.size, 40)), axis=1)
+    inner = found.left[:, None] + np.diff([found.left, found.right], axis=0).T * np.sort(
+        rng.random((found.left.size, 40)), axis=1
+    )
     s = amplitude.amplitude(inner, m)
     moves = np.diff(np.column_stack([found.at_left, s, found.at_right]), axis=1)
     rises = (found.at_right > found.at_left)[:, None]
@@ -24,7 +26,11 @@ def test_every_branch_is_monotone_and_of_one_sign_and_together_they_cover_what_i
     assert np.all(s * s[:, :1] >= 0) and np.all(found.left[1:] >= found.right[:-1])
     x = rng.uniform(m.mean - 14 * m.deviation, m.mean + 14 * m.deviation, 400)
     covered = np.any((found.left[:, None] <= x) & (x <= found.right[:, None]), axis=0)
-    dead = np.any([(low <= m.weight * x + m.bias) & (m.weight * x + m.bias <= high) for low, high in m.composition.dead(m.label)] or [x > np.inf], axis=0)
+    dead = np.any(
+        [(low <= m.weight * x + m.bias) & (m.weight * x + m.bias <= high) for low, high in m.composition.dead(m.label)]
+        or [x > np.inf],
+        axis=0,
+    )
     assert np.array_equal(covered, ~dead)
 
 
@@ -36,13 +42,24 @@ def test_preimages_of_the_step_of_an_input_hold_that_input_and_cause_that_step(m
     x, s, s1 = x[s != 0], s[s != 0], s1[s != 0]
     roots = branches.preimages(s, m)
     reached = ~np.isnan(roots)
-    np.testing.assert_allclose(amplitude.amplitude(roots[reached], m), np.broadcast_to(s, roots.shape)[reached], rtol=1e-9, atol=1e-14 * m.learning_rate)
+    np.testing.assert_allclose(
+        amplitude.amplitude(roots[reached], m),
+        np.broadcast_to(s, roots.shape)[reached],
+        rtol=1e-9,
+        atol=1e-14 * m.learning_rate,
+    )
     distance = np.nanmin(np.abs(roots - x), axis=0, initial=np.inf)
-    assert np.all(distance <= 1e-9 + 1e-12 * np.abs(s) / np.maximum(np.abs(s1), 1e-300) + 1e-6 * (np.abs(s1) < 1e-6 * np.abs(s)))
+    assert np.all(
+        distance <= 1e-9 + 1e-12 * np.abs(s) / np.maximum(np.abs(s1), 1e-300) + 1e-6 * (np.abs(s1) < 1e-6 * np.abs(s))
+    )
 
 
 @settings(deadline=None, max_examples=50)
-@given(product=st.floats(0.05, 3).filter(lambda p: abs(p - 0.5) > 1e-3), w=st.floats(0.2, 8), signs=st.sampled_from([(1, 1), (1, -1), (-1, 1)]))
+@given(
+    product=st.floats(0.05, 3).filter(lambda p: abs(p - 0.5) > 1e-3),
+    w=st.floats(0.2, 8),
+    signs=st.sampled_from([(1, 1), (1, -1), (-1, 1)]),
+)
 def test_pure_exponential_is_one_to_one_from_a_product_of_one_half_on(product, w, signs):
     c = signs[0] * product / w
     m = amplitude.step_map(compositions.named("exponential", rate=c), signs[1] * w, 0.3, 0, deviation=3.0)
@@ -65,7 +82,9 @@ def test_folds_of_the_clipped_line(w, b):
         np.testing.assert_allclose(found, [fold] if live else [], rtol=1e-12)
 
 
-@pytest.mark.parametrize(("w", "b", "label"), [(0.1, 0.5, 0), (0.1, 0.4, 1), (-0.05, 0.3, 1), (0.3, 0.5, 0), (0.4, 0.5, 0), (0.1, 1.4, 1)])
+@pytest.mark.parametrize(
+    ("w", "b", "label"), [(0.1, 0.5, 0), (0.1, 0.4, 1), (-0.05, 0.3, 1), (0.3, 0.5, 0), (0.4, 0.5, 0), (0.1, 1.4, 1)]
+)
 def test_folds_of_the_squared_line(w, b, label):
     m = amplitude.step_map(compositions.named("ReLU + squared"), w, b, label, mean=-0.5)
     roots = np.roots([2 * w, b - label, w])
@@ -74,7 +93,10 @@ def test_folds_of_the_squared_line(w, b, label):
     np.testing.assert_allclose(branches.find(m).folds, expected, rtol=1e-10)
 
 
-@pytest.mark.parametrize(("name", "label", "folds"), [("sigmoid + squared", 0, [0.546]), ("sigmoid + squared", 1, [0.459]), ("sigmoid + cross-entropy", 0, [])])
+@pytest.mark.parametrize(
+    ("name", "label", "folds"),
+    [("sigmoid + squared", 0, [0.546]), ("sigmoid + squared", 1, [0.459]), ("sigmoid + cross-entropy", 0, [])],
+)
 def test_folds_at_the_equilibria_and_the_number_of_preimages_on_both_sides(name, label, folds):
     m = figure(name, label)
     found = branches.find(m)
@@ -99,7 +121,9 @@ def test_ends_where_the_amplitude_vanishes_are_zero_and_small_steps_have_inputs(
         m = figure(name, label)
         found = branches.find(m)
         if name.startswith("ReLU"):
-            assert np.count_nonzero(found.at_left == 0) + np.count_nonzero(found.at_right == 0) == (1 if label == 0 else 2)
+            assert np.count_nonzero(found.at_left == 0) + np.count_nonzero(found.at_right == 0) == (
+                1 if label == 0 else 2
+            )
             sign = -1.0 if label == 0 else 1.0
             assert np.isfinite(branches.preimages([sign * 1e-14], m)).sum() == 1
         else:
@@ -108,9 +132,15 @@ def test_ends_where_the_amplitude_vanishes_are_zero_and_small_steps_have_inputs(
 
 def test_a_double_zero_of_the_weight_step_splits_and_nothing_alive_is_empty():
     line = compositions.named("ReLU + quartic")
-    m = amplitude.step_map(line, 0.5, 1.0, 1, mean=0.2, observable="weight")  # ẇ = -4x(x/2)³: a zero of order four at x = 0
+    m = amplitude.step_map(
+        line, 0.5, 1.0, 1, mean=0.2, observable="weight"
+    )  # ẇ = -4x(x/2)³: a zero of order four at x = 0
     found = branches.find(m)
-    assert found.left.size == 2 and found.right[0] == pytest.approx(0, abs=1e-9) and found.at_right[0] == found.at_left[1] == 0
+    assert (
+        found.left.size == 2
+        and found.right[0] == pytest.approx(0, abs=1e-9)
+        and found.at_right[0] == found.at_left[1] == 0
+    )
     dead = amplitude.step_map(line, 1.0, -100.0, 0)
     assert branches.find(dead).left.shape == branches.find(dead).folds.shape == (0,)
     assert branches.preimages([1.0, 2.0], dead).shape == (0, 2)

@@ -10,7 +10,11 @@ from hypothesis import strategies as st
 from lib.criticality import compositions
 
 EPSILON, POWER, RATE = 0.05, 3.5, -0.7
-OPTIONS = {"clip + cross-entropy": {"epsilon": EPSILON}, "ReLU + power": {"power": POWER}, "exponential": {"rate": RATE}}
+OPTIONS = {
+    "clip + cross-entropy": {"epsilon": EPSILON},
+    "ReLU + power": {"power": POWER},
+    "exponential": {"rate": RATE},
+}
 ACTIVATIONS = {
     "sigmoid": lambda y: 1 / (1 + mp.exp(-y)),
     "tanh": lambda y: (1 + mp.tanh(y)) / 2,
@@ -22,7 +26,10 @@ ACTIVATIONS = {
     "arctan": lambda y: mp.mpf(1) / 2 + mp.atan(y) / mp.pi,
     "softsign": lambda y: (1 + y / (1 + abs(y))) / 2,
 }
-MIRRORED = ["sigmoid + cross-entropy", *(f"{name} + squared" for name in ("sigmoid", "tanh", "erf", "arctan", "softsign"))]
+MIRRORED = [
+    "sigmoid + cross-entropy",
+    *(f"{name} + squared" for name in ("sigmoid", "tanh", "erf", "arctan", "softsign")),
+]
 
 
 def made(name):
@@ -33,7 +40,11 @@ def loss(name, y, t):
     if name == "exponential":
         return mp.exp(mp.mpf(RATE) * y)
     if name.startswith("ReLU"):
-        return abs(y - t) ** {"ReLU + squared": 2, "ReLU + quartic": 4, "ReLU + power": mp.mpf(POWER)}[name] if y > 0 else mp.mpf(t)
+        return (
+            abs(y - t) ** {"ReLU + squared": 2, "ReLU + quartic": 4, "ReLU + power": mp.mpf(POWER)}[name]
+            if y > 0
+            else mp.mpf(t)
+        )
     if name == "clip + cross-entropy":
         f = min(max(y, mp.mpf(EPSILON)), 1 - mp.mpf(EPSILON))
         return -mp.log(f) if t else -mp.log(1 - f)
@@ -46,10 +57,17 @@ def loss(name, y, t):
 @pytest.mark.parametrize("name", compositions.NAMES)
 def test_slopes_are_the_derivatives_of_the_loss(name, t):
     composition = made(name)
-    y = np.array([0.06, 0.31, 0.87, 0.94]) if name.startswith("clip") else np.array([-25.0, -9.0, -1.7, -0.3, 0.4, 0.8, 1.9, 8.0, 24.0])
+    y = (
+        np.array([0.06, 0.31, 0.87, 0.94])
+        if name.startswith("clip")
+        else np.array([-25.0, -9.0, -1.7, -0.3, 0.4, 0.8, 1.9, 8.0, 24.0])
+    )
     with mp.workdps(300):  # 1 - f of GELU is 1e-135 at y = -25
         for order, found in enumerate((composition.slope(y, t), composition.slope1(y, t), composition.slope2(y, t)), 1):
-            expected = [float(mp.diff(lambda u: loss(name, u, t), mp.mpf(float(point)), order, h=mp.mpf(10) ** -30)) for point in y]
+            expected = [
+                float(mp.diff(lambda u: loss(name, u, t), mp.mpf(float(point)), order, h=mp.mpf(10) ** -30))
+                for point in y
+            ]
             np.testing.assert_allclose(found, expected, rtol=2e-11, atol=1e-290)
 
 
@@ -87,13 +105,20 @@ def test_kinks_are_all_places_where_a_slope_jumps_and_dead_means_zero(name, t):
     composition = made(name)
     parts = composition.slope, composition.slope1, composition.slope2
     grid = np.linspace(-3.0003, 3.0007, 997)
-    jumps = np.any([np.abs(part(grid + 1e-9, t) - part(grid - 1e-9, t)) > 1e-5 * (1 + np.abs(part(grid, t))) for part in parts], axis=0)
+    jumps = np.any(
+        [np.abs(part(grid + 1e-9, t) - part(grid - 1e-9, t)) > 1e-5 * (1 + np.abs(part(grid, t))) for part in parts],
+        axis=0,
+    )
     kinks = np.array(composition.kinks(t))
     assert not jumps[np.abs(grid[:, None] - kinks).min(axis=1, initial=np.inf) > 0.01].any()
     for kink in kinks:
         h = [[part(kink + side * 1e-7, t) for side in (-1, 1)] for part in parts]
-        assert any(abs(left - right) > 1e-4 for left, right in h) or (name == "ReLU + quartic" and t == 0)  # y³ from 0 on: h''' jumps
-    dead = np.any([(low <= grid) & (grid <= high) for low, high in composition.dead(t)] or [np.zeros(grid.size, bool)], axis=0)
+        assert any(abs(left - right) > 1e-4 for left, right in h) or (
+            name == "ReLU + quartic" and t == 0
+        )  # y³ from 0 on: h''' jumps
+    dead = np.any(
+        [(low <= grid) & (grid <= high) for low, high in composition.dead(t)] or [np.zeros(grid.size, bool)], axis=0
+    )
     assert np.array_equal(composition.slope(grid, t) == 0, dead)
 
 
@@ -148,6 +173,13 @@ CALLS = {
     ONE.dead: {"t": 0},
 }
 LABEL = [2, -1, 0.5, np.nan, "0", None]
-BAD = {"name": ["sigmoid", 3, None, ["sigmoid + squared"]], "power": [1.9, None, "4", np.inf, [3]], "y": [np.nan, [0, np.inf], "1", None, 1j], "t": LABEL}
+BAD = {
+    "name": ["sigmoid", 3, None, ["sigmoid + squared"]],
+    "power": [1.9, None, "4", np.inf, [3]],
+    "y": [np.nan, [0, np.inf], "1", None, 1j],
+    "t": LABEL,
+}
 test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)
-test_labels_of_a_shape_that_does_not_fit_are_refused = exercised({ONE.slope: {"y": [0.1, 2.0], "t": 0}}, {"y": [np.nan], "t": [[0, 1, 1]]})[1]
+test_labels_of_a_shape_that_does_not_fit_are_refused = exercised(
+    {ONE.slope: {"y": [0.1, 2.0], "t": 0}}, {"y": [np.nan], "t": [[0, 1, 1]]}
+)[1]

@@ -15,7 +15,10 @@ from lib.criticality import compositions, equilibria, neuron_gradient
 
 TRUE = ("sigmoid + cross-entropy", "sigmoid + squared")
 ALL = [
-    *(compositions.named(name) for name in (*TRUE, "ReLU + squared", "ReLU + quartic", "tanh + squared", "erf + squared", "softplus + squared")),
+    *(
+        compositions.named(name)
+        for name in (*TRUE, "ReLU + squared", "ReLU + quartic", "tanh + squared", "erf + squared", "softplus + squared")
+    ),
     *(compositions.named("clip + cross-entropy", epsilon=epsilon) for epsilon in (1e-1, 1e-2, 1e-3, 1e-4)),
     compositions.named("ReLU + power", power=3),
 ]
@@ -82,7 +85,13 @@ def test_equilibrium_of_a_stratified_sample(name):
 
 
 @few
-@given(st.floats(0.15, 0.6), PRIORS, st.floats(-2, 2), st.floats(0.3, 3), st.sampled_from(["ReLU + squared", "ReLU + quartic", "sigmoid + squared"]))
+@given(
+    st.floats(0.15, 0.6),
+    PRIORS,
+    st.floats(-2, 2),
+    st.floats(0.3, 3),
+    st.sampled_from(["ReLU + squared", "ReLU + quartic", "sigmoid + squared"]),
+)
 def test_another_origin_and_unit_of_the_input_change_the_parameters_only(deviation, prior, shift, unit, name):
     composition, priors = compositions.named(name), (1 - prior, prior)
     here = equilibria.equilibrium(composition, deviation=deviation, priors=priors)
@@ -106,7 +115,9 @@ def test_clip_weight_balances_live_probability_and_mean_slope(logarithm, deviati
     epsilon = 10**logarithm
     weight = equilibria.clip_weight(epsilon, deviation=deviation)
     law = norm((1 + weight) / 2, weight * deviation)
-    slope = quad(lambda u: law.pdf(np.exp(u)), np.log(epsilon), np.log1p(-epsilon), epsabs=1e-13, limit=400)[0]  # E[1/y; live], u = ln y
+    slope = quad(lambda u: law.pdf(np.exp(u)), np.log(epsilon), np.log1p(-epsilon), epsabs=1e-13, limit=400)[
+        0
+    ]  # E[1/y; live], u = ln y
     assert slope / 2 == pytest.approx(law.cdf(1 - epsilon) - law.cdf(epsilon), rel=1e-8)
 
 
@@ -134,18 +145,25 @@ def test_clip_weight_at_the_ends_of_its_ranges():
 # --- accuracy ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "threshold"), [("sigmoid + squared", 0.0), ("ReLU + quartic", 0.5), ("clip + cross-entropy", 0.5)])
+@pytest.mark.parametrize(
+    ("name", "threshold"), [("sigmoid + squared", 0.0), ("ReLU + quartic", 0.5), ("clip + cross-entropy", 0.5)]
+)
 def test_accuracy_by_counting(name, threshold):
     rng = np.random.default_rng(8)
     t = rng.random(200_000) < 0.7
     x = np.where(t, 1.2, -0.1) + 0.6 * rng.standard_normal(len(t))
     for weight, bias in ((1.4, -0.3), (-0.8, 0.9)):
         right = ((weight * x + bias > threshold) == t).mean()
-        found = equilibria.accuracy(compositions.named(name), weight, bias, means=(-0.1, 1.2), deviation=0.6, priors=(0.3, 0.7))
+        found = equilibria.accuracy(
+            compositions.named(name), weight, bias, means=(-0.1, 1.2), deviation=0.6, priors=(0.3, 0.7)
+        )
         assert abs(found - right) < 4 * np.sqrt(right * (1 - right) / len(t))
 
 
-@pytest.mark.parametrize(("name", "threshold"), [("ELU + squared", 0.5), ("softplus + squared", np.log(np.expm1(0.5))), ("arctan + squared", 0.0)])
+@pytest.mark.parametrize(
+    ("name", "threshold"),
+    [("ELU + squared", 0.5), ("softplus + squared", np.log(np.expm1(0.5))), ("arctan + squared", 0.0)],
+)
 def test_the_threshold_is_where_the_activation_is_one_half(name, threshold):
     found = equilibria.accuracy(compositions.named(name), 1.0, 0.0, deviation=1.0)
     assert found == pytest.approx((norm.cdf(threshold) + norm.sf(threshold - 1)) / 2, rel=1e-12)
@@ -176,7 +194,9 @@ def test_cross_entropy_fluctuates_alike_in_all_directions(batch):
     found = equilibria.equilibrium(compositions.named(TRUE[0])).moments
     spread = equilibria.stationary_covariance(found.hessian, found.covariance, 0.01, batch=batch)
     np.testing.assert_allclose(spread, 0.01 / (2 * batch) * np.eye(2), rtol=0.01, atol=1e-6)
-    exact = 0.01 / (2 * batch) * np.linalg.inv(np.eye(2) - 0.005 * found.hessian)  # A = C solves the equation in closed form
+    exact = (
+        0.01 / (2 * batch) * np.linalg.inv(np.eye(2) - 0.005 * found.hessian)
+    )  # A = C solves the equation in closed form
     np.testing.assert_allclose(spread, exact, rtol=1e-7, atol=1e-10)
 
 
@@ -188,7 +208,9 @@ def test_fluctuations_of_the_other_compositions_per_learning_rate():
     }
     for name, matrix in expected.items():
         found = equilibria.equilibrium(compositions.named(name)).moments
-        np.testing.assert_allclose(equilibria.stationary_covariance(found.hessian, found.covariance, 1e-4) / 1e-4, matrix, atol=6e-4)
+        np.testing.assert_allclose(
+            equilibria.stationary_covariance(found.hessian, found.covariance, 1e-4) / 1e-4, matrix, atol=6e-4
+        )
 
 
 def test_numbers_beyond_the_floating_point_range_are_refused():
@@ -247,7 +269,12 @@ CALLS = {
     equilibria.clip_weight: {"epsilon": 0.01, "deviation": 0.25},
     equilibria.accuracy: {**NETWORK, "weight": 2.0, "bias": -1.0},
     equilibria.equilibrium: {**NETWORK, "start": [15.0, -7.5]},
-    equilibria.stationary_covariance: {"hessian": np.diag([1.0, 2.0]), "covariance": np.eye(2), "learning_rate": 0.1, "batch": 2},
+    equilibria.stationary_covariance: {
+        "hessian": np.diag([1.0, 2.0]),
+        "covariance": np.eye(2),
+        "learning_rate": 0.1,
+        "batch": 2,
+    },
 }
 BAD = {
     "composition": ["sigmoid + squared", None, 1.0, np.ones(2)],
@@ -258,7 +285,11 @@ BAD = {
     "deviation": NUMBER,
     "priors": [[0.5, 0.4], [0.0, 1.0], [-0.5, 1.5], [1.0], 1.0, [0.5, np.nan], "priors", None],
     "epsilon": [*NUMBER, 0.495, 0.7, 1e-13],
-    "hessian": [*(bad for bad in MATRIX if not np.array_equal(bad, np.eye(3))), np.diag([1.0, 0.0]), np.diag([1.0, -1.0])],
+    "hessian": [
+        *(bad for bad in MATRIX if not np.array_equal(bad, np.eye(3))),
+        np.diag([1.0, 0.0]),
+        np.diag([1.0, -1.0]),
+    ],
     "covariance": [*MATRIX, np.diag([1.0, -1.0])],
     "learning_rate": [*NUMBER, 1.0, 5.0],
     "batch": [0, -2, 2.0, "2", None, True],

@@ -33,7 +33,10 @@ def test_higher_negative_and_fractional_powers_fail(power, slope, offset):
     assert not found.exact and found.exponent is None and found.highest - found.lowest > 1e-3
 
 
-@pytest.mark.parametrize("loss", [sympy.exp(2 * Y), sympy.exp(-Y), sympy.log(1 + sympy.exp(Y)), sympy.tanh(Y) ** 2, Y**2 + Y**4, Y * sympy.log(Y)])
+@pytest.mark.parametrize(
+    "loss",
+    [sympy.exp(2 * Y), sympy.exp(-Y), sympy.log(1 + sympy.exp(Y)), sympy.tanh(Y) ** 2, Y**2 + Y**4, Y * sympy.log(Y)],
+)
 def test_the_exponential_and_the_activations_fail(loss):
     found = loss_exponents.classify(loss, POINTS, BIASES)
     assert not found.exact and found.highest - found.lowest > 1e-3
@@ -62,7 +65,14 @@ def test_the_step_of_the_logarithm_solves_the_equation_with_exponent_two():
 
 # --- the exponents themselves ----------------------------------------------------------------------------------------------
 
-LOSSES = [sympy.exp(-1.5 * Y), (Y + 2) ** 4, sympy.log(1 + sympy.exp(Y)), sympy.log(5 - Y), sympy.erf(Y) ** 2, sympy.tanh(Y - 2) ** 2]
+LOSSES = [
+    sympy.exp(-1.5 * Y),
+    (Y + 2) ** 4,
+    sympy.log(1 + sympy.exp(Y)),
+    sympy.log(5 - Y),
+    sympy.erf(Y) ** 2,
+    sympy.tanh(Y - 2) ** 2,
+]
 
 
 def slopes(step, x, h=1e-4):
@@ -81,7 +91,9 @@ def test_exponents_are_the_slopes_of_the_densities_for_flat_input(loss, weight, 
     in_bias = slopes(lambda x: -0.2 * slope(weight * x + bias), x)
     in_weight = slopes(lambda x: -0.2 * x * slope(weight * x + bias), x)
     np.testing.assert_allclose(loss_exponents.bias_exponents(loss, y), in_bias, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(loss_exponents.weight_exponents(loss, y, bias, shifted=False), in_weight, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        loss_exponents.weight_exponents(loss, y, bias, shifted=False), in_weight, rtol=1e-4, atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("loss", [sympy.exp(-1.5 * Y), (Y + 2) ** 4, sympy.log(1 + sympy.exp(Y))], ids=str)
@@ -105,7 +117,9 @@ def test_for_the_exponential_the_exponent_in_the_weight_falls_short_of_one(rate,
 def test_exponents_do_not_underflow_in_the_tail_of_an_exponential():
     loss, far = sympy.exp(Y), [-300.0, -600.0]
     np.testing.assert_allclose(loss_exponents.bias_exponents(loss, far), 1, rtol=1e-12)
-    np.testing.assert_allclose(loss_exponents.weight_exponents(loss, far, 0.0, shifted=False), 1 - 1 / (1 + np.array(far)) ** 2, rtol=1e-12)
+    np.testing.assert_allclose(
+        loss_exponents.weight_exponents(loss, far, 0.0, shifted=False), 1 - 1 / (1 + np.array(far)) ** 2, rtol=1e-12
+    )
     np.testing.assert_allclose(loss_exponents.weight_exponents(loss, far, 0.0), 1, atol=1e-4)
 
 
@@ -116,14 +130,18 @@ def test_a_quartic_has_one_exponent_near_its_zero_and_another_far_away():
         return loss_exponents.weight_exponents(loss, [bias - 3 * ratio], bias, shifted=False)[0]
 
     np.testing.assert_allclose([at(0.99999), at(1e6), at(1e-6)], [2 / 3, 3 / 4, 0], atol=1e-4)
-    assert at(0.01) == pytest.approx(-0.06, abs=0.005) and at(0.99) == pytest.approx(0.664, abs=5e-4)  # "x much smaller" is not the condition
+    assert at(0.01) == pytest.approx(-0.06, abs=0.005) and at(0.99) == pytest.approx(
+        0.664, abs=5e-4
+    )  # "x much smaller" is not the condition
 
 
 @given(st.floats(-20, 20).filter(lambda n: min(abs(n - 1), abs(n)) > 0.05))
 def test_power_exponent_is_the_exponent_in_the_bias_at_every_point(power):
     found = loss_exponents.bias_exponents((Y + 1.7) ** power, POINTS)
     np.testing.assert_allclose(found, loss_exponents.power_exponent(power), rtol=1e-9, atol=1e-9)
-    assert np.ptp(loss_exponents.bias_exponents(sympy.log(Y + power**2), POINTS) - loss_exponents.power_exponent(0)) < 1e-9
+    assert (
+        np.ptp(loss_exponents.bias_exponents(sympy.log(Y + power**2), POINTS) - loss_exponents.power_exponent(0)) < 1e-9
+    )
 
 
 @pytest.mark.parametrize("power", [-1, 0, 0.5, 1.5, 2, 3, 4, 6, 12])
@@ -158,7 +176,17 @@ CALLS = {
 ROW = [[], [[1.0, 2.0]], [np.nan, 1.0], 1.0, "row", None]
 BAD = {
     "power": [1, [1.0, 2.0], np.nan, np.inf, "n", None],
-    "loss": ["y**2", None, 2.0, sympy.Integer(3), Y * sympy.Symbol("w"), sympy.Eq(Y, 1), np.ones(3), sympy.Function("f")(Y), sympy.zeta(Y)],
+    "loss": [
+        "y**2",
+        None,
+        2.0,
+        sympy.Integer(3),
+        Y * sympy.Symbol("w"),
+        sympy.Eq(Y, 1),
+        np.ones(3),
+        sympy.Function("f")(Y),
+        sympy.zeta(Y),
+    ],
     "points": ROW,
     "bias": [bad for bad in NUMBER if bad is True or bad not in (0, -1.0)],
     "biases": [*ROW, [1.0], [1.0, 1.0]],

@@ -102,8 +102,12 @@ def test_real_steps_follow_the_law_at_frozen_parameters_if_the_rate_is_small(nam
         composition, found, _, start = around(name, rate, 1000, 6)
         run = neuron_descent.simulate(composition, start, rate, 3000, seed=7, every=20)
         steps, law = np.sort(run.amplitude[50:].ravel()), frozen_law(composition, found.weight, found.bias, rate)
-        distances.append(np.abs(np.searchsorted(law, steps) / len(law) - (np.arange(len(steps)) + 0.5) / len(steps)).max())
-    assert max(distances[:2]) < 0.005 and distances[2] > 2 * max(distances[:2])  # 1e5 independent steps would be 0.003 apart
+        distances.append(
+            np.abs(np.searchsorted(law, steps) / len(law) - (np.arange(len(steps)) + 0.5) / len(steps)).max()
+        )
+    assert max(distances[:2]) < 0.005 and distances[2] > 2 * max(
+        distances[:2]
+    )  # 1e5 independent steps would be 0.003 apart
 
 
 def test_the_bias_steps_of_cross_entropy_are_logit_normal():
@@ -143,7 +147,9 @@ def test_a_long_run_with_a_cut_ends_at_the_root_of_the_mean_gradient():
 
 def test_dead_fraction_of_relu_is_a_threshold_on_the_normal_tail():
     weight, bias = np.array([0.5, 0.5, 0.5, -0.4]), np.array([0.0, -1.0, -3.0, 9.0])
-    inside = norm.sf(0, weight * np.array([[0], [1]]) + bias, np.abs(weight) * 0.25).mean(axis=0)  # about 0.75, 3e-5, 0, 1
+    inside = norm.sf(0, weight * np.array([[0], [1]]) + bias, np.abs(weight) * 0.25).mean(
+        axis=0
+    )  # about 0.75, 3e-5, 0, 1
     relu = compositions.named("ReLU + squared")
     for threshold in (1e-6, 1e-4, 0.8):
         assert neuron_descent.dead_fraction(relu, weight, bias, threshold=threshold) == np.mean(inside < threshold)
@@ -154,12 +160,22 @@ def test_dead_fraction_of_relu_is_a_threshold_on_the_normal_tail():
 
 def test_a_descent_that_diverges_says_so():
     with pytest.raises(RuntimeError, match="^the descent diverged at step .*: take a smaller learning_rate"):
-        neuron_descent.simulate(compositions.named("ReLU + quartic"), np.tile([3.0, 1.0], (200, 1)), 10.0, 1000, seed=1, deviation=3.0)
+        neuron_descent.simulate(
+            compositions.named("ReLU + quartic"), np.tile([3.0, 1.0], (200, 1)), 10.0, 1000, seed=1, deviation=3.0
+        )
 
 
 DATA = {"composition": CUT, "means": (0.0, 1.0), "deviation": 0.25, "priors": (0.5, 0.5)}
 CALLS = {
-    neuron_descent.simulate: {**DATA, "start": [[2.0, -0.5]], "learning_rate": 1e-3, "steps": 4, "seed": 1, "batch": 2, "every": 2},
+    neuron_descent.simulate: {
+        **DATA,
+        "start": [[2.0, -0.5]],
+        "learning_rate": 1e-3,
+        "steps": 4,
+        "seed": 1,
+        "batch": 2,
+        "every": 2,
+    },
     neuron_descent.dead_fraction: {**DATA, "weight": [[1.0, 2.0]], "bias": [[0.0, -0.5]], "threshold": 1e-3},
 }
 ARRAY = [[], [np.nan, 1.0], [np.inf, 1.0], 1.0, "x", None, [[1j, 1.0]]]

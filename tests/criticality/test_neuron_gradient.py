@@ -10,7 +10,14 @@ from scipy.stats import norm
 
 from lib.criticality import compositions, neuron_gradient
 
-NAMES = ("sigmoid + cross-entropy", "sigmoid + squared", "ReLU + squared", "ReLU + quartic", "clip + cross-entropy", "softsign + squared")
+NAMES = (
+    "sigmoid + cross-entropy",
+    "sigmoid + squared",
+    "ReLU + squared",
+    "ReLU + quartic",
+    "clip + cross-entropy",
+    "softsign + squared",
+)
 PLACES = [(1.3, -0.2), (-4.0, 1.7), (16.0, -8.0), (0.05, 0.6)]
 DATA = {"means": (-0.3, 1.1), "deviation": 0.4, "priors": (0.3, 0.7)}
 
@@ -24,7 +31,13 @@ def integral(composition, weight, bias, power, by, *, means, deviation, priors):
         splits = [(kink - bias) / weight for kink in (*composition.kinks(t), 0.0, 1.0)]
         edges = np.unique([*ends, *(at for at in splits if ends[0] < at < ends[-1])])
         for low, high in zip(edges[:-1], edges[1:]):
-            value = quad(lambda x: float(composition.slope(weight * x + bias, t)) ** by * x**power * law.pdf(x), low, high, epsabs=1e-13, limit=200)
+            value = quad(
+                lambda x: float(composition.slope(weight * x + bias, t)) ** by * x**power * law.pdf(x),
+                low,
+                high,
+                epsabs=1e-13,
+                limit=200,
+            )
             total += priors[t] * value[0]
     return total
 
@@ -45,7 +58,10 @@ def test_moments_by_adaptive_quadrature(name):
 @pytest.mark.parametrize("place", PLACES)
 def test_the_hessian_is_the_derivative_of_the_mean_gradient_jumps_included(name, place):
     composition, step = compositions.named(name), 1e-5
-    ends = [[neuron_gradient.moments(composition, *(place + sign * step * axis), **DATA).gradient for sign in (1, -1)] for axis in np.eye(2)]
+    ends = [
+        [neuron_gradient.moments(composition, *(place + sign * step * axis), **DATA).gradient for sign in (1, -1)]
+        for axis in np.eye(2)
+    ]
     differences = np.stack([(up - down) / (2 * step) for up, down in ends], axis=1)
     found = neuron_gradient.moments(composition, *place, **DATA).hessian
     np.testing.assert_allclose(found, differences, rtol=1e-6, atol=2e-7 * np.abs(found).max())
@@ -55,7 +71,9 @@ def test_the_hessian_is_the_derivative_of_the_mean_gradient_jumps_included(name,
 @settings(deadline=None, max_examples=25)
 def test_an_exponential_has_the_moments_of_lognormals(weight, bias, deviation, prior):
     means, priors, c = np.array([0.2, 1.0]), np.array([1 - prior, prior]), -1.5
-    found = neuron_gradient.moments(compositions.named("exponential", rate=c), weight, bias, means=means, deviation=deviation, priors=priors)
+    found = neuron_gradient.moments(
+        compositions.named("exponential", rate=c), weight, bias, means=means, deviation=deviation, priors=priors
+    )
 
     def mean(rate, power):  # E[e^{rate·y} x^power]: tilting a Gaussian moves its mean
         tilted = means + rate * weight * deviation**2
@@ -65,20 +83,32 @@ def test_an_exponential_has_the_moments_of_lognormals(weight, bias, deviation, p
     gradient = c * np.array([mean(c, 1), mean(c, 0)])
     square = [[mean(2 * c, 2), mean(2 * c, 1)], [mean(2 * c, 1), mean(2 * c, 0)]]
     np.testing.assert_allclose(found.gradient, gradient, rtol=1e-10, atol=1e-12 * abs(gradient).max())
-    np.testing.assert_allclose(found.hessian, c**2 * np.array([[mean(c, 2), mean(c, 1)], [mean(c, 1), mean(c, 0)]]), rtol=1e-9, atol=1e-10)
-    np.testing.assert_allclose(found.covariance, c**2 * np.array(square) - np.outer(gradient, gradient), rtol=1e-8, atol=1e-9 * np.max(square))
+    np.testing.assert_allclose(
+        found.hessian, c**2 * np.array([[mean(c, 2), mean(c, 1)], [mean(c, 1), mean(c, 0)]]), rtol=1e-9, atol=1e-10
+    )
+    np.testing.assert_allclose(
+        found.covariance, c**2 * np.array(square) - np.outer(gradient, gradient), rtol=1e-8, atol=1e-9 * np.max(square)
+    )
 
 
 @pytest.mark.parametrize("epsilon", [1e-2, 1e-5, 1e-9])
 def test_a_small_cut_costs_no_accuracy(epsilon):
     weight, bias = 2.1, -0.55
     found = neuron_gradient.moments(compositions.named("clip + cross-entropy", epsilon=epsilon), weight, bias)
-    ends = np.log(epsilon), np.log1p(-epsilon)  # of u = ln(distance to the pole), which is at 1 in class 0 and at 0 in class 1
-    densities = [lambda u: norm.pdf(1 - np.exp(u), bias, weight * 0.25), lambda u: norm.pdf(np.exp(u), weight + bias, weight * 0.25)]
+    ends = (
+        np.log(epsilon),
+        np.log1p(-epsilon),
+    )  # of u = ln(distance to the pole), which is at 1 in class 0 and at 0 in class 1
+    densities = [
+        lambda u: norm.pdf(1 - np.exp(u), bias, weight * 0.25),
+        lambda u: norm.pdf(np.exp(u), weight + bias, weight * 0.25),
+    ]
     near = [quad(density, *ends, epsabs=1e-14, limit=400)[0] for density in densities]
     far = [quad(lambda u: density(u) * np.exp(-u), *ends, epsrel=1e-12, limit=400)[0] for density in densities]
     assert found.gradient[1] == pytest.approx((near[0] - near[1]) / 2, abs=1e-9 * near[0])
-    assert found.covariance[1, 1] + found.gradient[1] ** 2 == pytest.approx(sum(far) / 2, rel=1e-9 + 1e-16 / epsilon)  # 1 - ε as a number
+    assert found.covariance[1, 1] + found.gradient[1] ** 2 == pytest.approx(
+        sum(far) / 2, rel=1e-9 + 1e-16 / epsilon
+    )  # 1 - ε as a number
 
 
 def test_moments_by_drawing_examples():
@@ -111,9 +141,13 @@ def test_live_probability_is_the_normal_law_outside_the_dead_intervals():
     kept = {"means": (-1, 2), "deviation": 0.5}
     relu = neuron_gradient.live_probability(compositions.named("ReLU + quartic"), weight, bias, **kept)
     np.testing.assert_allclose(relu, [law.sf(0) for law in laws], rtol=1e-12)
-    clip = neuron_gradient.live_probability(compositions.named("clip + cross-entropy", epsilon=0.1), weight, bias, **kept)
+    clip = neuron_gradient.live_probability(
+        compositions.named("clip + cross-entropy", epsilon=0.1), weight, bias, **kept
+    )
     np.testing.assert_allclose(clip, [law.cdf(0.9) - law.cdf(0.1) for law in laws], rtol=1e-9)
-    assert np.array_equal(neuron_gradient.live_probability(compositions.named("sigmoid + squared"), weight, bias), np.ones((2, 2, 3)))
+    assert np.array_equal(
+        neuron_gradient.live_probability(compositions.named("sigmoid + squared"), weight, bias), np.ones((2, 2, 3))
+    )
 
 
 def test_a_tiny_live_probability_keeps_its_digits_on_either_side():
@@ -148,8 +182,21 @@ def test_poles_and_weights_out_of_range_are_refused_with_the_reason():
 
 SIGMOID = compositions.named("sigmoid + squared")
 CALLS = {
-    neuron_gradient.moments: {"composition": SIGMOID, "weight": 2.0, "bias": 0.0, "means": (0, 1), "deviation": 1.0, "priors": (0.5, 0.5)},
-    neuron_gradient.live_probability: {"composition": SIGMOID, "weight": [2.0, 3.0], "bias": [0.0, 1.0], "means": (0, 1), "deviation": 1.0},
+    neuron_gradient.moments: {
+        "composition": SIGMOID,
+        "weight": 2.0,
+        "bias": 0.0,
+        "means": (0, 1),
+        "deviation": 1.0,
+        "priors": (0.5, 0.5),
+    },
+    neuron_gradient.live_probability: {
+        "composition": SIGMOID,
+        "weight": [2.0, 3.0],
+        "bias": [0.0, 1.0],
+        "means": (0, 1),
+        "deviation": 1.0,
+    },
 }
 FINITE = [np.nan, np.inf, "1", None, True, 1j, [[1], [1, 2]]]
 BAD = {

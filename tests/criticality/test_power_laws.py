@@ -38,7 +38,11 @@ def test_the_edges_of_windows_lie_between_grid_points_and_the_widest_comes_first
     expected = [(2 + 0.5 / 0.3, 6), (0.25, 0.75), (1.25, 1.75)]
     np.testing.assert_allclose([np.log([w.low, w.high]) for w in found], expected, rtol=1e-12)
     np.testing.assert_allclose([w.decades for w in found], [(b - a) / np.log(10) for a, b in expected], rtol=1e-12)
-    assert [(w.open_low, w.open_high, w.probability) for w in found] == [(False, True, None), (False, False, None), (False, False, None)]
+    assert [(w.open_low, w.open_high, w.probability) for w in found] == [
+        (False, True, None),
+        (False, False, None),
+        (False, False, None),
+    ]
 
 
 def test_a_claim_that_holds_nowhere_has_no_window_and_one_that_holds_everywhere_is_open_at_both_ends():
@@ -54,7 +58,11 @@ def test_windows_hold_what_a_fine_scan_finds(exponents, tolerance, seed):
     found = power_laws.windows(np.exp(u), exponents, 0.3, tolerance)
     fine = np.linspace(u[0], u[-1], 4001)
     off = np.abs(np.interp(fine, u, exponents) - 0.3)
-    covered = np.any([(fine >= np.log(w.low) - 1e-9) & (fine <= np.log(w.high) + 1e-9) for w in found], axis=0) if found else np.zeros(4001, bool)
+    covered = (
+        np.any([(fine >= np.log(w.low) - 1e-9) & (fine <= np.log(w.high) + 1e-9) for w in found], axis=0)
+        if found
+        else np.zeros(4001, bool)
+    )
     assert np.array_equal(covered[np.abs(off - tolerance) > 1e-6], (off < tolerance)[np.abs(off - tolerance) > 1e-6])
     assert sorted((w.decades for w in found), reverse=True) == [w.decades for w in found]
 
@@ -88,7 +96,9 @@ def test_window_of_the_zeros_of_a_sigmoid_neuron(slope, low, high, decades, prob
     log_density = norm.logpdf(x, scale=0.25) - np.log(np.gradient(u, x)) - u
     found = power_laws.windows(np.exp(u), -np.gradient(log_density, u), 1.0, 0.1, log_density=log_density)[0]
     assert [found.low, found.high] == pytest.approx([low, high], rel=0.1)
-    assert found.decades == pytest.approx(decades, abs=0.06) and found.probability == pytest.approx(probability, abs=0.006)
+    assert found.decades == pytest.approx(decades, abs=0.06) and found.probability == pytest.approx(
+        probability, abs=0.006
+    )
 
 
 # --- exponents from samples ------------------------------------------------------------------------------------------------
@@ -183,12 +193,21 @@ def test_curved_law_is_the_maximum_of_the_likelihood_written_out(name):
     top = max(a * v + c * v**2 / 2 for v in np.linspace(0, WIDTH, 2000))
 
     def moment(power):
-        return quad(lambda v: v**power * np.exp(a * v + c * v**2 / 2 - top), 0, WIDTH, epsrel=1e-12, limit=500, points=np.linspace(0, WIDTH, 40)[1:-1])[0]
+        return quad(
+            lambda v: v**power * np.exp(a * v + c * v**2 / 2 - top),
+            0,
+            WIDTH,
+            epsrel=1e-12,
+            limit=500,
+            points=np.linspace(0, WIDTH, 40)[1:-1],
+        )[0]
 
     m = np.array([moment(power) for power in range(5)])
     m = m / m[0]
     np.testing.assert_allclose(m[1:3], [u.mean(), (u**2).mean()], rtol=1e-8)
-    fisher = len(u) * np.array([[m[2] - m[1] ** 2, (m[3] - m[1] * m[2]) / 2], [(m[3] - m[1] * m[2]) / 2, (m[4] - m[2] ** 2) / 4]])
+    fisher = len(u) * np.array(
+        [[m[2] - m[1] ** 2, (m[3] - m[1] * m[2]) / 2], [(m[3] - m[1] * m[2]) / 2, (m[4] - m[2] ** 2) / 4]]
+    )
     assert test.error == pytest.approx(np.linalg.inv(fisher)[1, 1] ** 0.5, rel=1e-5)
     straight = 1 - power_laws.fit(s, LOW, HIGH).exponent
     if name != "narrow":  # there one quadrature without break points fails
@@ -217,7 +236,10 @@ def test_under_a_power_law_the_ratio_is_chi_square_of_one():
 def test_curvature_does_not_depend_on_the_unit_nor_on_the_direction(seed, scale):
     s = LOW * np.exp(WIDTH * np.random.default_rng(seed).beta(1.3, 0.8, size=40))
     low, high = LOW * 0.99, HIGH * 1.01
-    test, scaled = power_laws.curvature_test(s, low, high), power_laws.curvature_test(scale * s, scale * low, scale * high)
+    test, scaled = (
+        power_laws.curvature_test(s, low, high),
+        power_laws.curvature_test(scale * s, scale * low, scale * high),
+    )
     mirrored = power_laws.curvature_test(1 / s, 1 / high, 1 / low)
     for other in (scaled, mirrored):
         assert other.curvature == pytest.approx(test.curvature, rel=1e-6, abs=1e-9)
@@ -244,7 +266,13 @@ def test_samples_at_one_end_have_no_exponent():
 
 U = (np.arange(40) + 0.5) / 40
 CALLS = {
-    power_laws.windows: {"amplitudes": [1.0, 2.0, 4.0], "exponents": [0.0, 1.0, 2.0], "claim": 1.0, "tolerance": 0.1, "log_density": [-2.0, -3.0, -4.0]},
+    power_laws.windows: {
+        "amplitudes": [1.0, 2.0, 4.0],
+        "exponents": [0.0, 1.0, 2.0],
+        "claim": 1.0,
+        "tolerance": 0.1,
+        "log_density": [-2.0, -3.0, -4.0],
+    },
     power_laws.fit: {"samples": U, "low": 0.1, "high": 0.9},
     power_laws.bootstrap_error: {"samples": U, "low": 0.1, "high": 0.9, "seed": 1, "resamples": 5},
     power_laws.curvature_test: {"samples": U, "low": 0.1, "high": 0.9},
@@ -256,7 +284,19 @@ BAD = {
     "log_density": [*(bad for bad in ROW if bad is not None), [10.0, 10.0, 10.0], [1e3, 1e3, 1e3]],
     "claim": [bad for bad in NUMBER if bad is True or bad not in (0, -1.0)],
     "tolerance": NUMBER,
-    "samples": [[], [-0.5, 0.5], [0.5], [0.5, 0.5], [0.1, 0.9, 0.9], [0.0, 2.0], [np.nan, 0.5], [[0.4, 0.5]], 0.5, "samples", None],
+    "samples": [
+        [],
+        [-0.5, 0.5],
+        [0.5],
+        [0.5, 0.5],
+        [0.1, 0.9, 0.9],
+        [0.0, 2.0],
+        [np.nan, 0.5],
+        [[0.4, 0.5]],
+        0.5,
+        "samples",
+        None,
+    ],
     "low": [*NUMBER, 0.9999],
     "high": [*NUMBER, 0.1],
     "seed": SEED,

@@ -17,7 +17,11 @@ from lib.criticality.sample_gradients import Model
 
 def problem(model, count, seed, scale=1.0):
     rng = np.random.default_rng(seed)
-    return scale * rng.standard_normal(model.size), rng.standard_normal((count, model.inputs)), rng.integers(0, 2, count)
+    return (
+        scale * rng.standard_normal(model.size),
+        rng.standard_normal((count, model.inputs)),
+        rng.integers(0, 2, count),
+    )
 
 
 def layer(model, q):
@@ -125,7 +129,9 @@ def test_steps_and_jacobians_keep_their_relative_precision_where_a_sample_is_cer
         size = power * np.exp(-power * x[:, 0])
         sign = 2 * label - 1
         np.testing.assert_allclose(sg.steps(model, [w, 0.0], x, [label] * 2)[:, 1], sign * size, rtol=1e-12)
-        np.testing.assert_allclose(sg.jacobians(model, [w, 0.0], x, [label] * 2)[:, 1, 0], -sign * power * size, rtol=1e-12)
+        np.testing.assert_allclose(
+            sg.jacobians(model, [w, 0.0], x, [label] * 2)[:, 1, 0], -sign * power * size, rtol=1e-12
+        )
 
 
 def test_the_squared_loss_keeps_it_where_a_sample_is_certainly_wrong():
@@ -142,8 +148,12 @@ def test_a_step_in_new_parameters_carries_one_stretch():
     both = rotation @ stretch
     step, gradient = both @ sg.steps(model, q, x, t)[0], []
     for change in (stretch, both):  # the gradient in q' = Λq and in q' = RΛq, by differences of the loss
-        losses = [np.logaddexp(0, (1 - 2 * t[0]) * logit(model, q + back, x[0])) for back in np.linalg.inv(change).T * 1e-5]
-        below = [np.logaddexp(0, (1 - 2 * t[0]) * logit(model, q - back, x[0])) for back in np.linalg.inv(change).T * 1e-5]
+        losses = [
+            np.logaddexp(0, (1 - 2 * t[0]) * logit(model, q + back, x[0])) for back in np.linalg.inv(change).T * 1e-5
+        ]
+        below = [
+            np.logaddexp(0, (1 - 2 * t[0]) * logit(model, q - back, x[0])) for back in np.linalg.inv(change).T * 1e-5
+        ]
         gradient.append((np.array(losses) - below) / 2e-5)
     np.testing.assert_allclose(step, -rotation @ stretch @ stretch.T @ gradient[0], rtol=1e-6)
     np.testing.assert_allclose(step, -both @ both.T @ gradient[1], rtol=1e-6)
@@ -238,7 +248,9 @@ def test_newton_steps_reach_what_the_rounding_of_the_loss_hides():
     x, t = sg.two_digits(components=10)
     model = Model(10)
     ends = [sg.train(model, x, t, seed, tolerance=1e-15) for seed in (1, 2)]
-    assert max(end.gradient_norm for end in ends) < 1e-15  # and the cross-entropy of a neuron is convex: one end for all starts
+    assert (
+        max(end.gradient_norm for end in ends) < 1e-15
+    )  # and the cross-entropy of a neuron is convex: one end for all starts
     np.testing.assert_allclose(ends[0].parameters, ends[1].parameters, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(sg.train(model, x, t, 1).parameters, ends[0].parameters, atol=1e-5)
     with pytest.raises(ValueError, match="^tolerance must be within reach"):
@@ -280,7 +292,9 @@ def test_the_digits_are_centred_zeros_and_ones_and_their_principal_coordinates()
         (None, Model(64, width=16, loss="squared", penalty=1e-5), (1.07, 1.09, 1.11), 1.000, 0.75, 0.60),
     ],
 )
-def test_on_digits_the_input_direction_is_shared_and_the_parameter_direction_is_not(components, model, quartiles, right, left, energy):
+def test_on_digits_the_input_direction_is_shared_and_the_parameter_direction_is_not(
+    components, model, quartiles, right, left, energy
+):
     x, t = sg.two_digits(components=components)
     q = sg.train(model, x, t, 0).parameters
     assert np.mean((logit(model, q, x) > 0) == t) > 0.99
@@ -305,7 +319,16 @@ def test_results_that_are_no_numbers_are_refused():
 # --- bad input: every public function, every argument ---------------------------------------------------------------------------
 
 GOOD = {"model": Model(2), "parameters": [1.0, 2.0, 0.0], "inputs": [[0.5, 1.0], [0.0, -1.0]], "labels": [0, 1]}
-DIRECTIONS = [1.0, "x", None, np.zeros((2, 3, 0)), np.ones((2, 3)), np.ones((1, 3, 1)), np.ones((2, 4, 1)), np.full((2, 3, 1), np.nan)]
+DIRECTIONS = [
+    1.0,
+    "x",
+    None,
+    np.zeros((2, 3, 0)),
+    np.ones((2, 3)),
+    np.ones((1, 3, 1)),
+    np.ones((2, 4, 1)),
+    np.full((2, 3, 1), np.nan),
+]
 CALLS = {
     sg.two_digits: {"components": 2},
     sg.train: {name: GOOD[name] for name in ("model", "inputs", "labels")} | {"seed": 0, "tolerance": 1e-9},

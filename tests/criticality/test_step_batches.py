@@ -84,8 +84,13 @@ def test_the_law_of_two_is_the_limit_of_the_convolution_integral(order):
     def density(s):
         """Of a + a' for p(a) ∝ |a|^{-k} on [-1, 1], with |a| = t^r, which takes the singularity at zero off; over r."""
         parts = np.geomspace(s ** (1 / order) / 10, 0.9, 12)
-        between = 2 * quad(lambda t: (1 - t**order) ** -k, 0, 0.5 ** (1 / order), epsrel=1e-12)[0] * s ** (2 / order - 1)
-        beside = 2 * quad(lambda t: (t**order + s) ** -k, 0, (1 - s) ** (1 / order), epsrel=1e-12, limit=400, points=parts)[0]
+        between = (
+            2 * quad(lambda t: (1 - t**order) ** -k, 0, 0.5 ** (1 / order), epsrel=1e-12)[0] * s ** (2 / order - 1)
+        )
+        beside = (
+            2
+            * quad(lambda t: (t**order + s) ** -k, 0, (1 - s) ** (1 / order), epsrel=1e-12, limit=400, points=parts)[0]
+        )
         return between + beside
 
     slopes = [-np.log(density(2 * s) / density(s)) / np.log(2) for s in (1e-6, 1e-9)]
@@ -130,7 +135,9 @@ def test_a_dead_atom_lets_the_singularity_of_single_steps_survive():
     means = step_batches.averages(steps, 3)
     count = np.sum((means > 0) & (means < 1e-5))
     singles = step_batches.single_share(0.6, 3) * (3e-5) ** (1 / 3) * len(means)
-    assert singles < count + 5 * np.sqrt(count) and count < 1.1 * singles + 5 * np.sqrt(count)  # pairs, (s^{1/3})², add a little
+    assert singles < count + 5 * np.sqrt(count) and count < 1.1 * singles + 5 * np.sqrt(
+        count
+    )  # pairs, (s^{1/3})², add a little
     assert power_laws.fit(means, 1e-9, 1e-5).exponent == pytest.approx(2 / 3, abs=0.02)
 
 
@@ -140,7 +147,10 @@ def test_spans_of_a_sigmoid_neuron_close_up_with_the_batch(squared):
     y = 16 * x - 8  # zeros, at the equilibrium of both losses
     slope = 2 * expit(y) ** 2 * expit(-y) if squared else expit(y)
     steps = np.stack([slope * x, slope], axis=1)
-    found = [step_batches.span(np.linalg.norm(step_batches.averages(steps, batch), axis=1)) for batch in (1, 2, 4, 16, 64, 256)]
+    found = [
+        step_batches.span(np.linalg.norm(step_batches.averages(steps, batch), axis=1))
+        for batch in (1, 2, 4, 16, 64, 256)
+    ]
     expected = [11.1, 8.5, 6.3, 2.9, 1.0, 0.4] if squared else [5.6, 4.4, 3.4, 1.7, 0.8, 0.35]
     np.testing.assert_allclose(found, expected, atol=0.07)
 
@@ -169,9 +179,30 @@ CALLS = {
     step_batches.excess_kurtosis: {"steps": STEPS, "batch": 1},
 }
 BAD = {
-    "steps": [[], [1.0], [[1.0, 2.0]], np.zeros((4, 0)), [[[1.0]]], np.ones((2, 2, 2)), [np.nan, 1.0], 1.0, "steps", None],
+    "steps": [
+        [],
+        [1.0],
+        [[1.0, 2.0]],
+        np.zeros((4, 0)),
+        [[[1.0]]],
+        np.ones((2, 2, 2)),
+        [np.nan, 1.0],
+        1.0,
+        "steps",
+        None,
+    ],
     "batch": COUNT,
-    "values": [[], [1.0], [0.0, 1.0, 3.0], [2.0, 1.0, 0.0], [1.0, 1.0, 1.0], [np.nan, 1.0, 2.0], [[0.0, 1.0]], "v", None],
+    "values": [
+        [],
+        [1.0],
+        [0.0, 1.0, 3.0],
+        [2.0, 1.0, 0.0],
+        [1.0, 1.0, 1.0],
+        [np.nan, 1.0, 2.0],
+        [[0.0, 1.0]],
+        "v",
+        None,
+    ],
     "masses": [[], [0.5, 0.5], [0.5, 0.3, 0.1], [-0.1, 0.6, 0.5], [np.nan, 0.5, 0.5], "m", None],
     "order": [bad for bad in NUMBER if bad is True or bad != -1.0] + [0.5],
     "one_sided": [0, 1, "yes", None],

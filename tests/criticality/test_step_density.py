@@ -44,7 +44,16 @@ def test_the_density_is_the_slope_of_the_distribution_function(m, seed):
 def test_the_learning_rate_is_only_a_unit(m, rate, seed):
     x = np.random.default_rng(seed).normal(m.mean, m.deviation, 8)
     unit, scaled = (
-        amplitude.step_map(m.composition, m.weight, m.bias, m.label, mean=m.mean, deviation=m.deviation, observable=m.observable, learning_rate=r)
+        amplitude.step_map(
+            m.composition,
+            m.weight,
+            m.bias,
+            m.label,
+            mean=m.mean,
+            deviation=m.deviation,
+            observable=m.observable,
+            learning_rate=r,
+        )
         for r in (1.0, rate)
     )
     s, s1, _ = amplitude.derivatives(x, unit)
@@ -52,7 +61,9 @@ def test_the_learning_rate_is_only_a_unit(m, rate, seed):
     bound = 1e-9  # where the density is steep, the rounding of s/γ counts
     np.testing.assert_allclose(step_density.density(rate * s, scaled), step_density.density(s, unit) / rate, rtol=bound)
     r = np.abs(s)
-    assert np.array_equal(step_density.magnitude_density(r, unit), step_density.density(r, unit) + step_density.density(-r, unit))
+    assert np.array_equal(
+        step_density.magnitude_density(r, unit), step_density.density(r, unit) + step_density.density(-r, unit)
+    )
 
 
 @pytest.mark.parametrize("rate", [0.125, 0.3])
@@ -90,14 +101,27 @@ def test_the_second_branch_of_the_sigmoid_takes_over_toward_the_edge():
 
 def test_a_pure_exponential_step_of_the_bias_is_lognormal():
     c, w, b, mean, deviation, rate = 2.0, 16.0, -8.0, 0.0, 0.25, 0.3
-    m = amplitude.step_map(compositions.named("exponential", rate=c), w, b, 0, mean=mean, deviation=deviation, learning_rate=rate, observable="bias")
+    m = amplitude.step_map(
+        compositions.named("exponential", rate=c),
+        w,
+        b,
+        0,
+        mean=mean,
+        deviation=deviation,
+        learning_rate=rate,
+        observable="bias",
+    )
     width, median = abs(c * w) * deviation, rate * c * np.exp(c * (w * mean + b))
     s = -median * np.exp(np.linspace(-30, 30, 25))
-    np.testing.assert_allclose(step_density.log_density(s, m), lognorm.logpdf(-s, width, scale=median), rtol=1e-12, atol=1e-10)
+    np.testing.assert_allclose(
+        step_density.log_density(s, m), lognorm.logpdf(-s, width, scale=median), rtol=1e-12, atol=1e-10
+    )
     np.testing.assert_allclose(step_density.exponent(s, m)[0], 1 + np.log(-s / median) / width**2, rtol=1e-12)
     # the saturated sigmoid is the same far below its fold
     real = amplitude.step_map(compositions.named("sigmoid + squared"), w, b, 0, learning_rate=rate, observable="bias")
-    np.testing.assert_allclose(step_density.density(s[:6], real) / lognorm.pdf(-s[:6], width, scale=median), 1, atol=1e-3)
+    np.testing.assert_allclose(
+        step_density.density(s[:6], real) / lognorm.pdf(-s[:6], width, scale=median), 1, atol=1e-3
+    )
 
 
 @pytest.mark.parametrize(("spread", "limit"), [(1.0, 0.5), (2.0, 0.875)])
@@ -106,7 +130,9 @@ def test_gaussian_tails_of_the_activation_make_a_power_law_that_the_data_tune(sp
     y = np.array([-3.0, -8.0, -20.0])
     found = sum(amplitude.exponents(y, m))
     wrong = np.abs(found - limit)
-    assert wrong[0] > 4 * wrong[1] and wrong[1] / wrong[2] == pytest.approx((20 / 8) ** 2, rel=0.05) and wrong[2] < 1.2e-3
+    assert (
+        wrong[0] > 4 * wrong[1] and wrong[1] / wrong[2] == pytest.approx((20 / 8) ** 2, rel=0.05) and wrong[2] < 1.2e-3
+    )
     if spread == 1.0:
         np.testing.assert_allclose(found, [0.474, 0.496, 0.4994], atol=6e-4)
 
@@ -131,7 +157,12 @@ def test_the_curve_is_the_density_branch_by_branch(name, label):
         shares = step_density.exponent(drawn.amplitude[row, middle], m)[1][row]
         whole = step_density.log_density(drawn.amplitude[row, middle], m)
         reached = shares > 1e-30
-        np.testing.assert_allclose(drawn.log_density[row, middle][reached], (whole + np.log(np.maximum(shares, 1e-300)))[reached], rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(
+            drawn.log_density[row, middle][reached],
+            (whole + np.log(np.maximum(shares, 1e-300)))[reached],
+            rtol=1e-5,
+            atol=1e-5,
+        )
         parts = amplitude.exponents(drawn.x[row], m)
         np.testing.assert_allclose(drawn.jacobian_exponent[row], parts[0], rtol=1e-13)
         np.testing.assert_allclose(drawn.data_exponent[row], parts[1], rtol=1e-13)
@@ -141,7 +172,9 @@ def test_the_curve_is_the_density_branch_by_branch(name, label):
 
 def test_amplitudes_without_inputs_and_dead_classes():
     m = figure("sigmoid + squared", 0)
-    assert step_density.log_density([0.1, -0.4], m).tolist() == [-np.inf, -np.inf] and step_density.density(-0.4, m) == 0
+    assert (
+        step_density.log_density([0.1, -0.4], m).tolist() == [-np.inf, -np.inf] and step_density.density(-0.4, m) == 0
+    )
     with pytest.raises(ValueError, match="^s must be amplitudes that"):
         step_density.exponent([-0.1, 0.1], m)
     dead = amplitude.step_map(compositions.named("ReLU + quartic"), 1.0, -100.0, 0)
@@ -156,12 +189,19 @@ def test_amplitudes_without_inputs_and_dead_classes():
 
 M = figure("sigmoid + squared", 0)
 CALLS = {
-    **{function: {"s": [-0.1, -0.2], "step_map": M} for function in (step_density.log_density, step_density.density, step_density.exponent)},
+    **{
+        function: {"s": [-0.1, -0.2], "step_map": M}
+        for function in (step_density.log_density, step_density.density, step_density.exponent)
+    },
     step_density.magnitude_density: {"r": [0.1, 0.2], "step_map": M},
     step_density.curve: {"step_map": M, "points": 10, "reach": 5.0},
 }
 BAD = {
-    **{"step_map": ["step", None, 1.0], "s": [[0.0], [np.nan], "s", None, [0.1, 0.0]], "r": [[0.0], -1.0, [np.nan], "r", None]},
+    **{
+        "step_map": ["step", None, 1.0],
+        "s": [[0.0], [np.nan], "s", None, [0.1, 0.0]],
+        "r": [[0.0], -1.0, [np.nan], "r", None],
+    },
     **{"points": [1, 2, 3.0, "3", None, True], "reach": NUMBER},
 }
 test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)

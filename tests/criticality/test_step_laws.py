@@ -25,7 +25,10 @@ def near_an_edge(v, m):
 def test_closed_forms_of_the_bias_step_are_the_general_density(name, label):
     m = figure(name, label, observable="bias")
     v = VALUES[~near_an_edge(VALUES, m)]
-    general, closed = step_density.magnitude_density(v, m), step_laws.bias_density(v, figure(name, label, learning_rate=5.0))
+    general, closed = (
+        step_density.magnitude_density(v, m),
+        step_laws.bias_density(v, figure(name, label, learning_rate=5.0)),
+    )
     assert np.count_nonzero(closed > 1e-250) >= 3
     seen = general > 0  # the general one ends fourteen deviations out
     np.testing.assert_allclose(closed[seen], general[seen], rtol=1e-10)
@@ -46,31 +49,45 @@ def test_powers_and_weights_of_either_sign(power, w, label):
 def test_the_laws_written_out():
     v = np.array([0.1, 0.4, 0.8])
     m, t = figure("sigmoid + cross-entropy", 1), 4.0  # τ = 16 · 0.25, m = 8
-    np.testing.assert_allclose(step_laws.bias_density(v, m), norm.pdf((logit(v) + 8) / t) / (t * v * (1 - v)), rtol=1e-12)
+    np.testing.assert_allclose(
+        step_laws.bias_density(v, m), norm.pdf((logit(v) + 8) / t) / (t * v * (1 - v)), rtol=1e-12
+    )
     line = figure("ReLU + squared", 0)
-    np.testing.assert_allclose(step_laws.bias_density(v, line), norm.pdf(v / 2, line.bias, line.weight / 4) / 2, rtol=1e-12)
+    np.testing.assert_allclose(
+        step_laws.bias_density(v, line), norm.pdf(v / 2, line.bias, line.weight / 4) / 2, rtol=1e-12
+    )
     clip = figure("clip + cross-entropy", 1)
     u = np.array([1.2, 5.0, 900.0])
-    np.testing.assert_allclose(step_laws.bias_density(u, clip), norm.pdf(1 / u, clip.weight + clip.bias, clip.weight / 4) / u**2, rtol=1e-12)
+    np.testing.assert_allclose(
+        step_laws.bias_density(u, clip), norm.pdf(1 / u, clip.weight + clip.bias, clip.weight / 4) / u**2, rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("label", [0, 1])
 @pytest.mark.parametrize("name", NAMES)
 def test_closed_forms_integrate_to_one_less_the_atom(name, label):
     m = figure(name, label)
-    edges = {"sigmoid + cross-entropy": [-60, 0], "sigmoid + squared": [-90, np.log(8 / 27)], "clip + cross-entropy": [np.log(1 / 0.999), np.log(1000)]}
+    edges = {
+        "sigmoid + cross-entropy": [-60, 0],
+        "sigmoid + squared": [-90, np.log(8 / 27)],
+        "clip + cross-entropy": [np.log(1 / 0.999), np.log(1000)],
+    }
     low, high = edges.get(name, [-60, 8])
 
     def in_logarithm(depth):  # from the upper edge down, geometrically, where the law may diverge
         v = np.exp(high - depth)
         return float(step_laws.bias_density(v, m) * v)
 
-    total = sum(quad(in_logarithm, a, b, limit=200)[0] for a, b in zip([1e-14, 1e-9, 1e-5, 0.01, 1], [1e-9, 1e-5, 0.01, 1, 3]))
+    total = sum(
+        quad(in_logarithm, a, b, limit=200)[0] for a, b in zip([1e-14, 1e-9, 1e-5, 0.01, 1], [1e-9, 1e-5, 0.01, 1, 3])
+    )
     total += sum(quad(in_logarithm, a, min(a + 3, high - low), limit=200)[0] for a in np.arange(3, high - low, 3))
     assert total == pytest.approx(1 - step_probabilities.atom(m), abs=2e-7)
 
 
-@pytest.mark.parametrize(("name", "label"), [("sigmoid + squared", 0), ("sigmoid + squared", 1), ("sigmoid + cross-entropy", 1)])
+@pytest.mark.parametrize(
+    ("name", "label"), [("sigmoid + squared", 0), ("sigmoid + squared", 1), ("sigmoid + cross-entropy", 1)]
+)
 def test_the_density_at_a_fold_is_an_inverse_root_with_the_stated_constant(name, label):
     m = figure(name, label, learning_rate=0.4)
     x, edge, constant, side = step_laws.fold_edges(m)
@@ -107,7 +124,11 @@ def test_the_tail_is_cut_where_the_gradient_is():
 
 M = figure("sigmoid + squared", 0)
 LINE = figure("clip + cross-entropy", 0)
-CALLS = {step_laws.bias_density: {"v": [0.1, 0.2], "step_map": M}, step_laws.fold_edges: {"step_map": M}, step_laws.pole_constant: {"step_map": LINE}}
+CALLS = {
+    step_laws.bias_density: {"v": [0.1, 0.2], "step_map": M},
+    step_laws.fold_edges: {"step_map": M},
+    step_laws.pole_constant: {"step_map": LINE},
+}
 BAD = {"step_map": ["step", None, 1.0], "v": [[0.0], -1.0, [np.nan], "v", None]}
 test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)
 

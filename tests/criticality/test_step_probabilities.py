@@ -74,14 +74,21 @@ def test_stratified_inputs_have_the_exact_quantiles(name, label):
 
 
 def test_atoms_at_the_equilibria():
-    found = [step_probabilities.atom(figure(name, 0)) for name in ("ReLU + squared", "clip + cross-entropy", "sigmoid + squared")]
+    found = [
+        step_probabilities.atom(figure(name, 0))
+        for name in ("ReLU + squared", "clip + cross-entropy", "sigmoid + squared")
+    ]
     np.testing.assert_allclose(found, [0.52, 0.87, 0], atol=6e-3)
     m = figure("ReLU + squared", 0)
     assert found[0] == pytest.approx(norm.cdf(0, m.weight * m.mean + m.bias, m.weight * m.deviation), rel=1e-12)
     clip = figure("clip + cross-entropy", 1)
-    alive = norm.cdf(0.999, clip.weight + clip.bias, clip.weight * 0.25) - norm.cdf(0.001, clip.weight + clip.bias, clip.weight * 0.25)
+    alive = norm.cdf(0.999, clip.weight + clip.bias, clip.weight * 0.25) - norm.cdf(
+        0.001, clip.weight + clip.bias, clip.weight * 0.25
+    )
     assert step_probabilities.atom(clip) == pytest.approx(1 - alive, rel=1e-12)
-    assert step_probabilities.branch_probabilities(figure("sigmoid + squared", 0))[1] == pytest.approx(0.0145, abs=1e-4)  # beyond the fold
+    assert step_probabilities.branch_probabilities(figure("sigmoid + squared", 0))[1] == pytest.approx(
+        0.0145, abs=1e-4
+    )  # beyond the fold
 
 
 M = figure("ReLU + squared", 1)

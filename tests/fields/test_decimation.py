@@ -24,7 +24,14 @@ def spectra(draw):
 def exact_kappa(lam, counts, samples, ridge):
     """Root of the self-consistent equation by plain bisection in ln κ."""
     top = np.log((ridge + counts @ lam) / samples)
-    return np.exp(brentq(lambda s: ridge * np.exp(-s) + counts @ (lam / (lam + np.exp(s))) - samples, top - 40, top + 1e-9, xtol=1e-14))
+    return np.exp(
+        brentq(
+            lambda s: ridge * np.exp(-s) + counts @ (lam / (lam + np.exp(s))) - samples,
+            top - 40,
+            top + 1e-9,
+            xtol=1e-14,
+        )
+    )
 
 
 @settings(deadline=None, max_examples=60)
@@ -34,10 +41,16 @@ def test_decimating_twice_is_decimating_once(modes, ridge, cuts):
     second, first = np.sort(np.minimum(cuts, lam.size))
     raised = decimation.running_ridge(lam, ridge, first, multiplicities=counts)
     once = decimation.running_ridge(lam, ridge, second, multiplicities=counts)
-    twice = once if first == 0 else decimation.running_ridge(lam[:first], float(raised), second, multiplicities=counts[:first])
+    twice = (
+        once
+        if first == 0
+        else decimation.running_ridge(lam[:first], float(raised), second, multiplicities=counts[:first])
+    )
     np.testing.assert_allclose(twice, once, rtol=1e-12)
     assert decimation.running_ridge(lam, ridge, lam.size, multiplicities=counts) == ridge
-    np.testing.assert_allclose(decimation.running_ridge(lam, ridge, 0, multiplicities=counts), ridge + counts @ lam, rtol=1e-12)
+    np.testing.assert_allclose(
+        decimation.running_ridge(lam, ridge, 0, multiplicities=counts), ridge + counts @ lam, rtol=1e-12
+    )
 
 
 @settings(deadline=None, max_examples=60)
@@ -76,7 +89,10 @@ def test_one_cut_gives_the_same_number_as_a_row_of_cuts():
     lam = RANK[:100] ** -1.5
     row = decimation.self_consistent(lam, 20, 0.1, [[0, 7], [30, 100]])
     assert row.shape == (2, 2)
-    assert decimation.self_consistent(lam, 20, 0.1, 30) == row[1, 0] and np.ndim(decimation.self_consistent(lam, 20, 0.1, 30)) == 0
+    assert (
+        decimation.self_consistent(lam, 20, 0.1, 30) == row[1, 0]
+        and np.ndim(decimation.self_consistent(lam, 20, 0.1, 30)) == 0
+    )
 
 
 @pytest.mark.parametrize("exponent", [1.1, 1.2, 1.5])
@@ -99,7 +115,9 @@ def test_equivalent_kernel_is_accurate_where_the_bookkeeping_says_so():
     cut = decimation.cut_at(lam, samples, ridge, 0.5)
     found = decimation.bookkeeping(lam, kappa, samples, ridge, cut)
     assert found.equivalent_kernel_accurate
-    assert decimation.equivalent_kernel(lam, samples, ridge, cut) == pytest.approx(kappa, rel=float(found.equivalent_kernel_error + found.tail_error))
+    assert decimation.equivalent_kernel(lam, samples, ridge, cut) == pytest.approx(
+        kappa, rel=float(found.equivalent_kernel_error + found.tail_error)
+    )
 
 
 @settings(deadline=None, max_examples=60)
@@ -140,12 +158,16 @@ def _data(seed, log_deviation=0.0, cut=100):
 def _change(features, targets, cut, ridge):
     """Relative change of the first 20 coefficients when the modes beyond the cut are left out."""
     full = decimation.coefficients(features, SPECTRUM, targets, RIDGE)[:20]
-    return np.linalg.norm(decimation.coefficients(features[:, :cut], SPECTRUM[:cut], targets, ridge)[:20] - full) / np.linalg.norm(full)
+    return np.linalg.norm(
+        decimation.coefficients(features[:, :cut], SPECTRUM[:cut], targets, ridge)[:20] - full
+    ) / np.linalg.norm(full)
 
 
 def test_the_raised_ridge_stands_for_the_modes_left_out():
     cuts, sets = (30, 100, 300, 1000), [_data(seed) for seed in range(8)]
-    raised = [np.mean([_change(*one, c, float(decimation.running_ridge(SPECTRUM, RIDGE, c))) for one in sets]) for c in cuts]
+    raised = [
+        np.mean([_change(*one, c, float(decimation.running_ridge(SPECTRUM, RIDGE, c))) for one in sets]) for c in cuts
+    ]
     dropped = [np.mean([_change(*one, c, RIDGE) for one in sets]) for c in cuts]
     assert all(np.diff(raised) < 0) and raised[0] < 0.04 and raised[-1] < 0.004
     assert all(np.array(dropped) > 3 * np.array(raised))
@@ -157,7 +179,9 @@ def test_a_ridge_for_each_sample_where_the_tail_varies(log_deviation, gain):
     for seed in range(10):
         features, targets = _data(seed, log_deviation, cut)
         constant.append(_change(features, targets, cut, float(decimation.running_ridge(SPECTRUM, RIDGE, cut))))
-        local.append(_change(features, targets, cut, RIDGE + decimation.tail_variance(features[:, cut:], SPECTRUM[cut:])))
+        local.append(
+            _change(features, targets, cut, RIDGE + decimation.tail_variance(features[:, cut:], SPECTRUM[cut:]))
+        )
     assert np.mean(constant) > gain * np.mean(local)
 
 
@@ -170,7 +194,9 @@ def test_coefficients_minimise_the_action():
     expected = np.linalg.solve(curvature, features.T @ (targets / ridge))
     np.testing.assert_allclose(decimation.coefficients(features, lam, targets, ridge), expected, rtol=1e-10)
     np.testing.assert_allclose(
-        decimation.coefficients(features, lam, targets, 0.7), decimation.coefficients(features, lam, targets, np.full(30, 0.7)), rtol=1e-12
+        decimation.coefficients(features, lam, targets, 0.7),
+        decimation.coefficients(features, lam, targets, np.full(30, 0.7)),
+        rtol=1e-12,
     )
 
 

@@ -50,7 +50,9 @@ def test_kappa_falls_with_samples_rises_with_ridge_and_eigenvalues_and_scales(ei
     assert kappa[1] < kappa[0] < effective_ridge.solve(values, p, 1.1 * t)
     raised = values * np.where(np.arange(values.size) == place % values.size, 1.5, 1.0)
     assert effective_ridge.solve(raised, p, t) > kappa[0]
-    np.testing.assert_allclose(effective_ridge.solve(scale * values, [p, 1.1 * p], scale * t), scale * kappa, rtol=1e-10)
+    np.testing.assert_allclose(
+        effective_ridge.solve(scale * values, [p, 1.1 * p], scale * t), scale * kappa, rtol=1e-10
+    )
 
 
 def test_grouped_modes_zeros_and_order_change_nothing_and_shapes_broadcast():
@@ -76,7 +78,9 @@ def test_without_a_ridge_kappa_is_zero_from_the_rank_on_and_only_there():
 def test_at_the_rank_a_tiny_ridge_leaves_its_root(t):
     values = power_law(40, 2.0)
     expected = np.sqrt(t / (1 / values).sum())  # κ Σ 1/λ = T/κ, first order in κ
-    assert effective_ridge.solve(values, 40, t) == pytest.approx(expected, rel=2 * expected * (1 / values**2).sum() / (1 / values).sum() + 1e-13)
+    assert effective_ridge.solve(values, 40, t) == pytest.approx(
+        expected, rel=2 * expected * (1 / values**2).sum() / (1 / values).sum() + 1e-13
+    )
     assert effective_ridge.solve(values, 50, t) == pytest.approx(t / 10, rel=t * (1 / values).sum() + 1e-13)
 
 
@@ -102,7 +106,10 @@ def test_ridgeless_power_laws_have_the_known_values(exponent, expected):
 
 @pytest.mark.parametrize("exponent", [1.1, 1.5, 2.0, 3.7])
 def test_the_ridgeless_amplitude_is_the_integral_over_modes(exponent):
-    integral = quad(lambda x: 1 / (1 + x**exponent), 0, 1)[0] + quad(lambda x: x ** (exponent - 2) / (1 + x**exponent), 0, 1)[0]
+    integral = (
+        quad(lambda x: 1 / (1 + x**exponent), 0, 1)[0]
+        + quad(lambda x: x ** (exponent - 2) / (1 + x**exponent), 0, 1)[0]
+    )
     assert effective_ridge.ridgeless_amplitude(exponent) == pytest.approx(integral**exponent, rel=1e-6)
 
 
@@ -130,20 +137,29 @@ TARGET = np.where(np.arange(1000) == 9, 9.0, 0.0)
 
 def test_closures_at_the_setting_where_regressions_were_measured():
     """Mode 10 of k^-1.3 with amplitude 3, P = 100, T = 0.05; regressions gave 0.860 (tests/test_feature_regression.py repeats them)."""
-    found = [effective_ridge.closure_learnability(name, power_law(1000, 1.3), TARGET, 100, 0.05)[9] for name in effective_ridge.CLOSURES]
+    found = [
+        effective_ridge.closure_learnability(name, power_law(1000, 1.3), TARGET, 100, 0.05)[9]
+        for name in effective_ridge.CLOSURES
+    ]
     np.testing.assert_allclose(found, [0.857, 0.776, 0.934], atol=6e-4)
 
 
 def test_only_the_quenched_closure_ignores_the_targets_amplitude():
     values = power_law(1000, 1.3)
     kappa = effective_ridge.solve(values, 100, 0.05)
-    quenched = [effective_ridge.closure_learnability("quenched", values, scale * TARGET, 100, 0.05) for scale in (0, 1, 100)]
+    quenched = [
+        effective_ridge.closure_learnability("quenched", values, scale * TARGET, 100, 0.05) for scale in (0, 1, 100)
+    ]
     np.testing.assert_allclose(quenched, [effective_ridge.learnability(values, kappa)] * 3, rtol=1e-10)
     for name, loud in (("annealed", 1), ("half", 10)):
-        small, large = (effective_ridge.closure_learnability(name, values, scale * TARGET, 100, 0.05)[9] for scale in (0.01, loud))
+        small, large = (
+            effective_ridge.closure_learnability(name, values, scale * TARGET, 100, 0.05)[9] for scale in (0.01, loud)
+        )
         assert large < 0.95 * small
     # without a target nothing tells annealed from quenched
-    np.testing.assert_allclose(effective_ridge.closure_learnability("annealed", values, 0 * TARGET, 100, 0.05), quenched[0], rtol=1e-10)
+    np.testing.assert_allclose(
+        effective_ridge.closure_learnability("annealed", values, 0 * TARGET, 100, 0.05), quenched[0], rtol=1e-10
+    )
 
 
 def test_the_annealed_closure_is_the_saddle_of_its_action():
@@ -170,10 +186,20 @@ def test_closures_with_grouped_modes():
 # --- bad input: every public function, every argument ------------------------------------------------------------------------
 
 CALLS = {
-    effective_ridge.solve: {"eigenvalues": [1.0, 0.5], "samples": [3, 4], "ridge": [0.1, 1.0], "multiplicities": [1, 2]},
+    effective_ridge.solve: {
+        "eigenvalues": [1.0, 0.5],
+        "samples": [3, 4],
+        "ridge": [0.1, 1.0],
+        "multiplicities": [1, 2],
+    },
     effective_ridge.learnability: {"eigenvalues": [1.0, 0.5], "kappa": 0.1},
     effective_ridge.posterior_variance: {"eigenvalues": [1.0, 0.5], "kappa": [0.1]},
-    effective_ridge.equivalent_kernel: {"eigenvalues": [1.0, 0.5], "samples": [3, 4], "ridge": 0.1, "multiplicities": [1, 2]},
+    effective_ridge.equivalent_kernel: {
+        "eigenvalues": [1.0, 0.5],
+        "samples": [3, 4],
+        "ridge": 0.1,
+        "multiplicities": [1, 2],
+    },
     effective_ridge.degenerate: {"eigenvalue": 1.0, "multiplicity": 3, "samples": [3, 4], "ridge": 0.1},
     effective_ridge.ridgeless_amplitude: {"exponent": 1.5},
     effective_ridge.closure_learnability: {
@@ -186,7 +212,18 @@ CALLS = {
     },
 }
 BAD = {
-    "eigenvalues": [[], [0.0, 0.0], [1.0, -1e-9], [np.nan, 1.0], [1.0, 1e-120], 1.0, [[1.0, 0.5]], "x", None, [1j, 1.0]],
+    "eigenvalues": [
+        [],
+        [0.0, 0.0],
+        [1.0, -1e-9],
+        [np.nan, 1.0],
+        [1.0, 1e-120],
+        1.0,
+        [[1.0, 0.5]],
+        "x",
+        None,
+        [1j, 1.0],
+    ],
     "samples": [0, -1, [3, 0], np.nan, np.inf, "x", None, True, [1j, 2]],
     "ridge": [-1e-9, [0.1, -1], np.nan, np.inf, "x", None, True, np.ones(3)],
     "multiplicities": [[1], [1, 0], [1, -2], [1, np.nan], "x", 1.0],
@@ -200,12 +237,15 @@ BAD = {
 test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)
 
 
-@pytest.mark.parametrize("call", [
-    lambda: effective_ridge.equivalent_kernel([1.0], 3, 0.0),
-    lambda: effective_ridge.closure_learnability("quenched", [1.0], [1.0], 3, 0.0),
-    lambda: effective_ridge.solve([1e-300], 3, 1e300),
-    lambda: effective_ridge.degenerate(1e-300, 1, 3, 1e300),
-])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: effective_ridge.equivalent_kernel([1.0], 3, 0.0),
+        lambda: effective_ridge.closure_learnability("quenched", [1.0], [1.0], 3, 0.0),
+        lambda: effective_ridge.solve([1e-300], 3, 1e300),
+        lambda: effective_ridge.degenerate(1e-300, 1, 3, 1e300),
+    ],
+)
 def test_a_ridge_that_has_no_result_is_refused(call):
     with pytest.raises(ValueError, match="^ridge must "):
         call()

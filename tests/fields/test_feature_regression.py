@@ -35,9 +35,13 @@ def test_the_amplitude_is_common_to_the_tail_and_keeps_the_covariance():
     size = np.abs(features[:, 2:])
     assert np.array_equal(size, np.repeat(size[:, :1], 3, axis=1))
     log = np.log(size[:, 0])
-    assert log.mean() == pytest.approx(-0.25, abs=5 * 0.5 / np.sqrt(200_000)) and log.std() == pytest.approx(0.5, rel=5 / np.sqrt(400_000))
+    assert log.mean() == pytest.approx(-0.25, abs=5 * 0.5 / np.sqrt(200_000)) and log.std() == pytest.approx(
+        0.5, rel=5 / np.sqrt(400_000)
+    )
     assert (size[:, 0] ** 2).mean() == pytest.approx(1, abs=5 * np.sqrt((np.e - 1) / 200_000))  # Var z² = e^{4s²} - 1
-    np.testing.assert_allclose((features.T @ features / 200_000)[np.triu_indices(5, 1)], 0, atol=5 * np.sqrt(np.e / 200_000))
+    np.testing.assert_allclose(
+        (features.T @ features / 200_000)[np.triu_indices(5, 1)], 0, atol=5 * np.sqrt(np.e / 200_000)
+    )
 
 
 # --- the fit ---------------------------------------------------------------------------------------------------------------
@@ -48,7 +52,9 @@ def test_dual_weights_are_those_of_kernel_ridge_regression():
     root, y = rng.standard_normal((9, 5)), rng.standard_normal(9)
     weights, kappa = feature_regression.dual_fit(root @ root.T, y, [1e-3, 2.0])
     for i, t in enumerate((1e-3, 2.0)):
-        np.testing.assert_allclose(weights[i], KernelRidge(alpha=t, kernel="precomputed").fit(root @ root.T, y).dual_coef_, rtol=1e-9)
+        np.testing.assert_allclose(
+            weights[i], KernelRidge(alpha=t, kernel="precomputed").fit(root @ root.T, y).dual_coef_, rtol=1e-9
+        )
         assert kappa[i] == pytest.approx(1 / np.trace(np.linalg.inv(root @ root.T + t * np.eye(9))), rel=1e-9)
 
 
@@ -86,7 +92,11 @@ def test_gaussian_features_follow_the_effective_ridge(a):
     values, power, p, t = power_law(2000, a), power_law(2000, 2.0), np.array([50, 200]), np.array([1e-6, 1.0])
     curves = feature_regression.measure(values, np.sqrt(power), p, t, seed=11, sets=30, noise_variance=0.05)
     theory = learning_curve.predict(values, power, p[:, None], t, noise_variance=0.05)
-    for measured, expected in ((curves.test_error, theory.test_error), (curves.train_error, theory.train_error), (curves.kappa, theory.kappa)):
+    for measured, expected in (
+        (curves.test_error, theory.test_error),
+        (curves.train_error, theory.train_error),
+        (curves.kappa, theory.kappa),
+    ):
         mean, error = feature_regression.mean_and_error(measured)
         assert np.all(np.abs(mean - expected) < 3 * error + 5 / p[:, None] * expected)
     # Coefficient by coefficient, the first twenty: mean L_k v_k, variance  test error · L_k²/P
@@ -118,7 +128,9 @@ def test_other_spectra_follow_it_too():
     pulls = []
     for values in (np.exp(-np.arange(400) / 20), np.repeat([1.0, 0.01], [20, 1000]), np.ones(150)):
         power = np.where(np.arange(values.size) < 30, 1 / 30, 0.0)
-        curves = feature_regression.measure(values, np.sqrt(power), [40, 100], [0.1, 5.0], seed=19, sets=40, noise_variance=0.1)
+        curves = feature_regression.measure(
+            values, np.sqrt(power), [40, 100], [0.1, 5.0], seed=19, sets=40, noise_variance=0.1
+        )
         mean, error = feature_regression.mean_and_error(curves.test_error)
         theory = learning_curve.predict(values, power, [[40], [100]], [0.1, 5.0], noise_variance=0.1)
         pulls.append((mean - theory.test_error) / error)
@@ -128,7 +140,9 @@ def test_other_spectra_follow_it_too():
 @pytest.mark.parametrize("kind", ["sign", "heavy"])
 def test_independent_features_of_another_law_follow_it_too_if_many_share_the_kernel(kind):
     values, power = power_law(1000, 1.2), power_law(1000, 2.0)
-    curves = feature_regression.measure(values, np.sqrt(power), [100], [0.5], seed=12, sets=40, noise_variance=0.05, kind=kind)
+    curves = feature_regression.measure(
+        values, np.sqrt(power), [100], [0.5], seed=12, sets=40, noise_variance=0.05, kind=kind
+    )
     theory = learning_curve.predict(values, power, 100, 0.5, noise_variance=0.05)
     mean, error = (part[0, 0] for part in feature_regression.mean_and_error(curves.test_error))
     assert abs(mean - theory.test_error) < 3 * error + 0.05 * theory.test_error
@@ -140,7 +154,15 @@ def test_a_common_amplitude_of_the_tail_breaks_it():
     means = []
     for spread in (0.0, 1.0):
         curves = feature_regression.measure(
-            values, np.sqrt(power), [60], [1e-3], seed=13, sets=30, noise_variance=0.2, amplitude_spread=spread, amplitude_from=20
+            values,
+            np.sqrt(power),
+            [60],
+            [1e-3],
+            seed=13,
+            sets=30,
+            noise_variance=0.2,
+            amplitude_spread=spread,
+            amplitude_from=20,
         )
         means.append([part[0, 0] for part in feature_regression.mean_and_error(curves.test_error)])
     assert abs(means[0][0] - theory.test_error) < 3 * means[0][1] + 5 / 60 * theory.test_error
@@ -150,12 +172,15 @@ def test_a_common_amplitude_of_the_tail_breaks_it():
 def test_learnability_is_that_of_the_quenched_closure_at_every_amplitude_of_the_target():
     """Mode 10 of k^-1.3, P = 100, T = 0.05: the annealed and the half closure predict 0.776 and 0.934 for amplitude 3."""
     values, target = power_law(1000, 1.3), np.where(np.arange(1000) == 9, 3.0, 0.0)
-    loud, quiet = (feature_regression.measure(values, scale * target, [100], [0.05], seed=14, sets=60) for scale in (1, 0.01))
+    loud, quiet = (
+        feature_regression.measure(values, scale * target, [100], [0.05], seed=14, sets=60) for scale in (1, 0.01)
+    )
     measured = loud.mean_coefficient[0, 0, 9] / 3
     error = np.sqrt(loud.coefficient_variance[0, 0, 9] / 60) / 3
     np.testing.assert_allclose(quiet.mean_coefficient, 0.01 * loud.mean_coefficient, rtol=1e-9, atol=1e-12)
     quenched, annealed, half = (
-        effective_ridge.closure_learnability(name, values, target**2, 100, 0.05)[9] for name in ("quenched", "annealed", "half")
+        effective_ridge.closure_learnability(name, values, target**2, 100, 0.05)[9]
+        for name in ("quenched", "annealed", "half")
     )
     assert error < 0.01 and abs(measured - quenched) < 4 * error
     assert abs(measured - annealed) > 8 * error and abs(measured - half) > 8 * error
@@ -170,13 +195,24 @@ def test_double_descent_and_its_cures():
     mean, error = feature_regression.mean_and_error(bare.test_error[:, :, 0])
     # For P > D the mean of inverse Wishart matrices gives σ²(1 + D/(P - D - 1)): the theory's D/(P - D) is its leading order.
     exact = 0.25 * (1 + 60 / (np.array([70, 90]) - 61))
-    assert np.all(np.abs(mean[1:] - exact) < 4 * error[1:]) and abs(mean[0] - theory.test_error[0]) < 4 * error[0] + 0.1 * mean[0]
+    assert (
+        np.all(np.abs(mean[1:] - exact) < 4 * error[1:])
+        and abs(mean[0] - theory.test_error[0]) < 4 * error[0] + 0.1 * mean[0]
+    )
     ridge = feature_regression.measure(ones, target, [60], [5.0], seed=16, sets=60, noise_variance=0.25)
     tail = feature_regression.measure(
-        np.append(ones, np.full(2000, 5 / 2000)), np.append(target, np.zeros(2000)), [60], [1e-3], seed=17, sets=30, noise_variance=0.25
+        np.append(ones, np.full(2000, 5 / 2000)),
+        np.append(target, np.zeros(2000)),
+        [60],
+        [1e-3],
+        seed=17,
+        sets=30,
+        noise_variance=0.25,
     )
     expected = learning_curve.predict([1.0], [1.0], 60, 5.0, noise_variance=0.25, multiplicities=[60]).test_error
-    with_tail = learning_curve.predict([1.0, 5 / 2000], [1.0, 0.0], 60, 1e-3, noise_variance=0.25, multiplicities=[60, 2000]).test_error
+    with_tail = learning_curve.predict(
+        [1.0, 5 / 2000], [1.0, 0.0], 60, 1e-3, noise_variance=0.25, multiplicities=[60, 2000]
+    ).test_error
     for curves, value in ((ridge, expected), (tail, with_tail)):
         mean, error = (part[0, 0] for part in feature_regression.mean_and_error(curves.test_error))
         assert abs(mean - value) < 3 * error + 0.02 * value and mean < 1
@@ -206,7 +242,15 @@ CALLS = {
     feature_regression.draw_features: FEATURES | {"samples": 3, "modes": 2, "seed": 1},
     feature_regression.dual_fit: {"gram": np.eye(3), "targets": np.ones(3), "ridges": [0.1]},
     feature_regression.measure: FEATURES
-    | {"eigenvalues": [1.0, 0.5], "coefficients": [1.0, 0.0], "samples": [3, 4], "ridges": [0.1, 1.0], "seed": 1, "sets": 2, "noise_variance": 0.1},
+    | {
+        "eigenvalues": [1.0, 0.5],
+        "coefficients": [1.0, 0.0],
+        "samples": [3, 4],
+        "ridges": [0.1, 1.0],
+        "seed": 1,
+        "sets": 2,
+        "noise_variance": 0.1,
+    },
     feature_regression.mean_and_error: {"values": [1.0, 2.0]},
 }
 BAD = {
@@ -216,7 +260,15 @@ BAD = {
     "modes": COUNT,
     "samples": [0, [], [[3]], -1, [3.5], [0], [np.nan], "x", None],
     "seed": SEED,
-    "gram": [np.ones((2, 3)), np.zeros((0, 0)), [[1, np.nan], [0, 1]], np.diag([1.0, -1.0, 1.0]), np.triu(np.ones((3, 3))), "x", None],
+    "gram": [
+        np.ones((2, 3)),
+        np.zeros((0, 0)),
+        [[1, np.nan], [0, 1]],
+        np.diag([1.0, -1.0, 1.0]),
+        np.triu(np.ones((3, 3))),
+        "x",
+        None,
+    ],
     "targets": [np.ones(2), [np.nan] * 3, np.ones((3, 1)), "x", None],
     "ridges": [[], [0.0], [-1.0], [np.inf], 1.0, [[1.0]], "x", None],
     "eigenvalues": [[], [0.0, 0.0], [1.0, -1e-9], [np.nan, 1.0], 1.0, "x", None],

@@ -47,7 +47,9 @@ def test_two_examples_at_one_input_are_one_of_half_the_ridge_and_a_soft_spring_i
     single, double = np.append(RIDGES, RIDGES[0]), np.append([RIDGES[0] / 2], RIDGES[1:])
     targets = np.append(Y, 3.0)
     averaged = np.append([(Y[0] + 3.0) / 2], Y[1:])
-    np.testing.assert_allclose(gp_regression.mean(gram, targets, single, cross), gp_regression.mean(GRAM, averaged, double, CROSS), rtol=1e-9)
+    np.testing.assert_allclose(
+        gp_regression.mean(gram, targets, single, cross), gp_regression.mean(GRAM, averaged, double, CROSS), rtol=1e-9
+    )
     expected = gp_regression.covariance(GRAM, double, CROSS, PRIOR)
     np.testing.assert_allclose(gp_regression.covariance(gram, single, cross, PRIOR), expected, rtol=1e-9, atol=1e-12)
     soft = np.append(RIDGES[:-1], 1e13)
@@ -59,8 +61,12 @@ def test_limits_of_the_ridge():
     np.testing.assert_allclose(gp_regression.mean(GRAM, Y, 0.0, GRAM), Y, rtol=1e-8)  # interpolation
     np.testing.assert_allclose(gp_regression.covariance(GRAM, 0, GRAM, GRAM), np.zeros((12, 12)), atol=1e-10)
     for ridge in (1e4, 1e6):  # free: the first order in 1/T
-        np.testing.assert_allclose(ridge * gp_regression.mean(GRAM, Y, ridge, CROSS), CROSS @ Y, rtol=20 / ridge, atol=100 / ridge)
-        np.testing.assert_allclose(gp_regression.covariance(GRAM, ridge, CROSS, PRIOR), PRIOR - CROSS @ CROSS.T / ridge, atol=1e2 / ridge**2)
+        np.testing.assert_allclose(
+            ridge * gp_regression.mean(GRAM, Y, ridge, CROSS), CROSS @ Y, rtol=20 / ridge, atol=100 / ridge
+        )
+        np.testing.assert_allclose(
+            gp_regression.covariance(GRAM, ridge, CROSS, PRIOR), PRIOR - CROSS @ CROSS.T / ridge, atol=1e2 / ridge**2
+        )
 
 
 @settings(deadline=None, max_examples=25)
@@ -69,7 +75,9 @@ def test_variance_shrinks_with_data_and_the_mean_is_linear_and_scales(count, see
     rng = np.random.default_rng(seed)
     x, y, new = rng.standard_normal((count, 2)), rng.standard_normal((2, count)), rng.standard_normal((4, 2))
     gram, cross, prior = nngp.kernel("relu", x), nngp.kernel("relu", new, x), nngp.variance("relu", new)
-    found = [gp_regression.covariance(gram[:some, :some], ridge, cross[:, :some], prior) for some in range(1, count + 1)]
+    found = [
+        gp_regression.covariance(gram[:some, :some], ridge, cross[:, :some], prior) for some in range(1, count + 1)
+    ]
     assert np.all(np.diff([prior, *found], axis=0) <= 1e-9 * prior)
     assert np.min(found) >= -1e-12
     one, other = (gp_regression.mean(gram, target, ridge, cross) for target in y)
@@ -108,11 +116,15 @@ def test_generalized_cross_validation_corrects_the_training_error_and_is_leave_o
     for ridge in (0.1, 5.0):
         residuals = Y - gp_regression.mean(GRAM, Y, ridge, GRAM)
         trace = np.trace(np.eye(12) - GRAM @ np.linalg.inv(GRAM + ridge * np.eye(12)))
-        assert gp_regression.generalized_cross_validation(GRAM, Y, ridge) == pytest.approx(np.mean(residuals**2) / (trace / 12) ** 2, rel=1e-9)
+        assert gp_regression.generalized_cross_validation(GRAM, Y, ridge) == pytest.approx(
+            np.mean(residuals**2) / (trace / 12) ** 2, rel=1e-9
+        )
     angle = 2 * np.pi * np.arange(9) / 9  # all examples alike
     circle = nngp.kernel("erf", np.column_stack([np.cos(angle), np.sin(angle)]))
     one_out = gp_regression.leave_one_out(circle, Y[:9], 0.2).residuals
-    assert gp_regression.generalized_cross_validation(circle, Y[:9], 0.2) == pytest.approx(np.mean(one_out**2), rel=1e-10)
+    assert gp_regression.generalized_cross_validation(circle, Y[:9], 0.2) == pytest.approx(
+        np.mean(one_out**2), rel=1e-10
+    )
     at_zero, near = (gp_regression.generalized_cross_validation(GRAM, Y, ridge) for ridge in (0, 1e-9))
     assert at_zero == pytest.approx(near, rel=1e-4)
 
@@ -134,8 +146,12 @@ def test_measured_ridge_and_cross_validation_are_those_of_the_self_consistent_th
     learned = eigenvalues / (eigenvalues + kappa)
     test_error = (((1 - learned) ** 2 * weights**2 * eigenvalues).sum() + noise) / (1 - (learned**2).sum() / samples)
     targets = features @ weights + np.sqrt(noise) * np.random.default_rng(2).standard_normal((60, samples))
-    guessed = np.array([gp_regression.generalized_cross_validation(*one, ridge) for one in zip(grams, targets, strict=True)])
-    one_out = np.array([np.mean(gp_regression.leave_one_out(*one, ridge).residuals ** 2) for one in zip(grams, targets, strict=True)])
+    guessed = np.array(
+        [gp_regression.generalized_cross_validation(*one, ridge) for one in zip(grams, targets, strict=True)]
+    )
+    one_out = np.array(
+        [np.mean(gp_regression.leave_one_out(*one, ridge).residuals ** 2) for one in zip(grams, targets, strict=True)]
+    )
     for values in (guessed, one_out):
         assert abs(values.mean() - test_error) < 4 * values.std(ddof=1) / np.sqrt(60) + 5 / samples * test_error
         assert values.std(ddof=1) / np.sqrt(60) < 0.05 * test_error
@@ -164,9 +180,23 @@ BAD = {
     "targets": [[], Y[:-1], np.full(12, np.nan), np.ones((12, 1, 1)), np.ones((1, 12)), 1.0, "y", None, 1j * Y],
     "ridge": [*(bad for bad in NUMBER if bad is True or bad != 0), -RIDGES, RIDGES[:-1], [], np.ones((12, 1))],
     "cross": [[], CROSS[0], CROSS.T, np.full((5, 12), np.inf), 1.0, "cross", None],
-    "prior": [[], PRIOR[:-1, :-1], PRIOR[0, :-1], np.full(5, np.nan), -np.ones(5), np.triu(PRIOR), 0.01 * PRIOR, np.zeros(5), 1.0, "prior", None],
+    "prior": [
+        [],
+        PRIOR[:-1, :-1],
+        PRIOR[0, :-1],
+        np.full(5, np.nan),
+        -np.ones(5),
+        np.triu(PRIOR),
+        0.01 * PRIOR,
+        np.zeros(5),
+        1.0,
+        "prior",
+        None,
+    ],
 }
-test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD, {"gram": "gram|ridge|targets|cross"})
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(
+    CALLS, BAD, {"gram": "gram|ridge|targets|cross"}
+)
 
 
 def test_gram_matrices_that_rounding_has_made_singular_are_refused():

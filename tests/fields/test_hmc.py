@@ -13,7 +13,7 @@ from lib.fields import hmc
 SPREAD = np.array([[2.0, 0.9], [0.9, 0.5]])
 
 
-def quadratic(x, stiffness=np.linalg.inv(SPREAD)):
+def quadratic(x, stiffness=np.linalg.inv(SPREAD)):  # noqa: B008
     gradient = x @ stiffness
     return (x * gradient).sum(axis=1) / 2, gradient
 
@@ -53,7 +53,9 @@ def test_a_double_well_has_the_moments_of_quadrature_at_any_step(step, leapfrog)
     assert chains.step == pytest.approx(step, rel=1e-14)
     agrees(chains.samples[200:, :, 0, None] ** [1, 2, 4], [0, weight[1] / weight[0], weight[2] / weight[0]])
     if step == 0.6:
-        assert chains.acceptance.mean() < 0.85  # the step matters: without the test of acceptance the moments would be wrong
+        assert (
+            chains.acceptance.mean() < 0.85
+        )  # the step matters: without the test of acceptance the moments would be wrong
 
 
 def test_a_hard_wall_is_kept_out():
@@ -96,7 +98,9 @@ def test_a_change_of_unit_changes_nothing_but_the_unit(unit, seed):
 
 def test_a_scale_for_each_coordinate_evens_out_the_stiffness():
     stiffness = np.array([1.0, 1e6])
-    chains = hmc.sample(lambda x: quadratic(x, np.diag(stiffness)), np.zeros((10, 2)), 800, seed=7, scale=stiffness**-0.5)
+    chains = hmc.sample(
+        lambda x: quadratic(x, np.diag(stiffness)), np.zeros((10, 2)), 800, seed=7, scale=stiffness**-0.5
+    )
     assert chains.step > 0.1
     agrees(chains.samples**2 * stiffness, 1)
 
@@ -104,13 +108,18 @@ def test_a_scale_for_each_coordinate_evens_out_the_stiffness():
 def test_a_run_can_be_repeated_and_continued_and_keeps_what_is_asked_for():
     full = hmc.sample(quartic, np.ones((4, 3)), 25, seed=8, burn_in=10)
     kept = hmc.sample(quartic, np.ones((4, 3)), 25, seed=8, burn_in=10, observable=lambda x: x[:, :2].sum(axis=1))
-    assert np.array_equal(kept.samples, full.samples[:, :, :2].sum(axis=2)) and np.array_equal(kept.last, full.samples[-1])
+    assert np.array_equal(kept.samples, full.samples[:, :, :2].sum(axis=2)) and np.array_equal(
+        kept.last, full.samples[-1]
+    )
     random = np.random.default_rng(9)
     one = hmc.sample(quartic, np.ones((4, 3)), 10, random, burn_in=0)
     two = hmc.sample(quartic, one.last, 15, random, burn_in=0)
     whole = hmc.sample(quartic, np.ones((4, 3)), 25, np.random.default_rng(9), burn_in=0)
     assert np.array_equal(np.concatenate([one.samples, two.samples]), whole.samples)
-    assert hmc.sample(quartic, np.ones((4, 3)), 3, seed=8, burn_in=100).step == hmc.sample(quartic, np.ones((4, 3)), 5, seed=8, burn_in=100).step
+    assert (
+        hmc.sample(quartic, np.ones((4, 3)), 3, seed=8, burn_in=100).step
+        == hmc.sample(quartic, np.ones((4, 3)), 5, seed=8, burn_in=100).step
+    )
 
 
 # --- the error of a mean ---------------------------------------------------------------------------------------------------------
@@ -125,7 +134,9 @@ def autoregressive(memory, steps, chains, seed):
 def test_autoregressive_chains_have_their_time_and_their_error(memory):
     found = [hmc.summary(autoregressive(memory, 3000, 8, seed)) for seed in range(200)]
     times = [one.time for one in found]
-    assert np.mean(times) == pytest.approx((1 + memory) / (1 - memory), rel=0.03) and np.std(times) < 0.12 * np.mean(times)
+    assert np.mean(times) == pytest.approx((1 + memory) / (1 - memory), rel=0.03) and np.std(times) < 0.12 * np.mean(
+        times
+    )
     # Means over their errors are standard normal numbers; 0.05 is the deviation of the spread of 200 of them.
     for ratio in ([one.mean / one.error for one in found], [one.split_half for one in found]):
         assert abs(np.std(ratio) - 1) < 0.2 and abs(np.mean(ratio)) < 0.35
@@ -159,7 +170,17 @@ SAMPLE = {
 }
 CALLS = {hmc.sample: SAMPLE, hmc.summary: {"series": autoregressive(0.0, 40, 2, 0)}}
 BAD = {
-    "potential": [None, "U", 1.0, lambda x: x, lambda x: (x, x), lambda x: (x[:, 0], x[:1]), lambda x: 1.0, lambda x: ("a", x), lambda x: (x[:, 0] * 1j, x)],
+    "potential": [
+        None,
+        "U",
+        1.0,
+        lambda x: x,
+        lambda x: (x, x),
+        lambda x: (x[:, 0], x[:1]),
+        lambda x: 1.0,
+        lambda x: ("a", x),
+        lambda x: (x[:, 0] * 1j, x),
+    ],
     "start": [[], 1.0, np.zeros((0, 2)), np.zeros((3, 0)), np.full((3, 2), np.nan), "x", None, np.full((3, 2), 1e200)],
     "steps": [0, 1.5, "3", None],
     "seed": SEED,

@@ -69,7 +69,9 @@ def test_correlations_across_many_rows_decay_with_the_length():
     values, vectors = np.linalg.eigh(matrix)
     ground = vectors[:, -1] * rows[:, 0]  # (16,)
     correlation = [ground @ np.linalg.matrix_power(matrix / values[-1], r) @ ground for r in (40, 41)]
-    assert -1 / np.log(correlation[1] / correlation[0]) == pytest.approx(float(ising.strip(coupling, width).length), rel=1e-6)
+    assert -1 / np.log(correlation[1] / correlation[0]) == pytest.approx(
+        float(ising.strip(coupling, width).length), rel=1e-6
+    )
 
 
 def test_at_the_critical_point_the_length_is_a_fixed_part_of_the_width():
@@ -77,20 +79,24 @@ def test_at_the_critical_point_the_length_is_a_fixed_part_of_the_width():
     ratios = np.array([float(ising.strip(ising.CRITICAL_COUPLING, int(w)).length) / w for w in widths])
     assert (np.diff(ratios) > 0).all() and (ratios < ising.STRIP_LIMIT).all()
     assert ratios[2] == pytest.approx(ising.STRIP_LIMIT, rel=0.01)
-    slopes = np.diff(np.log(ising.STRIP_LIMIT - ratios)) / np.diff(np.log(widths))  # the leading irrelevant operator: L^-2
+    slopes = np.diff(np.log(ising.STRIP_LIMIT - ratios)) / np.diff(
+        np.log(widths)
+    )  # the leading irrelevant operator: L^-2
     assert (np.diff(slopes) > 0).all() and slopes[-1] == pytest.approx(-2, abs=0.1)
 
 
 def test_constants_are_those_of_the_square_lattice():
     assert np.sinh(2 * ising.CRITICAL_COUPLING) == pytest.approx(1, rel=1e-12)  # self-dual
-    assert ising.CRITICAL_TEMPERATURE == pytest.approx(2 / np.log(1 + np.sqrt(2)), rel=1e-12)
+    assert pytest.approx(2 / np.log(1 + np.sqrt(2)), rel=1e-12) == ising.CRITICAL_TEMPERATURE
 
 
 def test_free_energy_is_that_of_onsager_at_the_critical_point():
     """ln 2/2 + 2G/π, reached as πc/6L² with central charge 1/2."""
     catalan = quad(lambda x: np.arctan(x) / x, 0, 1)[0]
     infinite = np.log(2) / 2 + 2 * catalan / np.pi
-    charges = [(float(ising.strip(ising.CRITICAL_COUPLING, w).free_energy) - infinite) * 6 * w**2 / np.pi for w in (6, 10)]
+    charges = [
+        (float(ising.strip(ising.CRITICAL_COUPLING, w).free_energy) - infinite) * 6 * w**2 / np.pi for w in (6, 10)
+    ]
     assert abs(charges[1] - 0.5) < abs(charges[0] - 0.5) < 0.02
     assert charges[1] == pytest.approx(0.5, abs=0.005)
 
@@ -105,7 +111,9 @@ def test_crossings_approach_the_critical_point_and_nu_one():
     for width in (6, 4):
         assert float(ising.strip(one.coupling, width).length) / width == pytest.approx(one.ratio, rel=1e-8)
     swapped = ising.crossing(4, 6)
-    assert (swapped.coupling, swapped.correlation_exponent) == pytest.approx((one.coupling, one.correlation_exponent), rel=1e-9)
+    assert (swapped.coupling, swapped.correlation_exponent) == pytest.approx(
+        (one.coupling, one.correlation_exponent), rel=1e-9
+    )
 
 
 @settings(deadline=None, max_examples=40)
@@ -115,7 +123,10 @@ def test_the_fixed_point_is_one_and_its_eigenvalue_that_of_the_flow(epsilon):
     np.testing.assert_allclose(ising.phi4_flow(found.mass, found.quartic, epsilon), 0, atol=1e-15)
     step = 1e-6
     columns = [
-        (ising.phi4_flow(found.mass + step * a, found.quartic + step * b, epsilon) - ising.phi4_flow(found.mass - step * a, found.quartic - step * b, epsilon))
+        (
+            ising.phi4_flow(found.mass + step * a, found.quartic + step * b, epsilon)
+            - ising.phi4_flow(found.mass - step * a, found.quartic - step * b, epsilon)
+        )
         / (2 * step)
         for a, b in ((1, 0), (0, 1))
     ]

@@ -20,8 +20,12 @@ activations = pytest.mark.parametrize("activation", ["erf", "relu"])
 def free_energy(covariance, activation, x, y, ridge, width, readout_variance=1.0, prior=None, determinant=False):
     """F from SciPy's Gaussian densities: evidence of the targets, and the divergence of two Gaussians written out."""
     prior = np.eye(x.shape[1]) / x.shape[1] if prior is None else prior
-    matrix = nngp.kernel(activation, x, weight_covariance=covariance, readout_variance=readout_variance) + ridge * np.eye(len(y))
-    evidence = multivariate_normal.logpdf(y, cov=matrix) - (0 if determinant else multivariate_normal.logpdf(0 * y, cov=matrix))
+    matrix = nngp.kernel(
+        activation, x, weight_covariance=covariance, readout_variance=readout_variance
+    ) + ridge * np.eye(len(y))
+    evidence = multivariate_normal.logpdf(y, cov=matrix) - (
+        0 if determinant else multivariate_normal.logpdf(0 * y, cov=matrix)
+    )
     ratio = np.linalg.solve(prior, covariance)
     offset = len(y) / 2 * np.log(2 * np.pi) if determinant else 0
     return -evidence - offset + width / 2 * (np.trace(ratio) - np.linalg.slogdet(ratio)[1] - len(prior))
@@ -42,25 +46,36 @@ def test_slope_is_the_finite_difference_of_the_kernel(activation, count, dimensi
     rng = np.random.default_rng(seed)
     x, pairs = rng.standard_normal((count, dimension)), covariances(rng, count) - 0.5
     covariance, direction, h = covariances(rng, dimension), covariances(rng, dimension) - 0.3, 1e-5
-    there, back = ((pairs * nngp.kernel(activation, x, weight_covariance=covariance + sign * h * direction)).sum() for sign in (1, -1))
+    there, back = (
+        (pairs * nngp.kernel(activation, x, weight_covariance=covariance + sign * h * direction)).sum()
+        for sign in (1, -1)
+    )
     found = kernel_adaptation.slope(activation, x, pairs, covariance)
-    assert (found * direction).sum() == pytest.approx((there - back) / (2 * h), rel=1e-6, abs=1e-6 * np.abs(pairs).sum())
+    assert (found * direction).sum() == pytest.approx(
+        (there - back) / (2 * h), rel=1e-6, abs=1e-6 * np.abs(pairs).sum()
+    )
     np.testing.assert_allclose(found, found.T, rtol=1e-12, atol=1e-12)
 
 
 def test_the_force_on_the_weights_of_one_input_is_a_gaussian_average():
     for activation, squared in (("erf", lambda u: erf(u) ** 2), ("relu", lambda u: max(u, 0) ** 2)):
         s = 0.7 * 1.5**2
-        moment = quad(lambda z: squared(np.sqrt(s) * z) * (z**2 - 1) * np.exp(-(z**2) / 2), -12, 12, points=[0])[0] / np.sqrt(2 * np.pi)
+        moment = quad(lambda z: squared(np.sqrt(s) * z) * (z**2 - 1) * np.exp(-(z**2) / 2), -12, 12, points=[0])[
+            0
+        ] / np.sqrt(2 * np.pi)
         expected = moment / (2 * s) * 1.5**2  # ⟨g (w²/B - 1)⟩/2B
-        assert kernel_adaptation.slope(activation, [[1.5]], [[1.0]], [[0.7]]).item() == pytest.approx(expected, rel=1e-8)
+        assert kernel_adaptation.slope(activation, [[1.5]], [[1.0]], [[0.7]]).item() == pytest.approx(
+            expected, rel=1e-8
+        )
 
 
 def test_an_input_at_the_origin_pulls_at_nothing():
     x = np.vstack([X, np.zeros(3)])
     for activation in ("erf", "relu"):
         found = kernel_adaptation.slope(activation, x, np.ones((10, 10)), np.eye(3))
-        np.testing.assert_allclose(found, kernel_adaptation.slope(activation, X, np.ones((9, 9)), np.eye(3)), rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(
+            found, kernel_adaptation.slope(activation, X, np.ones((9, 9)), np.eye(3)), rtol=1e-12, atol=1e-12
+        )
 
 
 # --- the solution ----------------------------------------------------------------------------------------------------------------
@@ -71,7 +86,15 @@ def test_an_input_at_the_origin_pulls_at_nothing():
 def test_the_equation_holds_and_the_free_energy_is_stationary(activation, fluctuations):
     prior = covariances(np.random.default_rng(1), 3)
     found = kernel_adaptation.adapt(
-        activation, X, Y, 0.3, 7.5, weight_variance=0.8, weight_covariance=prior, readout_variance=1.7, fluctuations=fluctuations
+        activation,
+        X,
+        Y,
+        0.3,
+        7.5,
+        weight_variance=0.8,
+        weight_covariance=prior,
+        readout_variance=1.7,
+        fluctuations=fluctuations,
     )
     kernel = nngp.kernel(activation, X, weight_covariance=found.covariance, readout_variance=1.7)
     np.testing.assert_allclose(found.kernel, kernel, rtol=1e-10, atol=1e-12)
@@ -95,8 +118,12 @@ def test_the_equation_holds_and_the_free_energy_is_stationary(activation, fluctu
 
 @activations
 @settings(max_examples=12)
-@given(st.integers(1, 12), st.integers(1, 5), st.integers(0, 99), st.floats(0.03, 10), st.floats(2, 1e3), st.floats(0.1, 5))
-def test_it_converges_wherever_it_starts_and_never_above_its_start(activation, count, dimension, seed, ridge, width, size):
+@given(
+    st.integers(1, 12), st.integers(1, 5), st.integers(0, 99), st.floats(0.03, 10), st.floats(2, 1e3), st.floats(0.1, 5)
+)
+def test_it_converges_wherever_it_starts_and_never_above_its_start(
+    activation, count, dimension, seed, ridge, width, size
+):
     rng = np.random.default_rng(seed)
     x, y = rng.standard_normal((count, dimension)), size * rng.standard_normal(count)
     for start in (None, covariances(rng, dimension) + 0.1 * np.eye(dimension)):
@@ -111,13 +138,18 @@ def test_one_weight_and_one_input_are_a_scalar_root():
 
     def equation(b):
         s = b * x**2
-        kernel, by_variance = 2 / np.pi * np.arcsin(2 * s / (1 + 2 * s)), 4 / np.pi / ((1 + 2 * s) * np.sqrt(1 + 4 * s)) * x**2
+        kernel, by_variance = (
+            2 / np.pi * np.arcsin(2 * s / (1 + 2 * s)),
+            4 / np.pi / ((1 + 2 * s) * np.sqrt(1 + 4 * s)) * x**2,
+        )
         return 1 / b - 1 / variance + readout / width * (y / (readout * kernel + ridge)) ** 2 * by_variance
 
     expected = brentq(equation, variance, 50, xtol=1e-13)
     found = kernel_adaptation.adapt("erf", [[x]], [y], ridge, width, weight_variance=variance, readout_variance=readout)
     assert found.covariance.item() == pytest.approx(expected, rel=1e-9) and expected > 1.2 * variance
-    scaled = kernel_adaptation.rescale("erf", [[x]], [y], ridge, width, weight_variance=variance, readout_variance=readout)
+    scaled = kernel_adaptation.rescale(
+        "erf", [[x]], [y], ridge, width, weight_variance=variance, readout_variance=readout
+    )
     assert scaled.covariance.item() == pytest.approx(expected, rel=1e-6)  # one weight has nothing but its scale
 
 
@@ -131,8 +163,12 @@ def test_small_weights_are_a_linear_network_whose_teacher_direction_obeys_a_scal
         return 1 / b - d / variance + readout / width * 4 / np.pi * dual**2
 
     b = brentq(equation, variance / d, variance, xtol=1e-20, rtol=1e-13)
-    found = kernel_adaptation.adapt("erf", x, x @ teacher, ridge, width, weight_variance=variance, readout_variance=readout)
-    np.testing.assert_allclose(found.covariance * d / variance, np.diag([b * d / variance, 1, 1, 1]), rtol=1e-5, atol=1e-5)
+    found = kernel_adaptation.adapt(
+        "erf", x, x @ teacher, ridge, width, weight_variance=variance, readout_variance=readout
+    )
+    np.testing.assert_allclose(
+        found.covariance * d / variance, np.diag([b * d / variance, 1, 1, 1]), rtol=1e-5, atol=1e-5
+    )
     assert b * d / variance > 1.01
 
 
@@ -163,7 +199,9 @@ def test_wide_networks_are_lazy_with_a_deviation_of_one_over_n(activation):
     assert deviation[0] / deviation[1] == pytest.approx(10, rel=0.02) and deviation[2] < 1e-6
     kernel, cross = (nngp.kernel(activation, *pair, weight_variance=0.8) for pair in ((X,), (POINTS, X)))
     expected = cross @ np.linalg.solve(kernel + 0.3 * np.eye(9), Y)
-    np.testing.assert_allclose(kernel_adaptation.predict(found.covariance, activation, X, Y, 0.3, POINTS), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        kernel_adaptation.predict(found.covariance, activation, X, Y, 0.3, POINTS), expected, rtol=1e-5, atol=1e-6
+    )
 
 
 def test_without_data_the_weights_keep_their_prior():
@@ -185,7 +223,9 @@ def test_a_direction_that_the_prior_does_not_draw_stays_empty():
 
 
 def test_what_does_not_converge_or_cannot_be_started_is_refused():
-    with pytest.raises(ValueError, match=r"^iterations must be more, for a residual below 1e-09, got .*3, with a residual"):
+    with pytest.raises(
+        ValueError, match=r"^iterations must be more, for a residual below 1e-09, got .*3, with a residual"
+    ):
         kernel_adaptation.adapt("erf", X, Y, 0.3, 5, iterations=3)
     with pytest.raises(ValueError, match="^start must be positive definite"):
         kernel_adaptation.adapt("erf", X, Y, 0.3, 5, start=np.diag([1.0, 1.0, 0.0]))
@@ -203,22 +243,39 @@ def test_what_does_not_converge_or_cannot_be_started_is_refused():
 @activations
 @pytest.mark.parametrize("fluctuations", [False, True])
 @pytest.mark.parametrize("size", [0.3, 1.0, 20.0])
-def test_the_competitor_is_the_lowest_on_a_fine_grid_of_scales_and_above_the_adapted_network(activation, fluctuations, size):
-    call = {"activation": activation, "inputs": X, "targets": size * Y, "ridge": 0.3, "width": 2.5, "weight_variance": 0.8, "fluctuations": fluctuations}
+def test_the_competitor_is_the_lowest_on_a_fine_grid_of_scales_and_above_the_adapted_network(
+    activation, fluctuations, size
+):
+    call = {
+        "activation": activation,
+        "inputs": X,
+        "targets": size * Y,
+        "ridge": 0.3,
+        "width": 2.5,
+        "weight_variance": 0.8,
+        "fluctuations": fluctuations,
+    }
     found, adapted = kernel_adaptation.rescale(**call), kernel_adaptation.adapt(**call)
     s = found.covariance[0, 0] * 3 / 0.8
     np.testing.assert_allclose(found.covariance, s * np.eye(3) * 0.8 / 3, rtol=1e-12)
     lazy = np.eye(3) * 0.8 / 3
-    scan = [free_energy(scale * lazy, activation, X, size * Y, 0.3, 2.5, 1.0, lazy, fluctuations) for scale in np.exp(np.linspace(-5, 6, 600))]
+    scan = [
+        free_energy(scale * lazy, activation, X, size * Y, 0.3, 2.5, 1.0, lazy, fluctuations)
+        for scale in np.exp(np.linspace(-5, 6, 600))
+    ]
     assert min(scan) - 1e-9 * abs(min(scan)) <= min(scan) and found.free_energy <= min(scan) + 1e-9 * abs(min(scan))
-    assert found.free_energy == pytest.approx(free_energy(found.covariance, activation, X, size * Y, 0.3, 2.5, 1.0, lazy, fluctuations), rel=1e-9)
+    assert found.free_energy == pytest.approx(
+        free_energy(found.covariance, activation, X, size * Y, 0.3, 2.5, 1.0, lazy, fluctuations), rel=1e-9
+    )
     assert found.residual < 1e-10 and adapted.free_energy < found.free_energy
 
 
 def test_prediction_at_the_examples_and_by_the_dual_vector():
     found = kernel_adaptation.adapt("erf", X, Y, 0.3, 5, readout_variance=1.7)
     cross = nngp.kernel("erf", POINTS, X, weight_covariance=found.covariance, readout_variance=1.7)
-    predicted = kernel_adaptation.predict(found.covariance, "erf", X, Y, 0.3, np.vstack([POINTS, X]), readout_variance=1.7)
+    predicted = kernel_adaptation.predict(
+        found.covariance, "erf", X, Y, 0.3, np.vstack([POINTS, X]), readout_variance=1.7
+    )
     np.testing.assert_allclose(predicted, [*(cross @ found.dual), *(Y - 0.3 * found.dual)], rtol=1e-8, atol=1e-10)
 
 
@@ -227,7 +284,12 @@ def test_learnabilities_are_ratios_of_averages_where_the_components_are_orthogon
     root = np.sqrt(weights)
     parts = root * np.array([nodes, -0.3 * (nodes**3 - 3 * nodes)])
     values = root * np.array([erf(nodes), np.tanh(nodes), nodes**2])
-    np.testing.assert_allclose(kernel_adaptation.learnabilities(values, parts), values @ parts.T / (parts**2).sum(axis=1), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(
+        kernel_adaptation.learnabilities(values, parts),
+        values @ parts.T / (parts**2).sum(axis=1),
+        rtol=1e-10,
+        atol=1e-12,
+    )
     one, other = np.random.default_rng(0).standard_normal((2, 40))
     mixed = kernel_adaptation.learnabilities(np.stack([0.9 * one + 0.2 * other, one])[None], [one, 1e-6 * other])
     np.testing.assert_allclose(mixed, [[[0.9, 0.2e6], [1, 0]]], rtol=1e-8, atol=1e-7)
@@ -244,14 +306,20 @@ def test_the_sampled_posterior_of_the_same_data_is_adapted_as_much():
         learned = kernel_adaptation.learnabilities(network_posterior.predict(w, **call, points=test), parts)
         return np.column_stack([d * (w[:, :, 0] ** 2).mean(axis=1), d * (w[:, :, 1:] ** 2).mean(axis=(1, 2)), learned])
 
-    found = hmc.summary(network_posterior.sample(**call, width=width, chains=6, steps=80, seed=3, burn_in=60, observable=kept).samples)
+    found = hmc.summary(
+        network_posterior.sample(**call, width=width, chains=6, steps=80, seed=3, burn_in=60, observable=kept).samples
+    )
     assert found.mean[0] > 1.3 and np.all(found.error < [0.02, 0.006, 0.002, 0.004])
-    plain, whole = (kernel_adaptation.adapt(**call, width=width, fluctuations=option).covariance for option in (False, True))
+    plain, whole = (
+        kernel_adaptation.adapt(**call, width=width, fluctuations=option).covariance for option in (False, True)
+    )
     learned = kernel_adaptation.learnabilities(kernel_adaptation.predict(plain, **call, points=test), parts)
     lazy = kernel_adaptation.learnabilities(kernel_adaptation.predict(np.eye(d) / d, **call, points=test), parts)
     for covariance in (plain, whole):
         assert d * covariance[0, 0] == pytest.approx(found.mean[0], rel=0.06)
-    assert np.all(np.abs(learned - found.mean[2:]) < [0.02, 0.06]) and np.all(found.mean[2:] > lazy + 5 * found.error[2:])
+    assert np.all(np.abs(learned - found.mean[2:]) < [0.02, 0.06]) and np.all(
+        found.mean[2:] > lazy + 5 * found.error[2:]
+    )
 
 
 def test_the_fluctuations_are_what_shrinks_weights_without_a_target():
@@ -260,7 +328,13 @@ def test_the_fluctuations_are_what_shrinks_weights_without_a_target():
     lazy, shrunk = (kernel_adaptation.adapt(**call, fluctuations=option).covariance for option in (False, True))
     np.testing.assert_allclose(lazy, np.eye(4) / 4, rtol=1e-12)
     chains = network_posterior.sample(
-        **call, chains=60, steps=120, seed=1, burn_in=60, leapfrog=6, observable=lambda w: (w**2).sum(axis=2).mean(axis=1)
+        **call,
+        chains=60,
+        steps=120,
+        seed=1,
+        burn_in=60,
+        leapfrog=6,
+        observable=lambda w: (w**2).sum(axis=2).mean(axis=1),
     )
     found = hmc.summary(chains.samples)
     assert 1 - found.mean > 10 * found.error and abs(np.trace(shrunk) - found.mean) < 0.25 * (1 - found.mean)
@@ -272,7 +346,15 @@ DATA = {"activation": "erf", "inputs": X, "targets": Y, "ridge": 0.3}
 PRIOR = {"weight_variance": 1.0, "weight_covariance": np.eye(3), "readout_variance": 1.0, "fluctuations": False}
 CALLS = {
     kernel_adaptation.slope: {"activation": "erf", "inputs": X, "pairs": np.eye(9), "covariance": np.eye(3)},
-    kernel_adaptation.adapt: {**DATA, "width": 5, **PRIOR, "start": np.eye(3), "damping": 0.5, "tolerance": 1e-8, "iterations": 500},
+    kernel_adaptation.adapt: {
+        **DATA,
+        "width": 5,
+        **PRIOR,
+        "start": np.eye(3),
+        "damping": 0.5,
+        "tolerance": 1e-8,
+        "iterations": 500,
+    },
     kernel_adaptation.rescale: {**DATA, "width": 5, **PRIOR},
     kernel_adaptation.predict: {"covariance": np.eye(3), **DATA, "points": POINTS, "readout_variance": 1.0},
     kernel_adaptation.learnabilities: {"values": Y, "components": X.T},
@@ -282,7 +364,7 @@ BAD = {
     "activation": ["tanh", "linear", None, 1, ["erf"], np.sin],
     "inputs": [[], Y, np.zeros((9, 0)), np.full((9, 3), np.inf), np.full((9, 3), 1e200), "x", None, X[:5], X[:, :2]],
     "targets": [[], X, Y[:5], np.full(9, np.nan), "y", None, 1.0],
-    **{name: NUMBER for name in ("ridge", "width", "weight_variance", "readout_variance", "tolerance")},
+    **dict.fromkeys(("ridge", "width", "weight_variance", "readout_variance", "tolerance"), NUMBER),
     "damping": [*NUMBER, 1.5],
     "pairs": [[], 1.0, np.eye(3), np.full((9, 9), np.nan), np.triu(np.ones((9, 9))), "x", None],
     "covariance": [*MATRIX, None],

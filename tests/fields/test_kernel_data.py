@@ -17,7 +17,10 @@ GRAM, Y = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / 8), np.tanh(X[:, 0]) + X
 
 
 @settings(deadline=None, max_examples=30)
-@given(arrays(float, st.tuples(st.integers(3, 8), st.integers(2, 5)), elements=st.integers(-50, 50).map(float)), st.floats(0.01, 100))
+@given(
+    arrays(float, st.tuples(st.integers(3, 8), st.integers(2, 5)), elements=st.integers(-50, 50).map(float)),
+    st.floats(0.01, 100),
+)
 def test_unit_rows_are_centred_directions(points, scale):
     points = points + 0.25 * np.random.default_rng(1).standard_normal(points.shape)
     found = kernel_data.unit_rows(points)
@@ -54,12 +57,18 @@ def test_each_regression_is_scikit_learns_on_the_same_subset():
         seen, left = order[:size], order[size:]
         for j, t in enumerate((1e-3, 0.5)):
             fit = KernelRidge(alpha=t, kernel="precomputed").fit(GRAM[np.ix_(seen, seen)], Y[seen])
-            assert curves.test_error[s, i, j] == pytest.approx(((fit.predict(GRAM[np.ix_(left, seen)]) - Y[left]) ** 2).mean(), rel=1e-9)
-            assert curves.train_error[s, i, j] == pytest.approx(((fit.predict(GRAM[np.ix_(seen, seen)]) - Y[seen]) ** 2).mean(), rel=1e-6)
+            assert curves.test_error[s, i, j] == pytest.approx(
+                ((fit.predict(GRAM[np.ix_(left, seen)]) - Y[left]) ** 2).mean(), rel=1e-9
+            )
+            assert curves.train_error[s, i, j] == pytest.approx(
+                ((fit.predict(GRAM[np.ix_(seen, seen)]) - Y[seen]) ** 2).mean(), rel=1e-6
+            )
             inverse = np.linalg.inv(GRAM[np.ix_(seen, seen)] + t * np.eye(size))
             assert curves.kappa[s, i, j] == pytest.approx(1 / np.trace(inverse), rel=1e-9)
             # the forecast averages leave-one-out residuals  α_μ/(K + T)⁻¹_μμ  with the mean of the diagonal in place of each entry
-            assert curves.cross_validation[s, i, j] == pytest.approx(((inverse @ Y[seen] / np.diag(inverse).mean()) ** 2).mean(), rel=1e-8)
+            assert curves.cross_validation[s, i, j] == pytest.approx(
+                ((inverse @ Y[seen] / np.diag(inverse).mean()) ** 2).mean(), rel=1e-8
+            )
 
 
 def test_a_kernel_of_one_function_learns_it_from_one_sample():
@@ -94,11 +103,15 @@ def test_digits_have_a_spectrum_close_to_a_power_law(digits):
 def test_digits_follow_the_effective_ridge_for_few_samples_and_not_for_many(digits):
     found, curves, theory = digits
     mean, error = feature_regression.mean_and_error(curves.test_error)
-    np.testing.assert_allclose(theory.test_error[:, [0, 2]].T, [[0.604, 0.313, 0.0886], [0.522, 0.340, 0.1914]], atol=6e-4)
+    np.testing.assert_allclose(
+        theory.test_error[:, [0, 2]].T, [[0.604, 0.313, 0.0886], [0.522, 0.340, 0.1914]], atol=6e-4
+    )
     assert np.all(np.abs(mean - theory.test_error)[0] < 4 * error[0])
     assert np.all(np.abs(mean / theory.test_error - 1)[1] < 0.12)
     assert np.all(mean[2] > theory.test_error[2] + 10 * error[2]) and theory.test_error[2, 0] < 0.75 * mean[2, 0]
-    promised = learning_curve.equivalent_kernel_error(found.eigenvalues, found.coefficients**2, SAMPLES[:, None], RIDGES)
+    promised = learning_curve.equivalent_kernel_error(
+        found.eigenvalues, found.coefficients**2, SAMPLES[:, None], RIDGES
+    )
     assert promised[0, 2] == pytest.approx(0.31, abs=0.005) and promised[1, 2] == pytest.approx(0.235, abs=0.001)
     assert np.all(promised[:, 0] < 1e-6)
 
@@ -116,7 +129,9 @@ def test_the_ridge_that_digits_show_is_the_one_their_spectrum_gives_but_cross_va
     ratio = curves.kappa.mean(axis=0) / theory.kappa
     assert np.all(np.abs(ratio - 1)[:, 1] < 0.08) and np.all(np.abs(ratio - 1)[:, 2] < 0.015)
     forecast = curves.cross_validation.mean(axis=0) / curves.test_error.mean(axis=0)
-    assert np.all((0.84 < forecast[1:, 2]) & (forecast[1:, 2] < 0.96)) and np.all((0.5 < forecast[1:, 1]) & (forecast[1:, 1] < 0.75))
+    assert np.all((forecast[1:, 2] > 0.84) & (forecast[1:, 2] < 0.96)) and np.all(
+        (forecast[1:, 1] > 0.5) & (forecast[1:, 1] < 0.75)
+    )
     assert theory.kappa[0, 2] == pytest.approx(effective_ridge.solve(found.eigenvalues, 25, 0.1), rel=1e-12)
 
 
@@ -130,7 +145,17 @@ CALLS = {
 }
 BAD = {
     "inputs": [[], np.ones(3), np.ones((1, 3)), np.zeros((3, 0)), np.ones((3, 2)), np.full((3, 2), np.nan), "x", None],
-    "gram": [np.ones((2, 3)), np.zeros((0, 0)), np.zeros((30, 30)), -GRAM, np.triu(GRAM), np.full((30, 30), np.nan), GRAM - 0.5 * np.eye(30), "x", None],
+    "gram": [
+        np.ones((2, 3)),
+        np.zeros((0, 0)),
+        np.zeros((30, 30)),
+        -GRAM,
+        np.triu(GRAM),
+        np.full((30, 30), np.nan),
+        GRAM - 0.5 * np.eye(30),
+        "x",
+        None,
+    ],
     "targets": [Y[:-1], np.full(30, np.nan), Y[:, None], "x", None],
     "samples": [[], 3, [0], [30], [3.5], [[3]], [np.nan], "x", None],
     "ridges": [[], [0.0], [-1.0], [np.inf], 1.0, "x", None],

@@ -26,7 +26,9 @@ def test_the_density_is_prior_times_likelihood_with_its_finite_differences(activ
     value, gradient = langevin_training.potential(theta, **call)
     w, a = theta[..., :2], theta[..., 2]
     outputs = np.einsum("ci,cpi->cp", a, PHI[activation](np.einsum("pk,cik->cpi", X, w)))
-    logarithm = norm.logpdf(w, scale=np.sqrt(0.8 / 2)).sum(axis=(1, 2)) + norm.logpdf(a, scale=np.sqrt(1.3 / 6)).sum(axis=1)
+    logarithm = norm.logpdf(w, scale=np.sqrt(0.8 / 2)).sum(axis=(1, 2)) + norm.logpdf(a, scale=np.sqrt(1.3 / 6)).sum(
+        axis=1
+    )
     logarithm += norm.logpdf(Y, outputs, np.sqrt(0.3)).sum(axis=1)
     np.testing.assert_allclose(value - value[0], logarithm[0] - logarithm, rtol=1e-11, atol=1e-11)
     direction, h = RNG.standard_normal(theta.shape), 1e-5
@@ -42,7 +44,9 @@ def test_readouts_sampled_and_readouts_integrated_out_give_one_posterior():
         return network_posterior.predict(w, "erf", X, Y, 0.3, POINTS, readout_variance=1.3)
 
     start, scale = RNG.standard_normal((40, 5, 3)) / 2, np.sqrt([0.4, 0.4, 0.26])
-    one = hmc.sample(lambda x: langevin_training.potential(x, **DATA, **VARIANCES), start, 300, 3, scale=scale, observable=outputs)
+    one = hmc.sample(
+        lambda x: langevin_training.potential(x, **DATA, **VARIANCES), start, 300, 3, scale=scale, observable=outputs
+    )
     other = network_posterior.sample("erf", X, Y, 0.3, 5, 40, 300, 4, observable=means, **VARIANCES)
     one, other = hmc.summary(one.samples), hmc.summary(other.samples)
     assert np.all(np.abs(one.mean - other.mean) < 4 * np.hypot(one.error, other.error)) and np.all(one.error < 0.03)
@@ -52,7 +56,9 @@ def test_readouts_sampled_and_readouts_integrated_out_give_one_posterior():
 @settings(max_examples=20)
 @given(st.floats(1e-3, 1e3), st.integers(1, 50), st.integers(1, 50), st.floats(0.1, 10))
 def test_the_decay_keeps_the_prior_at_every_temperature(temperature, dimension, width, variance):
-    rates = langevin_training.decay_rates(temperature, dimension, width, weight_variance=variance, readout_variance=2 * variance)
+    rates = langevin_training.decay_rates(
+        temperature, dimension, width, weight_variance=variance, readout_variance=2 * variance
+    )
     np.testing.assert_allclose(np.divide(temperature, rates), [variance / dimension, 2 * variance / width], rtol=1e-14)
     # U of one neuron with its decay rates written out: γ|θ|²/2T + L/T
     theta, x = np.full((1, width, dimension + 1), 0.3), np.ones((2, dimension))
@@ -69,7 +75,9 @@ def test_the_decay_keeps_the_prior_at_every_temperature(temperature, dimension, 
 @pytest.mark.parametrize("step", [0.1, 0.5, 1.5])
 def test_without_data_the_variance_is_that_of_the_harmonic_chain_in_both_layers(step):
     nothing = {"inputs": np.zeros((0, 4)), "targets": [], "temperature": 0.3}
-    trained = langevin_training.train("erf", width=50, networks=800, steps=100, seed=5, step=step, record_every=100, **nothing, **VARIANCES)
+    trained = langevin_training.train(
+        "erf", width=50, networks=800, steps=100, seed=5, step=step, record_every=100, **nothing, **VARIANCES
+    )
     for part, variance in ((trained.parameters[..., :4], 0.8 / 4), (trained.parameters[..., 4], 1.3 / 50)):
         expected = langevin_training.harmonic_variance(1 / variance, step, preconditioner=variance)
         error = expected * np.sqrt(2 / part.size)  # of the mean square of independent normal numbers
@@ -81,12 +89,17 @@ def test_without_data_the_variance_is_that_of_the_harmonic_chain_in_both_layers(
 def test_the_harmonic_variance_is_the_covariance_of_the_euler_chain(curvature, preconditioner, reach):
     step = reach / (curvature * preconditioner)
     expected = langevin.euler_covariance([[preconditioner * curvature]], [[preconditioner]], step)[0, 0]
-    assert langevin_training.harmonic_variance(curvature, step, preconditioner=preconditioner) == pytest.approx(expected, rel=1e-9)
+    assert langevin_training.harmonic_variance(curvature, step, preconditioner=preconditioner) == pytest.approx(
+        expected, rel=1e-9
+    )
 
 
 def test_richardson_takes_out_the_first_order_and_adds_the_errors():
     steps, k = np.array([0.04, 0.02, 0.01]), np.array([1.0, 3.0])
-    left = [langevin_training.richardson(*(langevin_training.harmonic_variance(k, h) for h in (s, s / 2)))[0] - 1 / k for s in steps]
+    left = [
+        langevin_training.richardson(*(langevin_training.harmonic_variance(k, h) for h in (s, s / 2)))[0] - 1 / k
+        for s in steps
+    ]
     np.testing.assert_allclose(left[0] / left[1], 4, rtol=0.06)
     np.testing.assert_allclose(left[1] / left[2], 4, rtol=0.03)
     noise = 1 + np.random.default_rng(1).standard_normal((2, 20_000)) * [[0.3], [0.2]]
@@ -108,11 +121,19 @@ def test_the_bias_is_of_first_order_and_richardson_agrees_with_monte_carlo():
     exact = hmc.summary(network_posterior.sample("erf", X, Y, 1.0, 5, 60, 400, 4, observable=loss, **VARIANCES).samples)
     found = []
     for step, seed in ((0.1, 1), (0.05, 2)):
-        settings = {"width": 5, "networks": 600, "steps": round(50 / step), "step": step, "record_every": round(0.2 / step)}
+        settings = {
+            "width": 5,
+            "networks": 600,
+            "steps": round(50 / step),
+            "step": step,
+            "record_every": round(0.2 / step),
+        }
         trained = langevin_training.train(seed=seed, **settings, **data, **VARIANCES)
         found.append(hmc.summary(trained.loss[40:]))
     bias, half = (one.mean - exact.mean for one in found)
-    value, error = langevin_training.richardson(found[0].mean, found[1].mean, error=found[0].error, half_error=found[1].error)
+    value, error = langevin_training.richardson(
+        found[0].mean, found[1].mean, error=found[0].error, half_error=found[1].error
+    )
     assert half > 20 * np.hypot(found[1].error, exact.error)  # the bias is plain,
     assert 2**0.5 < bias / half < 2**1.5  # of first order, nearer to it than to a constant or to the second,
     assert abs(value - exact.mean) < 4 * np.hypot(error, exact.error) < bias / 5  # and taken out
@@ -128,7 +149,9 @@ def test_records_are_moments_of_one_run_and_a_run_can_be_continued():
     two = langevin_training.train(**run, steps=10, seed=random, start=one.parameters)
     whole = langevin_training.train(**run, steps=20, seed=np.random.default_rng(8))
     assert np.array_equal(two.parameters, whole.parameters)
-    np.testing.assert_allclose(whole.loss, ((whole.outputs - Y) ** 2).sum(axis=2) / 2, rtol=1e-13)  # the points are the inputs
+    np.testing.assert_allclose(
+        whole.loss, ((whole.outputs - Y) ** 2).sum(axis=2) / 2, rtol=1e-13
+    )  # the points are the inputs
     final = np.einsum("cpi,ci->cp", erf(X @ whole.parameters[..., :2].swapaxes(1, 2)), whole.parameters[..., 2])
     np.testing.assert_allclose(whole.outputs[-1], final, rtol=1e-12)
 
@@ -141,23 +164,47 @@ def test_a_step_beyond_the_stable_ones_is_refused():
 # --- bad input -----------------------------------------------------------------------------------------------------------------------
 
 THETA = np.ones((2, 4, 3))
-RUN = {"width": 4, "networks": 2, "steps": 4, "seed": 0, "step": 0.01, "start": THETA, "points": POINTS, "record_every": 2}
+RUN = {
+    "width": 4,
+    "networks": 2,
+    "steps": 4,
+    "seed": 0,
+    "step": 0.01,
+    "start": THETA,
+    "points": POINTS,
+    "record_every": 2,
+}
 CALLS = {
     langevin_training.decay_rates: {"temperature": 0.1, "dimension": 2, "width": 3, **VARIANCES},
     langevin_training.potential: {"parameters": THETA, **DATA, **VARIANCES},
     langevin_training.train: {**DATA, **RUN, **VARIANCES},
     langevin_training.harmonic_variance: {"curvature": [1.0, 2.0], "step": 0.1, "preconditioner": 1.0},
-    langevin_training.richardson: {"at_step": [1.0, 2.0], "at_half_step": [1.0, 2.0], "error": 0.1, "half_error": [0.1, 0.2]},
+    langevin_training.richardson: {
+        "at_step": [1.0, 2.0],
+        "at_half_step": [1.0, 2.0],
+        "error": 0.1,
+        "half_error": [0.1, 0.2],
+    },
 }
 COUNT = [0, -1, 2.0, "2", None]
 PAIR = [[1.0], [1.0, 2.0, 3.0], [[1.0, 2.0]], [np.nan, 1.0], "x", None]
 BAD = {
-    "parameters": [[], 1.0, THETA[0], THETA[:, :, :2], THETA[:0], np.full((2, 4, 3), np.nan), np.full((2, 4, 3), 1e200), "w", None],
+    "parameters": [
+        [],
+        1.0,
+        THETA[0],
+        THETA[:, :, :2],
+        THETA[:0],
+        np.full((2, 4, 3), np.nan),
+        np.full((2, 4, 3), 1e200),
+        "w",
+        None,
+    ],
     "activation": ["tanh", None, 1, ["erf"], np.sin],
     "inputs": [[], Y, np.zeros((4, 0)), np.full((4, 2), np.inf), "x", None, X[:3], X[:, :1]],
     "targets": [[], X, Y[:3], np.full(4, np.nan), "y", None, 1.0],
-    **{name: NUMBER for name in ("temperature", "weight_variance", "readout_variance", "preconditioner")},
-    **{name: COUNT for name in ("width", "networks", "steps", "dimension")},
+    **dict.fromkeys(("temperature", "weight_variance", "readout_variance", "preconditioner"), NUMBER),
+    **dict.fromkeys(("width", "networks", "steps", "dimension"), COUNT),
     "record_every": [*COUNT, 3],
     "seed": SEED,
     "step": [*NUMBER, 2.0],

@@ -45,7 +45,9 @@ def test_the_amplification_is_the_derivative_of_the_effective_ridge():
 def test_without_a_ridge_samples_are_used_up_and_training_is_perfect():
     values = MODES[:400] ** -1.5
     curve = learning_curve.predict(values, values, [10, 100, 399], 0.0, noise_variance=0.1)
-    np.testing.assert_allclose(effective_ridge.learnability(values, curve.kappa).sum(axis=1), [10, 100, 399], rtol=1e-10)
+    np.testing.assert_allclose(
+        effective_ridge.learnability(values, curve.kappa).sum(axis=1), [10, 100, 399], rtol=1e-10
+    )
     assert np.all(curve.train_error == 0)
     np.testing.assert_allclose(curve.sampled_excess, np.array([10, 100, 399]) * curve.kappa, rtol=1e-10)
 
@@ -65,7 +67,10 @@ def test_beyond_the_rank_it_is_ordinary_least_squares():
 def test_at_the_rank_the_variance_diverges():
     with pytest.raises(ValueError, match="^ridge must be > 0 where samples equals the rank 20"):
         learning_curve.predict([2.0, 0.1], [1.0, 3.0], [10, 20], 0.0, multiplicities=[5, 15])
-    height = [float(learning_curve.predict([1.0], [1.0], 60, t, noise_variance=1.0, multiplicities=[60]).test_error) for t in (1e-6, 1e-8)]
+    height = [
+        float(learning_curve.predict([1.0], [1.0], 60, t, noise_variance=1.0, multiplicities=[60]).test_error)
+        for t in (1e-6, 1e-8)
+    ]
     assert height[1] / height[0] == pytest.approx(10, rel=1e-2)  # E₀ ∝ T^-½
 
 
@@ -76,7 +81,9 @@ def test_at_the_rank_tiny_ridges_keep_their_digits(t):
     curve = learning_curve.predict(values, values, 30, t)
     kappa = np.sqrt(t / (1 / values).sum())
     found = [curve.kappa, curve.amplification, curve.bias]
-    np.testing.assert_allclose(found, [kappa, 30 * kappa / (2 * t), kappa**2 * (1 / values).sum()], rtol=1e3 * kappa + 1e-12)
+    np.testing.assert_allclose(
+        found, [kappa, 30 * kappa / (2 * t), kappa**2 * (1 / values).sum()], rtol=1e3 * kappa + 1e-12
+    )
 
 
 def test_double_descent_with_a_ridge_and_with_a_tail():
@@ -87,11 +94,23 @@ def test_double_descent_with_a_ridge_and_with_a_tail():
 
     np.testing.assert_allclose(clean([55, 60, 66, 90], 1e-3), [2.82, 30.5, 2.49, 0.500], rtol=2e-3)
     assert clean(60, 5.0) == pytest.approx(0.464, abs=5e-4)
-    tail = learning_curve.predict([1.0, 5e-4], [1.0, 0.0], [60, 180], 1e-3, noise_variance=0.25, multiplicities=[60, 10_000]).test_error - 0.25
+    tail = (
+        learning_curve.predict(
+            [1.0, 5e-4], [1.0, 0.0], [60, 180], 1e-3, noise_variance=0.25, multiplicities=[60, 10_000]
+        ).test_error
+        - 0.25
+    )
     ridge_only = clean([60, 180], 5.001)
     assert np.all(tail > ridge_only) and tail[0] == pytest.approx(ridge_only[0], rel=0.02)
-    flat = learning_curve.predict([1.0, 5e-10], [1.0, 0.0], [60, 180], 1e-3, noise_variance=0.25, multiplicities=[60, 10**10]).test_error - 0.25
-    np.testing.assert_allclose(flat, ridge_only, rtol=1e-6)  # ever smaller modes of the same total weight are nothing but ridge
+    flat = (
+        learning_curve.predict(
+            [1.0, 5e-10], [1.0, 0.0], [60, 180], 1e-3, noise_variance=0.25, multiplicities=[60, 10**10]
+        ).test_error
+        - 0.25
+    )
+    np.testing.assert_allclose(
+        flat, ridge_only, rtol=1e-6
+    )  # ever smaller modes of the same total weight are nothing but ridge
 
 
 @pytest.mark.parametrize(("a", "beta"), [(1.5, 2.0), (2.0, 2.5), (1.5, 6.0)])
@@ -106,7 +125,9 @@ def test_exponents_of_power_laws(a, beta):
 
 def test_the_edge_is_the_mode_that_is_half_learned():
     edge = learning_curve.learnability_edge([0.2, 1e-4], 1.7)
-    np.testing.assert_allclose([effective_ridge.learnability(edge**-1.7, k)[i] for i, k in enumerate([0.2, 1e-4])], 0.5, rtol=1e-12)
+    np.testing.assert_allclose(
+        [effective_ridge.learnability(edge**-1.7, k)[i] for i, k in enumerate([0.2, 1e-4])], 0.5, rtol=1e-12
+    )
 
 
 def test_noise_adds_the_learned_modes_over_the_samples():
@@ -170,9 +191,16 @@ def test_benign_ranks_go_with_harmless_noise():
 
 SPECTRUM = {"eigenvalues": [1.0, 0.5], "target_power": [1.0, 0.0]}
 CALLS = {
-    learning_curve.predict: SPECTRUM | {"samples": [3, 4], "ridge": 0.1, "noise_variance": 0.0, "multiplicities": [1, 2]},
+    learning_curve.predict: SPECTRUM
+    | {"samples": [3, 4], "ridge": 0.1, "noise_variance": 0.0, "multiplicities": [1, 2]},
     learning_curve.equivalent_kernel_error: SPECTRUM | {"samples": [3, 4], "ridge": 0.1},
-    learning_curve.coefficient_variance: {"eigenvalues": [1.0, 0.5], "kappa": 0.1, "test_error": 1.0, "samples": 3, "own_error": [0.1, 0.0]},
+    learning_curve.coefficient_variance: {
+        "eigenvalues": [1.0, 0.5],
+        "kappa": 0.1,
+        "test_error": 1.0,
+        "samples": 3,
+        "own_error": [0.1, 0.0],
+    },
     learning_curve.loss_exponent: {"spectral_exponent": 1.5, "target_exponent": 2.0, "ridgeless": True},
     learning_curve.edge_exponent: {"spectral_exponent": 1.5, "ridgeless": False},
     learning_curve.learnability_edge: {"kappa": [0.1, 1.0], "spectral_exponent": 1.5},

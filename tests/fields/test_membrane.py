@@ -17,7 +17,9 @@ GRAM, CROSS = KERNEL[np.ix_(OBSERVED, OBSERVED)], KERNEL[:, OBSERVED]
 
 
 def test_relaxed_membrane_is_the_regression_and_its_energy_the_quadratic_form_of_the_targets():
-    rest = minimize(membrane.action, np.zeros(16), (STIFFNESS, OBSERVED, Y, RIDGES), "CG", jac=True, options={"gtol": 1e-7})
+    rest = minimize(
+        membrane.action, np.zeros(16), (STIFFNESS, OBSERVED, Y, RIDGES), "CG", jac=True, options={"gtol": 1e-7}
+    )
     assert rest.success
     np.testing.assert_allclose(rest.x, gp_regression.mean(GRAM, Y, RIDGES, CROSS), atol=3e-6)
     assert rest.fun == pytest.approx(Y @ np.linalg.inv(GRAM + np.diag(RIDGES)) @ Y / 2, rel=1e-12)
@@ -27,7 +29,9 @@ def test_relaxed_membrane_is_the_regression_and_its_energy_the_quadratic_form_of
 
 def test_curvature_of_the_action_is_the_inverse_of_the_posterior_covariance():
     _, steps = membrane.action(np.vstack([np.eye(16), np.zeros(16)]), STIFFNESS, OBSERVED, Y, RIDGES)
-    np.testing.assert_allclose(np.linalg.inv(steps[:-1] - steps[-1]), gp_regression.covariance(GRAM, RIDGES, CROSS, KERNEL), atol=1e-11)
+    np.testing.assert_allclose(
+        np.linalg.inv(steps[:-1] - steps[-1]), gp_regression.covariance(GRAM, RIDGES, CROSS, KERNEL), atol=1e-11
+    )
 
 
 def test_weight_of_the_action_has_the_posterior_mean_and_covariance_and_the_evidence_of_the_targets():
@@ -43,7 +47,12 @@ def test_weight_of_the_action_has_the_posterior_mean_and_covariance_and_the_evid
     np.testing.assert_allclose(covariance, gp_regression.covariance(kernel, ridge, kernel, kernel), atol=1e-10)
     noisy = kernel + np.diag(ridge)
     evidence = np.exp(-y @ np.linalg.inv(noisy) @ y / 2) / (2 * np.pi * np.sqrt(np.linalg.det(noisy)))
-    measured = total * (side[1] - side[0]) ** 2 / (2 * np.pi * np.sqrt(np.linalg.det(kernel))) / (2 * np.pi * np.sqrt(ridge.prod()))
+    measured = (
+        total
+        * (side[1] - side[0]) ** 2
+        / (2 * np.pi * np.sqrt(np.linalg.det(kernel)))
+        / (2 * np.pi * np.sqrt(ridge.prod()))
+    )
     assert measured == pytest.approx(evidence, rel=1e-10)
 
 
@@ -56,7 +65,9 @@ def test_gradient_is_the_difference_of_the_action_field_by_field(seed, shape, ri
     assert value.shape == shape
     ends = [membrane.action(fields + step * way, STIFFNESS, OBSERVED, Y, ridge)[0] for step in (1, -1)]
     scale = 1e-11 * (1 + np.sum(np.abs(ends), axis=0))
-    assert np.all(np.abs((ends[0] - ends[1]) / 2 - (gradient * way).sum(axis=-1)) <= scale)  # S is quadratic: no smaller step is needed
+    assert np.all(
+        np.abs((ends[0] - ends[1]) / 2 - (gradient * way).sum(axis=-1)) <= scale
+    )  # S is quadratic: no smaller step is needed
     for index in np.ndindex(shape):
         alone = membrane.action(fields[index], STIFFNESS, OBSERVED, Y, ridge)
         np.testing.assert_allclose(alone[0], value[index], rtol=1e-12)
@@ -76,7 +87,13 @@ def test_exponential_kernel_is_a_membrane_of_neighbors():
 
 CALLS = {
     membrane.stiffness: {"kernel": KERNEL},
-    membrane.action: {"field": np.ones(16), "stiffness": STIFFNESS, "observed": OBSERVED, "targets": Y, "ridge": RIDGES},
+    membrane.action: {
+        "field": np.ones(16),
+        "stiffness": STIFFNESS,
+        "observed": OBSERVED,
+        "targets": Y,
+        "ridge": RIDGES,
+    },
 }
 NO_KERNEL = [bad for bad in MATRIX if not np.array_equal(bad, np.eye(3))]
 BAD = {

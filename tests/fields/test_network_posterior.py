@@ -27,14 +27,27 @@ activations = pytest.mark.parametrize("activation", PHI)
 @given(st.integers(0, 5), st.integers(1, 4), st.integers(1, 6), st.integers(0, 99), st.floats(0.05, 10))
 def test_gradient_is_the_finite_difference(activation, count, dimension, width, seed, ridge):
     rng = np.random.default_rng(seed)
-    x, y, w = rng.standard_normal((count, dimension)), rng.standard_normal(count), rng.standard_normal((2, width, dimension))
-    call = {"activation": activation, "inputs": x, "targets": y, "ridge": ridge, "weight_variance": 0.7, "readout_variance": 1.9}
+    x, y, w = (
+        rng.standard_normal((count, dimension)),
+        rng.standard_normal(count),
+        rng.standard_normal((2, width, dimension)),
+    )
+    call = {
+        "activation": activation,
+        "inputs": x,
+        "targets": y,
+        "ridge": ridge,
+        "weight_variance": 0.7,
+        "readout_variance": 1.9,
+    }
     gradient = network_posterior.potential(w, **call)[1]
     direction, h = rng.standard_normal(w.shape), 1e-5
     there, back = (network_posterior.potential(w + sign * h * direction, **call)[0] for sign in (1, -1))
     kink = activation == "relu" and count and np.abs(x @ w.swapaxes(1, 2)).min() < 20 * h
     if not kink:
-        np.testing.assert_allclose((gradient * direction).sum(axis=(1, 2)), (there - back) / (2 * h), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(
+            (gradient * direction).sum(axis=(1, 2)), (there - back) / (2 * h), rtol=1e-6, atol=1e-6
+        )
 
 
 @activations
@@ -89,21 +102,36 @@ def test_one_neuron_has_the_moments_of_quadrature(activation):
     def weight(w):
         f = PHI[activation](w * x)
         matrix = 1.3 * np.outer(f, f) + ridge * np.eye(3)
-        return np.exp(-(w**2) / (2 * 0.8)) * multivariate_normal.pdf(y, cov=matrix), 1.3 * PHI[activation](w * point) * f @ np.linalg.solve(matrix, y)
+        return np.exp(-(w**2) / (2 * 0.8)) * multivariate_normal.pdf(y, cov=matrix), 1.3 * PHI[activation](
+            w * point
+        ) * f @ np.linalg.solve(matrix, y)
 
-    total, square, mean = (quad(lambda w: part(w) * weight(w)[0], -9, 9, points=[0])[0] for part in (lambda w: 1, lambda w: w**2, lambda w: weight(w)[1]))
+    total, square, mean = (
+        quad(lambda w: part(w) * weight(w)[0], -9, 9, points=[0])[0]
+        for part in (lambda w: 1, lambda w: w**2, lambda w: weight(w)[1])
+    )
 
     def kept(w):
-        return np.stack([w[:, 0, 0] ** 2, network_posterior.predict(w, activation, x[:, None], y, ridge, [[point]], readout_variance=1.3)[:, 0]], axis=1)
+        return np.stack(
+            [
+                w[:, 0, 0] ** 2,
+                network_posterior.predict(w, activation, x[:, None], y, ridge, [[point]], readout_variance=1.3)[:, 0],
+            ],
+            axis=1,
+        )
 
     variances = {"weight_variance": 0.8, "readout_variance": 1.3}
     chains = network_posterior.sample(activation, x[:, None], y, ridge, 1, 60, 500, 4, observable=kept, **variances)
     found = hmc.summary(chains.samples)
-    assert np.all(np.abs(found.mean - np.array([square, mean]) / total) < 4 * found.error) and np.all(found.error < 0.02)
+    assert np.all(np.abs(found.mean - np.array([square, mean]) / total) < 4 * found.error) and np.all(
+        found.error < 0.02
+    )
 
 
 def test_without_data_the_weights_have_their_prior():
-    squares = network_posterior.sample("erf", np.zeros((0, 4)), [], 0.1, 5, 20, 400, 6, weight_variance=0.6, observable=lambda w: 4 * w**2).samples
+    squares = network_posterior.sample(
+        "erf", np.zeros((0, 4)), [], 0.1, 5, 20, 400, 6, weight_variance=0.6, observable=lambda w: 4 * w**2
+    ).samples
     found = hmc.summary(squares.mean(axis=(2, 3)))
     assert abs(found.mean - 0.6) < 4 * found.error and found.error < 0.01
 
@@ -145,8 +173,13 @@ def test_the_distance_to_the_infinite_width_falls_as_one_over_n():
     process = kernel[8:, :8] @ np.linalg.solve(kernel[:8, :8] + ridge * np.eye(8), y)
     distance = []
     for width in (16, 64):
-        observable = lambda w: network_posterior.predict(w, "erf", x, y, ridge, points)  # noqa: E731
-        found = hmc.summary(network_posterior.sample("erf", x, y, ridge, width, 40, 200, 9, observable=observable, leapfrog=6).samples)
+
+        def observable(w):
+            return network_posterior.predict(w, "erf", x, y, ridge, points)
+
+        found = hmc.summary(
+            network_posterior.sample("erf", x, y, ridge, width, 40, 200, 9, observable=observable, leapfrog=6).samples
+        )
         noise = (found.error**2).mean()
         distance.append(np.sqrt(((found.mean - process) ** 2).mean() - noise))
         assert noise < (0.15 * distance[-1]) ** 2
@@ -158,7 +191,17 @@ def test_the_distance_to_the_infinite_width_falls_as_one_over_n():
 DATA = {"activation": "erf", "inputs": X, "targets": Y, "ridge": 0.1}
 VARIANCES = {"weight_variance": 1.0, "readout_variance": 1.0}
 W = np.ones((2, 4, 3))
-RUN = {"width": 4, "chains": 2, "steps": 2, "seed": 0, "start": W, "observable": np.sin, "leapfrog": 2, "burn_in": 1, "acceptance": 0.8}
+RUN = {
+    "width": 4,
+    "chains": 2,
+    "steps": 2,
+    "seed": 0,
+    "start": W,
+    "observable": np.sin,
+    "leapfrog": 2,
+    "burn_in": 1,
+    "acceptance": 0.8,
+}
 CALLS = {
     network_posterior.potential: {"weights": W, **DATA, **VARIANCES},
     network_posterior.predict: {"weights": W, **DATA, "points": POINTS, "readout_variance": 1.0},
@@ -170,13 +213,15 @@ BAD = {
     "activation": ["tanh", None, 1, ["erf"], np.sin],
     "inputs": [[], Y, np.zeros((6, 0)), np.full((6, 3), np.inf), "x", None, X[:5], X[:, :2]],
     "targets": [[], X, Y[:5], np.full(6, np.nan), "y", None, 1.0],
-    **{name: NUMBER for name in ("ridge", "weight_variance", "readout_variance")},
+    **dict.fromkeys(("ridge", "weight_variance", "readout_variance"), NUMBER),
     "points": [POINTS[0], POINTS[:, :2], np.full((4, 3), np.nan), "x", None],
-    **{name: COUNT for name in ("width", "chains", "steps", "leapfrog")},
+    **dict.fromkeys(("width", "chains", "steps", "leapfrog"), COUNT),
     "burn_in": [-1, 1.0, "1"],
     "seed": SEED,
     "start": [W[:1], W[0], np.full((2, 4, 3), np.nan), "w", 1.0],
     "observable": [1.0, "x", lambda w: w[0]],
     "acceptance": [*NUMBER, 1.0],
 }
-test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD, {"inputs": "inputs|targets|weights|points|start"})
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(
+    CALLS, BAD, {"inputs": "inputs|targets|weights|points|start"}
+)

@@ -19,7 +19,11 @@ PHI = {"erf": erf, "relu": lambda u: np.maximum(u, 0)}
 
 def angles(activation, x, y, sigma):
     """The kernels as printed, by arcsine and arccosine."""
-    s11, s22, s12 = np.einsum("ij,jk,ik->i", x, sigma, x)[:, None], np.einsum("ij,jk,ik->i", y, sigma, y), x @ sigma @ y.T
+    s11, s22, s12 = (
+        np.einsum("ij,jk,ik->i", x, sigma, x)[:, None],
+        np.einsum("ij,jk,ik->i", y, sigma, y),
+        x @ sigma @ y.T,
+    )
     if activation == "erf":
         return 2 / np.pi * np.arcsin(2 * s12 / np.sqrt((1 + 2 * s11) * (1 + 2 * s22)))
     theta = np.arccos(np.clip(s12 / np.sqrt(s11 * s22), -1, 1))
@@ -52,13 +56,17 @@ def test_kernel_is_the_printed_formula_for_both_kinds_of_weights(activation):
 
 
 @settings(deadline=None, max_examples=25)
-@given(st.sampled_from(nngp.ACTIVATIONS), st.integers(1, 8), st.integers(1, 4), st.integers(0, 999), st.floats(0.01, 100))
+@given(
+    st.sampled_from(nngp.ACTIVATIONS), st.integers(1, 8), st.integers(1, 4), st.integers(0, 999), st.floats(0.01, 100)
+)
 def test_kernel_is_symmetric_and_positive_and_has_its_blocks_and_diagonal(activation, count, dimension, seed, scale):
     x = np.random.default_rng(seed).standard_normal((count, dimension))
     found = nngp.kernel(activation, x, weight_variance=scale)
     assert np.array_equal(found, found.T)
     assert np.linalg.eigvalsh(found)[0] > -1e-10 * max(1, found.max())
-    np.testing.assert_allclose(nngp.kernel(activation, x, x[:2], weight_variance=scale), found[:, :2], rtol=1e-7, atol=1e-14 * scale)
+    np.testing.assert_allclose(
+        nngp.kernel(activation, x, x[:2], weight_variance=scale), found[:, :2], rtol=1e-7, atol=1e-14 * scale
+    )
     np.testing.assert_allclose(nngp.variance(activation, x, weight_variance=scale), found.diagonal(), rtol=1e-12)
     if activation == "erf":
         assert np.abs(found).max() < 1
@@ -79,7 +87,9 @@ def test_covariances_by_construction_are_not_checked_again(activation, monkeypat
 def test_relu_kernel_scales_with_its_inputs():
     c, other = np.array([0.1, 3.0, 7.0, 1e-4, 1e3, 1.0, 2.0]), np.array([5.0, 0.2, 1e-6, 40.0])
     scaled = nngp.kernel("relu", c[:, None] * X, other[:, None] * Y)
-    np.testing.assert_allclose(scaled, c[:, None] * other * nngp.kernel("relu", X, Y), rtol=1e-12, atol=1e-13 * np.outer(c, other).max())
+    np.testing.assert_allclose(
+        scaled, c[:, None] * other * nngp.kernel("relu", X, Y), rtol=1e-12, atol=1e-13 * np.outer(c, other).max()
+    )
 
 
 def test_erf_network_with_small_weights_is_linear_and_with_large_ones_a_sum_of_signs():
@@ -98,7 +108,9 @@ def test_kernel_of_many_inputs_does_not_depend_on_the_blocks_it_is_made_in(activ
     whole = nngp.kernel(activation, x), nngp.kernel(activation, x, x[:30])
     monkeypatch.setattr(nngp, "BLOCK", 100)
     for one, other in zip(whole, (nngp.kernel(activation, x), nngp.kernel(activation, x, x[:30])), strict=True):
-        np.testing.assert_allclose(other, one, rtol=1e-7, atol=1e-14)  # on the diagonal ReLU turns rounding 1e-16 into 1e-8 of an angle
+        np.testing.assert_allclose(
+            other, one, rtol=1e-7, atol=1e-14
+        )  # on the diagonal ReLU turns rounding 1e-16 into 1e-8 of an angle
 
 
 # --- on the sphere ---------------------------------------------------------------------------------------------------------
@@ -127,8 +139,12 @@ def on_sphere(activation, dimension, degree, weight_variance):
     rho, weights = roots_gegenbauer(200, alpha)
     points = np.zeros((200, dimension))
     points[:, 0], points[:, 1] = rho * np.sqrt(dimension), np.sqrt(dimension * (1 - rho**2))
-    values = nngp.kernel(activation, points, np.sqrt(dimension) * np.eye(dimension)[:1], weight_variance=weight_variance)[:, 0]
-    return weights @ (values * eval_gegenbauer(degree, alpha, rho)) / (weights.sum() * eval_gegenbauer(degree, alpha, 1.0))
+    values = nngp.kernel(
+        activation, points, np.sqrt(dimension) * np.eye(dimension)[:1], weight_variance=weight_variance
+    )[:, 0]
+    return (
+        weights @ (values * eval_gegenbauer(degree, alpha, rho)) / (weights.sum() * eval_gegenbauer(degree, alpha, 1.0))
+    )
 
 
 @pytest.mark.parametrize(("activation", "degrees"), [("erf", [1, 3, 5]), ("relu", [0, 1, 2, 4])])
@@ -141,7 +157,10 @@ def test_leading_eigenvalues_approach_those_of_the_sphere_as_one_over_d(activati
     first, second, third = np.array(scaled)
     degrees, a = np.array(degrees), nngp.dot_product_coefficients(activation, 7, weight_variance=0.7)
     expected = (degrees + 1) * (degrees + 2) * a[degrees + 2] / (2 * a[degrees]) - degrees * (degrees - 1)
-    before, after = np.abs(2 * second - first - expected), np.abs(2 * third - second - expected)  # free of the next order in 1/d
+    before, after = (
+        np.abs(2 * second - first - expected),
+        np.abs(2 * third - second - expected),
+    )  # free of the next order in 1/d
     assert np.all(after < 0.03 * np.maximum(1, np.abs(expected)))
     assert np.all((after < before / 3) | (after < 1e-3))
 
@@ -152,7 +171,12 @@ def test_eigenvalues_of_erf_and_the_number_of_modes_are_those_of_the_source():
     linear, cubic = 4 * a / np.pi * (s / d) / (1 + 2 * s), 16 * a / np.pi * (s / d) ** 3 / (1 + 2 * s) ** 3
     np.testing.assert_allclose(eigenvalues, [cubic, linear, 0, 0], rtol=1e-13)
     assert multiplicities.tolist() == [d * (d - 1) * (d + 4) / 6, d, 1, (d - 1) * (d + 2) / 2]
-    assert nngp.sphere_spectrum("erf", 2, [0, 1, 2, 50])[1].tolist() == [1, 2, 2, 2]  # a circle: a sine and a cosine each
+    assert nngp.sphere_spectrum("erf", 2, [0, 1, 2, 50])[1].tolist() == [
+        1,
+        2,
+        2,
+        2,
+    ]  # a circle: a sine and a cosine each
     assert nngp.sphere_spectrum("erf", 3, [0, 1, 2, 50])[1].tolist() == [1, 3, 5, 101]
 
 
@@ -168,9 +192,13 @@ def test_gaussian_inputs_mix_the_cubic_with_the_linear_and_the_rest_is_the_eigen
     d, s = 50, 1.0
     nodes, weights = roots_hermitenorm(120)
     weights = weights / weights.sum()
-    overlap = np.sqrt(s / d) * nodes  # m of a neuron: d m²/σ_w² is a squared normal variable; > 1 for no node that counts
+    overlap = (
+        np.sqrt(s / d) * nodes
+    )  # m of a neuron: d m²/σ_w² is a squared normal variable; > 1 for no node that counts
     inside = np.abs(overlap) < np.sqrt(s)
-    mean = np.array([erf(m * nodes[:, None] + np.sqrt(s - m**2) * nodes) @ weights for m in overlap[inside]])  # (neurons, v)
+    mean = np.array(
+        [erf(m * nodes[:, None] + np.sqrt(s - m**2) * nodes) @ weights for m in overlap[inside]]
+    )  # (neurons, v)
     h = np.stack([mean @ (weights * nodes), mean @ (weights * (nodes**3 - 3 * nodes)) / np.sqrt(6)])
     matrix = (h * weights[inside]) @ h.T
     linear, cubic = nngp.sphere_spectrum("erf", d, [1, 3], weight_variance=s)[0]
@@ -186,7 +214,13 @@ CALLS = {
     nngp.kernel: {"activation": "erf", "inputs": X, "other": Y, **WEIGHTS},
     nngp.variance: {"activation": "relu", "inputs": X, **WEIGHTS},
     nngp.dot_product_coefficients: {"activation": "erf", "order": 3, "weight_variance": 1.0, "readout_variance": 1.0},
-    nngp.sphere_spectrum: {"activation": "relu", "dimension": 5, "degrees": [0, 1], "weight_variance": 1.0, "readout_variance": 1.0},
+    nngp.sphere_spectrum: {
+        "activation": "relu",
+        "dimension": 5,
+        "degrees": [0, 1],
+        "weight_variance": 1.0,
+        "readout_variance": 1.0,
+    },
 }
 POINTS = [[], np.zeros((0, 3)), np.zeros((7, 0)), np.full((7, 3), np.nan), np.ones(3), 1.0, "x", 1j * X, 1e60 * X]
 BAD = {
@@ -194,7 +228,8 @@ BAD = {
     "inputs": [*POINTS, None],
     "other": [*POINTS, np.ones((2, 4))],
     "weight_variance": NUMBER,
-    "weight_covariance": [bad for bad in MATRIX if bad is not None and not np.array_equal(bad, np.eye(3))] + [-SIGMA, np.eye(2), np.triu(SIGMA)],
+    "weight_covariance": [bad for bad in MATRIX if bad is not None and not np.array_equal(bad, np.eye(3))]
+    + [-SIGMA, np.eye(2), np.triu(SIGMA)],
     "readout_variance": NUMBER,
     "order": [bad for bad in COUNT if bad is True or bad != 0],
     "dimension": [*COUNT, 1],

@@ -15,7 +15,13 @@ POINTS = [(0.0, 20.0), (0.25, 20.0), (0.5, 20.0), (1.0, 40.0)]  # u, T
 
 
 @settings(deadline=None, max_examples=40)
-@given(cut=st.integers(0, 2), samples=st.floats(1, 1e4), ridge=st.floats(0.1, 100), quartic=st.floats(0, 5), power=st.floats(0, 9))
+@given(
+    cut=st.integers(0, 2),
+    samples=st.floats(1, 1e4),
+    ridge=st.floats(0.1, 100),
+    quartic=st.floats(0, 5),
+    power=st.floats(0, 9),
+)
 def test_one_loop_solves_its_equations(cut, samples, ridge, quartic, power):
     target = [power, power / 2]
     found = quartic_loss.one_loop(LEVELS, samples, ridge, quartic, cut, multiplicities=COUNTS, target_power=target)
@@ -35,12 +41,17 @@ def test_one_loop_without_a_quartic_part_is_plain_decimation(cut, samples, ridge
     found = quartic_loss.one_loop(LEVELS, samples, ridge, 0.0, cut, multiplicities=COUNTS)
     expected = decimation.equivalent_kernel(LEVELS, samples, ridge, cut, multiplicities=COUNTS)
     assert found.kappa == pytest.approx(float(expected), rel=1e-12)
-    with_target = quartic_loss.one_loop(LEVELS, samples, ridge, 0.0, cut, multiplicities=COUNTS, target_power=[1.0, 0.0])
+    with_target = quartic_loss.one_loop(
+        LEVELS, samples, ridge, 0.0, cut, multiplicities=COUNTS, target_power=[1.0, 0.0]
+    )
     assert with_target.kappa == found.kappa  # the target acts through the quartic part alone
 
 
 def test_one_loop_gives_the_learnabilities_of_the_reference_setting():
-    found = [float(quartic_loss.one_loop(LEVELS, 100, ridge, u, 1, multiplicities=COUNTS).learnability[0]) for u, ridge in POINTS]
+    found = [
+        float(quartic_loss.one_loop(LEVELS, 100, ridge, u, 1, multiplicities=COUNTS).learnability[0])
+        for u, ridge in POINTS
+    ]
     np.testing.assert_allclose(found, [0.704, 0.850, 0.893, 0.883], atol=1.1e-3)
 
 
@@ -59,7 +70,9 @@ def test_the_first_order_in_u_is_that_of_quadrature():
     response = learned * (1 - learned)  # -dL/d ln κ
     with_target = 6 * (fluctuation + (1 - learned) ** 2 * v**2) * response
     assert slope == pytest.approx(with_target + 6 * 2 * fluctuation * response, rel=1e-3)
-    loops = [quartic_loss.one_loop([lam], samples, ridge, u, 1, target_power=[v**2]).learnability[0] for u in (0.0, 1e-5)]
+    loops = [
+        quartic_loss.one_loop([lam], samples, ridge, u, 1, target_power=[v**2]).learnability[0] for u in (0.0, 1e-5)
+    ]
     assert (loops[1] - loops[0]) / 1e-5 == pytest.approx(with_target, rel=1e-3)
 
 
@@ -72,7 +85,13 @@ def test_the_action_of_one_sample_is_its_integral(delta, ridge, quartic, varianc
 
     grid = np.linspace(-abs(delta) - 1, abs(delta) + 1, 4001)
     lowest, place = exponent(grid).min(), grid[exponent(grid).argmin()]
-    integral = quad(lambda z: np.exp(lowest - exponent(z)), place - 30, place + 30, points=[place - 0.5, place, place + 0.5], limit=500)[0]
+    integral = quad(
+        lambda z: np.exp(lowest - exponent(z)),
+        place - 30,
+        place + 30,
+        points=[place - 0.5, place, place + 0.5],
+        limit=500,
+    )[0]
     expected = lowest - np.log(integral / np.sqrt(2 * np.pi * variance))
     assert quartic_loss.site_action(delta, ridge, quartic, variance) == pytest.approx(expected, rel=1e-6, abs=1e-6)
     assert quartic_loss.site_action(-delta, ridge, quartic, variance) == pytest.approx(expected, rel=1e-6, abs=1e-6)
@@ -117,7 +136,9 @@ def test_site_learnability_is_the_mean_of_its_density():
     density = np.exp(action.min() - action)
     found = quartic_loss.site_learnability(lam, samples, ridge, u, s, amplitude=v)
     assert found == pytest.approx(density @ f / density.sum() / v, rel=1e-5)
-    assert quartic_loss.site_learnability(lam, samples, ridge, u, s, amplitude=3) > found  # a quartic loss learns large targets better
+    assert (
+        quartic_loss.site_learnability(lam, samples, ridge, u, s, amplitude=3) > found
+    )  # a quartic loss learns large targets better
 
 
 # --- the experiment --------------------------------------------------------------------------------------------------------
@@ -130,7 +151,7 @@ def test_the_sampler_on_one_sample_and_one_weak_mode_is_exact():
     nodes, weights = np.polynomial.hermite_e.hermegauss(24)
     mean = 0.0
     for phi, w in zip(nodes, weights / weights.sum()):
-        delta = ((f[:, None] - 1) * phi + g * np.sqrt(weak) * nodes[:, None, None])  # (24, F, G)  ψ, f, g
+        delta = (f[:, None] - 1) * phi + g * np.sqrt(weak) * nodes[:, None, None]  # (24, F, G)  ψ, f, g
         action = f[:, None] ** 2 / (2 * lam) + g**2 / 2 + (delta**2 + u * delta**4) / (2 * ridge)
         density = np.exp(-action)
         mean += w * (weights / weights.sum()) @ ((density * f[:, None]).sum((1, 2)) / density.sum((1, 2)))
@@ -148,7 +169,9 @@ def test_the_sampler_of_a_quadratic_loss_is_the_regression():
     for _ in range(400):
         features = random.standard_normal((samples, levels.size))
         exact.append(decimation.coefficients(features, levels, features[:, 0], ridge)[0])
-    found = quartic_loss.measure(lam, tail, samples, ridge, 0.0, seed=3, counts=counts, datasets=300, steps=100, amplitude=2.0)
+    found = quartic_loss.measure(
+        lam, tail, samples, ridge, 0.0, seed=3, counts=counts, datasets=300, steps=100, amplitude=2.0
+    )
     error = np.hypot(np.std(exact) / 20, found.error)
     assert abs(found.learnability - np.mean(exact)) < 4.5 * error and error < 0.012
     kappa = effective_ridge.solve(np.array([lam, *tail]), samples, ridge, multiplicities=np.array([1, *counts]))
@@ -157,7 +180,9 @@ def test_the_sampler_of_a_quadratic_loss_is_the_regression():
 
 def test_one_loop_is_within_two_percent_of_the_sampler_and_the_site_action_within_its_error():
     quartic, ridge = POINTS[2]
-    found = quartic_loss.measure(0.5, [0.0025], 100, ridge, quartic, seed=7, counts=[400], datasets=64, steps=100, burn_in=60)
+    found = quartic_loss.measure(
+        0.5, [0.0025], 100, ridge, quartic, seed=7, counts=[400], datasets=64, steps=100, burn_in=60
+    )
     loop = float(quartic_loss.one_loop(LEVELS, 100, ridge, quartic, 1, multiplicities=COUNTS).learnability[0])
     assert abs(found.learnability - loop) < 0.02 * loop + 3 * found.error
     assert abs(found.learnability - quartic_loss.site_learnability(0.5, 100, ridge, quartic, 1.0)) < 4 * found.error
@@ -174,7 +199,9 @@ def test_the_potential_and_its_gradient():
     gradient = potential(x)[1]
     for i in range(4):
         shift = step * np.eye(4)[i]
-        np.testing.assert_allclose(gradient[:, i], (potential(x + shift)[0] - potential(x - shift)[0]) / (2 * step), rtol=1e-6)
+        np.testing.assert_allclose(
+            gradient[:, i], (potential(x + shift)[0] - potential(x - shift)[0]) / (2 * step), rtol=1e-6
+        )
 
 
 def test_the_values_of_the_weak_modes_have_their_covariance():
@@ -196,11 +223,33 @@ def test_the_same_seed_gives_the_same_numbers():
 # --- bad input: every public function, every argument ----------------------------------------------------------------------
 
 CALLS = {
-    quartic_loss.one_loop: {"eigenvalues": LEVELS, "samples": 9, "ridge": 1.0, "quartic": 0.1, "cut": 1, "multiplicities": COUNTS}
+    quartic_loss.one_loop: {
+        "eigenvalues": LEVELS,
+        "samples": 9,
+        "ridge": 1.0,
+        "quartic": 0.1,
+        "cut": 1,
+        "multiplicities": COUNTS,
+    }
     | {"target_power": [1.0, 0.0]},
     quartic_loss.site_action: {"discrepancies": [0.0, 1.0], "ridge": 1.0, "quartic": 0.1, "variance": 0.5},
-    quartic_loss.site_learnability: {"eigenvalue": 0.5, "samples": 9, "ridge": 1.0, "quartic": 0.1, "variance": 0.5, "amplitude": 1.0},
-    quartic_loss.measure: {"eigenvalue": 0.5, "tail": [0.2, 0.1], "samples": 2, "ridge": 1.0, "quartic": 0.1, "seed": 1, "counts": [1, 2]}
+    quartic_loss.site_learnability: {
+        "eigenvalue": 0.5,
+        "samples": 9,
+        "ridge": 1.0,
+        "quartic": 0.1,
+        "variance": 0.5,
+        "amplitude": 1.0,
+    },
+    quartic_loss.measure: {
+        "eigenvalue": 0.5,
+        "tail": [0.2, 0.1],
+        "samples": 2,
+        "ridge": 1.0,
+        "quartic": 0.1,
+        "seed": 1,
+        "counts": [1, 2],
+    }
     | {"amplitude": 1.0, "datasets": 4, "steps": 60, "burn_in": 30},
 }
 POSITIVE = [0, -1.0, np.nan, np.inf, "1", None, [0.1]]

@@ -34,7 +34,9 @@ def test_uniform_weights_have_the_gaussian_kernel_in_many_dimensions_and_not_in_
     for dimension, fits in ((50, True), (2, False)):
         x = np.full((2, dimension), 5.0)  # far from linear units
         x[1, : dimension // 2] *= -1
-        z = random_networks.sample(activation, x, 1, 400_000, 4, weight_variance=1 / 3, readout_variance=1 / 3, law="uniform")
+        z = random_networks.sample(
+            activation, x, 1, 400_000, 4, weight_variance=1 / 3, readout_variance=1 / 3, law="uniform"
+        )
         products = z[:, :, None] * z[:, None, :]
         gap = products.mean(axis=0) - nngp.kernel(activation, x, weight_variance=1 / 3, readout_variance=1 / 3)
         error = products.std(axis=0) / np.sqrt(len(z))
@@ -43,9 +45,17 @@ def test_uniform_weights_have_the_gaussian_kernel_in_many_dimensions_and_not_in_
 
 def test_uniform_draws_fill_their_ranges():
     """erf(10⁵ w) is the sign of w and ReLU passes w on: N = 1 shows the law of a, then that of a·w."""
-    a = np.abs(random_networks.sample("erf", [[1e5]], 1, 20_000, 0, weight_variance=1 / 3, readout_variance=1 / 3, law="uniform"))
+    a = np.abs(
+        random_networks.sample(
+            "erf", [[1e5]], 1, 20_000, 0, weight_variance=1 / 3, readout_variance=1 / 3, law="uniform"
+        )
+    )
     np.testing.assert_allclose(np.quantile(a, [0.25, 0.5, 0.75, 1]), [0.25, 0.5, 0.75, 1], atol=0.02)
-    product = np.abs(random_networks.sample("relu", [[1.0]], 1, 20_000, 0, weight_variance=1 / 3, readout_variance=1 / 3, law="uniform"))
+    product = np.abs(
+        random_networks.sample(
+            "relu", [[1.0]], 1, 20_000, 0, weight_variance=1 / 3, readout_variance=1 / 3, law="uniform"
+        )
+    )
     assert 0.95 < product.max() < 1
     assert np.mean(product == 0) == pytest.approx(0.5, abs=0.02)
 
@@ -54,8 +64,12 @@ def test_one_network_is_one_function_in_whatever_blocks_it_is_computed():
     points = np.vstack([X, X])
     whole = random_networks.sample("relu", points, 50, 7, 5)
     np.testing.assert_allclose(whole[:, :3], whole[:, 3:], rtol=1e-12, atol=1e-14)
-    wide = random_networks.sample("erf", np.tile(X, (200, 1)), 2**13, 2, 5)  # 256 inputs at a time, one network at a time
-    np.testing.assert_allclose(wide.reshape(2, 200, 3), np.broadcast_to(wide[:, None, :3], (2, 200, 3)), rtol=1e-9, atol=1e-12)
+    wide = random_networks.sample(
+        "erf", np.tile(X, (200, 1)), 2**13, 2, 5
+    )  # 256 inputs at a time, one network at a time
+    np.testing.assert_allclose(
+        wide.reshape(2, 200, 3), np.broadcast_to(wide[:, None, :3], (2, 200, 3)), rtol=1e-9, atol=1e-12
+    )
     assert np.abs(wide[0] - wide[1]).max() > 0.1
     assert np.array_equal(whole, random_networks.sample("relu", points, 50, 7, 5))
     assert not np.array_equal(whole, random_networks.sample("relu", points, 50, 7, 6))
@@ -69,7 +83,9 @@ def test_outputs_scale_with_readouts_and_relu_with_inputs(case, width, networks,
     four = random_networks.sample(activation, X, width, networks, seed, law=law, readout_variance=4.0)
     np.testing.assert_allclose(four, 2 * one, rtol=1e-12)
     wider = random_networks.sample(activation, X, width, networks, seed, law=law, weight_variance=9.0)
-    np.testing.assert_allclose(wider, random_networks.sample(activation, 3 * X, width, networks, seed, law=law), rtol=1e-11, atol=1e-14)
+    np.testing.assert_allclose(
+        wider, random_networks.sample(activation, 3 * X, width, networks, seed, law=law), rtol=1e-11, atol=1e-14
+    )
     if activation == "relu":
         np.testing.assert_allclose(wider, 3 * one, rtol=1e-11, atol=1e-14)
 
@@ -77,13 +93,21 @@ def test_outputs_scale_with_readouts_and_relu_with_inputs(case, width, networks,
 # --- kurtosis --------------------------------------------------------------------------------------------------------------
 
 
-CASES = [("relu", "gaussian", 5), ("relu", "uniform", 5), ("erf", "gaussian", 5), ("erf", "uniform", 2), ("erf", "gaussian", 1)]
+CASES = [
+    ("relu", "gaussian", 5),
+    ("relu", "uniform", 5),
+    ("erf", "gaussian", 5),
+    ("erf", "uniform", 2),
+    ("erf", "gaussian", 1),
+]
 
 
 @pytest.mark.parametrize(("activation", "law", "width"), CASES)
 def test_kurtosis_is_that_of_sampled_networks(activation, law, width):
     x = [[0.9, 1.1]]
-    z = random_networks.sample(activation, x, width, 2_000_000, 8, law=law)[:, 0].reshape(100, -1)  # (batches, networks)
+    z = random_networks.sample(activation, x, width, 2_000_000, 8, law=law)[:, 0].reshape(
+        100, -1
+    )  # (batches, networks)
     batches = (z**4).mean(axis=1) / (z**2).mean(axis=1) ** 2 - 3  # (batches,), biased by the inverse of 20 000 networks
     error = batches.std(ddof=1) / np.sqrt(len(batches))
     expected = random_networks.excess_kurtosis(activation, x, width, law=law).item()
@@ -106,7 +130,10 @@ def test_kurtosis_of_erf_is_that_of_quadrature_over_the_weights(scale):
     x = np.array([1.0, -0.4])
     spread = np.sqrt(variance / 2 * x @ x)
     normal = {"epsabs": 0, "epsrel": 1e-12, "limit": 500, "points": [min(1, 1 / spread)]}
-    moments = [quad(lambda u, k=k: erf(spread * u) ** k * np.exp(-(u**2) / 2) * np.sqrt(2 / np.pi), 0, 12, **normal)[0] for k in (2, 4)]
+    moments = [
+        quad(lambda u, k=k: erf(spread * u) ** k * np.exp(-(u**2) / 2) * np.sqrt(2 / np.pi), 0, 12, **normal)[0]
+        for k in (2, 4)
+    ]
     found = random_networks.excess_kurtosis("erf", [x], 1, weight_variance=variance)
     np.testing.assert_allclose(found, 3 * moments[1] / moments[0] ** 2 - 3, rtol=1e-9, atol=1e-9)
     assert moments[0] == pytest.approx(nngp.variance("erf", [x], weight_variance=variance).item(), rel=1e-10)
@@ -118,7 +145,10 @@ def test_kurtosis_of_erf_is_that_of_quadrature_over_the_weights(scale):
 
 
 def test_kurtosis_of_erf_goes_from_linear_units_to_signs():
-    for law, linear, signs in (("gaussian", 6.0, 0.0), ("uniform", 9 / 5 * 9 / 5 - 3, 9 / 5 - 3)):  # in one dimension w has the ratio of a
+    for law, linear, signs in (
+        ("gaussian", 6.0, 0.0),
+        ("uniform", 9 / 5 * 9 / 5 - 3, 9 / 5 - 3),
+    ):  # in one dimension w has the ratio of a
         assert random_networks.excess_kurtosis("erf", [[0.04]], 1, law=law).item() == pytest.approx(linear, abs=0.04)
         assert random_networks.excess_kurtosis("erf", [[1000.0]], 1, law=law).item() == pytest.approx(signs, abs=0.02)
     with pytest.raises(ValueError, match="^inputs must give erf units an average fourth power"):
@@ -146,7 +176,12 @@ def test_characteristic_functional_is_that_of_sampled_networks(activation, law, 
 
 def test_characteristic_functional_of_one_input_is_that_of_quadrature():
     for width in (1, 3, 40):
-        inner = quad(lambda u: np.exp(-(erf(1.3 * u) ** 2) * 4 / (2 * width) - u**2 / 2) / np.sqrt(2 * np.pi), -12, 12, epsabs=1e-13)[0]
+        inner = quad(
+            lambda u: np.exp(-(erf(1.3 * u) ** 2) * 4 / (2 * width) - u**2 / 2) / np.sqrt(2 * np.pi),
+            -12,
+            12,
+            epsabs=1e-13,
+        )[0]
         found = random_networks.characteristic_functional("erf", [[1.3]], [2.0], width, 400_000, 3)
         assert abs(found.mean - inner**width) < 5 * found.standard_error < 0.005
 
@@ -156,7 +191,9 @@ def test_characteristic_functional_leaves_the_gaussian_process_by_the_kurtosis_o
     """log⟨e^{itz}⟩ = -t²K/2 + κ₄ (t²K)²/24 + O(N⁻²), at one input, of ReLU units in one dimension."""
     t_squared = 1.0 / nngp.variance("relu", [[1.0]]).item()  # t²K = 1
     for width in (40, 160):
-        found = random_networks.characteristic_functional("relu", [[1.0]], [np.sqrt(t_squared)], width, 6_000_000, 4, law=law)
+        found = random_networks.characteristic_functional(
+            "relu", [[1.0]], [np.sqrt(t_squared)], width, 6_000_000, 4, law=law
+        )
         error = found.standard_error / found.mean
         correction = random_networks.excess_kurtosis("relu", [[1.0]], width, law=law).item() / 24
         assert abs(np.log(found.mean) + 0.5 - correction) < 5 * error + 10 / width**2
@@ -167,10 +204,26 @@ def test_characteristic_functional_leaves_the_gaussian_process_by_the_kurtosis_o
 
 NET = {"weight_variance": 1.0, "law": "uniform"}
 CALLS = {
-    random_networks.sample: {"activation": "erf", "inputs": X, "width": 2, "networks": 3, "seed": 1, "readout_variance": 1.0, **NET},
+    random_networks.sample: {
+        "activation": "erf",
+        "inputs": X,
+        "width": 2,
+        "networks": 3,
+        "seed": 1,
+        "readout_variance": 1.0,
+        **NET,
+    },
     random_networks.excess_kurtosis: {"activation": "relu", "inputs": X, "width": 2, **NET},
     random_networks.characteristic_functional: {
-        **{"activation": "relu", "inputs": X, "sources": [1.0, 0.0, 2.0], "width": 2, "samples": 5, "seed": 1, "readout_variance": 1.0},
+        **{
+            "activation": "relu",
+            "inputs": X,
+            "sources": [1.0, 0.0, 2.0],
+            "width": 2,
+            "samples": 5,
+            "seed": 1,
+            "readout_variance": 1.0,
+        },
         **NET,
     },
 }

@@ -19,7 +19,9 @@ def test_the_averaged_vertex_is_the_gaussian_integral(delta, ridge, variance):
     def weighted(eta):
         return np.exp(-((delta + eta) ** 2) / (2 * ridge) - eta**2 / (2 * variance)) / np.sqrt(2 * np.pi * variance)
 
-    assert ridge_flow.averaged_vertex([delta], ridge, variance) == pytest.approx(quad(weighted, -40, 40, limit=400, points=[0, -delta])[0], rel=1e-7)
+    assert ridge_flow.averaged_vertex([delta], ridge, variance) == pytest.approx(
+        quad(weighted, -40, 40, limit=400, points=[0, -delta])[0], rel=1e-7
+    )
 
 
 def test_the_prefactor_of_the_vertex_goes_away_with_the_replicas():
@@ -66,7 +68,9 @@ def test_the_flow_is_the_sum_over_modes(exponent, rtol):
     size = 10**6
     cuts = np.array([20, 200, 2000, 20_000])
     summed = decimation.running_ridge(np.arange(1, size + 1) ** -(1 + exponent), 1e-3, cuts)
-    np.testing.assert_allclose(ridge_flow.flow(cuts + 0.5, exponent, 1e-3, 1.0, start=size + 0.5).ridge, summed, rtol=rtol)
+    np.testing.assert_allclose(
+        ridge_flow.flow(cuts + 0.5, exponent, 1e-3, 1.0, start=size + 0.5).ridge, summed, rtol=rtol
+    )
 
 
 def test_every_start_flows_to_the_self_made_ridge():
@@ -97,7 +101,9 @@ def test_the_dressed_ridge_solves_its_differential_equation(ridge, samples, seco
     found = ridge_flow.dressed_ridge(lam, samples, ridge, multiplicities=counts)
     value = ridge
     for k in (1, 0):
-        run = solve_ivp(lambda _, t: lam[k] / (1 + samples * lam[k] / t), (0, counts[k]), [value], rtol=1e-10, atol=1e-12)
+        run = solve_ivp(
+            lambda _, t: lam[k] / (1 + samples * lam[k] / t), (0, counts[k]), [value], rtol=1e-10, atol=1e-12
+        )
         value = run.y[0, -1]
         assert found[k] == pytest.approx(value, rel=1e-7)
     split = ridge_flow.dressed_ridge(np.repeat(lam, [3, 40]), np.array([samples, 2 * samples]), ridge)
@@ -116,7 +122,12 @@ def test_the_dressed_ridge_is_a_good_guess_only_with_a_ridge(exponent, low):
 
 
 @settings(deadline=None, max_examples=40)
-@given(values=st.lists(st.floats(1e-4, 10), min_size=2, max_size=10), samples=st.floats(0.5, 100), ridge=st.floats(1e-2, 10), data=st.data())
+@given(
+    values=st.lists(st.floats(1e-4, 10), min_size=2, max_size=10),
+    samples=st.floats(0.5, 100),
+    ridge=st.floats(1e-2, 10),
+    data=st.data(),
+)
 def test_the_functional_flow_closes_at_every_cut_on_the_effective_ridge(values, samples, ridge, data):
     lam = np.sort(values)[::-1]
     counts = np.array(data.draw(st.lists(st.floats(0.5, 20), min_size=lam.size, max_size=lam.size)))
@@ -128,7 +139,9 @@ def test_the_functional_flow_closes_at_every_cut_on_the_effective_ridge(values, 
             flowing = ridge_flow.functional_ridge(k, lam, ridge, [cut], multiplicities=counts)[0]
             return flowing / k + (counts * lam / (lam + k))[:cut].sum() - samples
 
-        assert np.exp(brentq(excess, np.log(kappa) - 3, np.log(kappa) + 3, xtol=1e-13)) == pytest.approx(kappa, rel=1e-10)
+        assert np.exp(brentq(excess, np.log(kappa) - 3, np.log(kappa) + 3, xtol=1e-13)) == pytest.approx(
+            kappa, rel=1e-10
+        )
     everything = ridge_flow.functional_ridge([kappa], lam, ridge, [0], multiplicities=counts)[0, 0]
     assert everything == pytest.approx(samples * kappa, rel=1e-10)
 
@@ -150,7 +163,13 @@ CALLS = {
     ridge_flow.beta: {"coupling": [0.1, 0.5], "exponent": 0.5},
     ridge_flow.flow: {"cutoffs": [1.0, 2.0], "exponent": 0.5, "ridge": 0.1, "samples": 3, "start": 100.0},
     ridge_flow.dressed_ridge: {"eigenvalues": [2.0, 1.0], "samples": [3, 5], "ridge": 0.5, "multiplicities": [1, 2]},
-    ridge_flow.functional_ridge: {"kappa": [0.1, 1.0], "eigenvalues": [2.0, 1.0], "ridge": 0.1, "cuts": [0, 2], "multiplicities": [1, 2]},
+    ridge_flow.functional_ridge: {
+        "kappa": [0.1, 1.0],
+        "eigenvalues": [2.0, 1.0],
+        "ridge": 0.1,
+        "cuts": [0, 2],
+        "multiplicities": [1, 2],
+    },
 }
 BAD = {
     "discrepancies": [0.1, [np.nan], "a", None, [1j]],

@@ -25,12 +25,17 @@ def prior_kernel(activation, x, other=None):
 
 
 @activations
-def test_the_characteristic_functional_of_narrow_networks_by_plain_sampling_and_by_quadrature_given_the_first_layer(activation):
+def test_the_characteristic_functional_of_narrow_networks_by_plain_sampling_and_by_quadrature_given_the_first_layer(
+    activation,
+):
     x, sources, widths = X[:2], np.array([1.2, -0.6]) * {"erf": 0.5, "relu": 1.0}[activation], (7, 5)
     found = three_layers.characteristic_functional(activation, x, sources, widths, 100_000, 1, variances=VARIANCES)
     waves = np.cos(three_layers.outputs(activation, x, widths, 200_000, 2, variances=VARIANCES) @ sources)
     error = waves.std() / np.sqrt(len(waves))
-    assert abs(found.mean - waves.mean()) < 4 * np.hypot(found.standard_error, error) and found.standard_error < error < 8e-4
+    assert (
+        abs(found.mean - waves.mean()) < 4 * np.hypot(found.standard_error, error)
+        and found.standard_error < error < 8e-4
+    )
     assert 0.7 < found.mean < 0.95
 
     rng = np.random.default_rng(3)
@@ -49,7 +54,9 @@ def test_the_characteristic_functional_of_narrow_networks_by_plain_sampling_and_
 
 
 def test_half_the_exponent_is_what_makes_it_right():
-    double = three_layers.characteristic_functional("erf", X[:2], [1.2, -0.6], (7, 5), 20_000, 1, variances=(0.9, 1.4, 2.4))
+    double = three_layers.characteristic_functional(
+        "erf", X[:2], [1.2, -0.6], (7, 5), 20_000, 1, variances=(0.9, 1.4, 2.4)
+    )
     waves = np.cos(three_layers.outputs("erf", X[:2], (7, 5), 20_000, 2, variances=VARIANCES) @ [1.2, -0.6])
     assert waves.mean() - double.mean > 20 * double.standard_error
 
@@ -60,7 +67,9 @@ def test_wide_networks_have_the_gaussian_functional(activation):
     hidden = prior_kernel(activation, X[:3])
     kernel = nngp.kernel(activation, np.eye(3), weight_covariance=hidden, readout_variance=VARIANCES[2])
     for width in (10, 160):
-        found = three_layers.characteristic_functional(activation, X[:3], sources, (width, width), 160_000 // width, 4, variances=VARIANCES)
+        found = three_layers.characteristic_functional(
+            activation, X[:3], sources, (width, width), 160_000 // width, 4, variances=VARIANCES
+        )
         deviation.append((found.mean - np.exp(-sources @ kernel @ sources / 2), found.standard_error))
     assert abs(deviation[1][0]) < 4 * deviation[1][1] + 0.25 * abs(deviation[0][0])
     samples = three_layers.outputs(activation, X[:3], (200, 200), 1500, 5, variances=VARIANCES)
@@ -84,11 +93,15 @@ def test_the_equation_holds_and_the_free_energy_is_stationary(activation):
     kernel = nngp.kernel(activation, np.eye(6), weight_covariance=hidden, readout_variance=VARIANCES[2])
     dual = np.linalg.solve(kernel + 0.3 * np.eye(6), Y)
     force = kernel_adaptation.slope(activation, np.eye(6), np.outer(dual, dual), hidden)
-    np.testing.assert_allclose(np.linalg.inv(hidden), np.linalg.inv(prior) - VARIANCES[2] / 6 * force, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        np.linalg.inv(hidden), np.linalg.inv(prior) - VARIANCES[2] / 6 * force, rtol=1e-6, atol=1e-6
+    )
     np.testing.assert_allclose(found.dual, dual, rtol=1e-8)
 
     def energy(change):
-        matrix = nngp.kernel(activation, np.eye(6), weight_covariance=hidden + change, readout_variance=VARIANCES[2]) + 0.3 * np.eye(6)
+        matrix = nngp.kernel(
+            activation, np.eye(6), weight_covariance=hidden + change, readout_variance=VARIANCES[2]
+        ) + 0.3 * np.eye(6)
         pull = multivariate_normal.logpdf(0 * Y, cov=matrix) - multivariate_normal.logpdf(Y, cov=matrix)
         ratio = np.linalg.solve(prior, hidden + change)
         return pull + 3 * (np.trace(ratio) - np.linalg.slogdet(ratio)[1] - 6)
@@ -109,21 +122,35 @@ def test_wide_second_layers_are_lazy_and_predict_as_the_gaussian_process(activat
         deviation.append(np.abs(found.covariance - prior).max())
     assert deviation[0] / deviation[1] == pytest.approx(10, rel=0.03) and deviation[2] < 1e-6
     both = np.vstack([X, POINTS])
-    kernel = nngp.kernel(activation, np.eye(10), weight_covariance=prior_kernel(activation, both), readout_variance=VARIANCES[2])
+    kernel = nngp.kernel(
+        activation, np.eye(10), weight_covariance=prior_kernel(activation, both), readout_variance=VARIANCES[2]
+    )
     expected = kernel[6:, :6] @ np.linalg.solve(kernel[:6, :6] + 0.3 * np.eye(6), Y)
-    np.testing.assert_allclose(three_layers.predict(prior, activation, X, Y, 0.3, POINTS, variances=VARIANCES), expected, rtol=1e-8)
+    np.testing.assert_allclose(
+        three_layers.predict(prior, activation, X, Y, 0.3, POINTS, variances=VARIANCES), expected, rtol=1e-8
+    )
 
 
 @activations
 def test_prediction_is_that_of_fields_adapted_at_all_points_at_once(activation):
     both = np.vstack([X, POINTS])
     everywhere = kernel_adaptation.adapt(
-        activation, np.eye(10)[:6], Y, 0.3, 6, weight_covariance=prior_kernel(activation, both), readout_variance=VARIANCES[2]
+        activation,
+        np.eye(10)[:6],
+        Y,
+        0.3,
+        6,
+        weight_covariance=prior_kernel(activation, both),
+        readout_variance=VARIANCES[2],
     ).covariance
     found = three_layers.adapt(activation, X, Y, 0.3, 6, variances=VARIANCES)
     np.testing.assert_allclose(found.covariance, everywhere[:6, :6], rtol=1e-6, atol=1e-8)
-    expected = kernel_adaptation.predict(everywhere, activation, np.eye(10)[:6], Y, 0.3, np.eye(10)[6:], readout_variance=VARIANCES[2])
-    predicted = three_layers.predict(found.covariance, activation, X, Y, 0.3, np.vstack([POINTS, X]), variances=VARIANCES)
+    expected = kernel_adaptation.predict(
+        everywhere, activation, np.eye(10)[:6], Y, 0.3, np.eye(10)[6:], readout_variance=VARIANCES[2]
+    )
+    predicted = three_layers.predict(
+        found.covariance, activation, X, Y, 0.3, np.vstack([POINTS, X]), variances=VARIANCES
+    )
     np.testing.assert_allclose(predicted, [*expected, *(Y - 0.3 * found.dual)], rtol=1e-6, atol=1e-8)
 
 
@@ -150,7 +177,18 @@ def test_the_sampled_fields_of_an_infinitely_wide_first_layer_have_the_adapted_k
         return (h.swapaxes(1, 2) @ h / width).reshape(len(z), -1)
 
     chains = network_posterior.sample(
-        "erf", root, y, 0.1, width, 20, 200, 1, weight_variance=10, readout_variance=variances[2], observable=kept, burn_in=100
+        "erf",
+        root,
+        y,
+        0.1,
+        width,
+        20,
+        200,
+        1,
+        weight_variance=10,
+        readout_variance=variances[2],
+        observable=kept,
+        burn_in=100,
     )
     sampled = hmc.summary(chains.samples)
     learned = np.linalg.norm(sampled.mean - prior.ravel())
@@ -186,7 +224,7 @@ BAD = {
     "sources": [[], X, Y[:5], np.full(6, np.nan), "t", None, 1.0],
     "widths": [4, (4,), (4, 3, 2), (0, 3), (4, 2.0), (4, None), "4", "ab", None],
     "variances": [1.0, (1, 1), (1, 1, 0), (1, -1, 1), (1, 1, np.nan), "123", None],
-    **{name: NUMBER for name in ("ridge", "width", "tolerance")},
+    **dict.fromkeys(("ridge", "width", "tolerance"), NUMBER),
     "damping": [*NUMBER, 1.5],
     "start": [[], 1.0, np.eye(3), np.full((6, 6), np.nan), np.triu(np.ones((6, 6))), -np.eye(6), "x"],
     "hidden_kernel": [[], 1.0, np.eye(3), np.full((6, 6), np.nan), np.triu(np.ones((6, 6))), -np.eye(6), "x", None],

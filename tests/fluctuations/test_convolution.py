@@ -18,7 +18,9 @@ def test_layer_and_gradients_are_those_of_torch(sizes):
     taps, weights, images, targets = drawn(*sizes)
     hidden = torch.nn.functional.conv2d(torch.tensor(images)[:, None], torch.tensor(taps)[None, None])[:, 0]
     close(convolution.apply(taps, images), hidden.numpy())
-    for mine, theirs in zip(convolution.gradients(taps, weights, images, targets), by_torch(taps, weights, images, targets)):
+    for mine, theirs in zip(
+        convolution.gradients(taps, weights, images, targets), by_torch(taps, weights, images, targets)
+    ):
         close(mine, theirs)
 
 
@@ -29,7 +31,9 @@ def test_filter_equation_is_the_gradient_and_its_matrix_the_second_derivative(si
     by_taps, _ = by_torch(taps, weights, images, targets)
     close(q.ravel() - p @ taps.ravel(), -by_taps.ravel(), 1e-10)
     energy = torch_loss(images, targets)
-    second = torch.func.jacrev(torch.func.grad(energy))(torch.tensor(taps), torch.tensor(weights)).numpy().reshape(p.shape)
+    second = (
+        torch.func.jacrev(torch.func.grad(energy))(torch.tensor(taps), torch.tensor(weights)).numpy().reshape(p.shape)
+    )
     close(p, second, 1e-10)
     assert np.array_equal(p, p.T) and np.linalg.eigvalsh(p)[0] > -1e-12 * np.linalg.norm(p)
 
@@ -120,7 +124,13 @@ HUGE = [np.full((2, 2), 1e200)]
 BAD = {
     "taps": [each for each in MATRIX if np.shape(each) != (3, 3)] + HUGE,
     "weights": [*MATRIX, np.ones((2, 5)), np.ones((2, 25)), np.ones((0, 4)), np.full((2, 4), 1e200)],
-    "images": [*MATRIX, np.ones((20, 3, 2)), np.ones((0, 3, 3)), np.full((20, 3, 3), np.nan), np.full((20, 3, 3), 1e200)],
+    "images": [
+        *MATRIX,
+        np.ones((20, 3, 2)),
+        np.ones((0, 3, 3)),
+        np.full((20, 3, 3), np.nan),
+        np.full((20, 3, 3), 1e200),
+    ],
     "targets": [*MATRIX, np.ones((20, 3)), np.ones((19, 2)), np.full((20, 2), 1e200)],
     "moment": [*MATRIX, np.eye(8), np.triu(np.ones((9, 9))), np.full((9, 9), np.nan), 1e200 * np.eye(9)],
     "cross_moment": [*MATRIX, np.ones((2, 8)), np.ones((0, 9)), np.full((2, 9), np.inf)],

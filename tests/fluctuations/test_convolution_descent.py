@@ -57,8 +57,15 @@ def test_the_drift_over_a_span_of_time_falls_as_the_rate_and_arguments_are_left_
 
 TAPS, WEIGHTS, IMAGES, TARGETS = drawn(3, 2, 2, samples=20)
 CALLS = {
-    convolution_descent.descend: {"taps": TAPS, "weights": WEIGHTS, "images": IMAGES, "targets": TARGETS,
-                                  "learning_rate": 0.01, "batches": [[0, 1], [2, 3]], "record_every": 1},
+    convolution_descent.descend: {
+        "taps": TAPS,
+        "weights": WEIGHTS,
+        "images": IMAGES,
+        "targets": TARGETS,
+        "learning_rate": 0.01,
+        "batches": [[0, 1], [2, 3]],
+        "record_every": 1,
+    },
 }
 BAD = {
     "taps": [each for each in MATRIX if np.shape(each) != (3, 3)] + [np.full((2, 2), 1e200)],

@@ -42,13 +42,17 @@ def test_a_chain_is_the_recursion_on_the_minibatches_of_its_stream(how):
     run = descent.simulate(SMALL, rate, 7, steps=steps, chains=1, seed=5, start=start, record_every=3, blocks=1, **how)
     stream = np.random.Generator(np.random.SFC64(np.random.SeedSequence(5).spawn(1)[0]))
     drawn = {name: flag for name, flag in how.items() if name != "momentum"}
-    path, _, _ = plain_path(SMALL, start, rate, minibatches.draw(40, 7, steps, stream, **drawn), how.get("momentum", 0.0))
+    path, _, _ = plain_path(
+        SMALL, start, rate, minibatches.draw(40, 7, steps, stream, **drawn), how.get("momentum", 0.0)
+    )
     seen, after = path[:-1:3], path[1::3]
     np.testing.assert_allclose(run.last[0], path[-1], rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(run.second_moment[0], np.einsum("nik,nil->kl", seen, seen) / 20, rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(run.lagged[0], np.einsum("nik,nil->kl", seen, after) / 20, rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(run.mean[0], seen.mean(axis=0), rtol=1e-11, atol=1e-13)
-    one = descent.simulate(SMALL, rate, 7, steps=steps, chains=1, seed=5, start=start, record_every=3, blocks=1, pair=(0, 1), **how)
+    one = descent.simulate(
+        SMALL, rate, 7, steps=steps, chains=1, seed=5, start=start, record_every=3, blocks=1, pair=(0, 1), **how
+    )
     np.testing.assert_allclose(one.second_moment[0], seen[:, 0].T @ seen[:, 1] / 20, rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(one.lagged[0], seen[:, 0].T @ after[:, 1] / 20, rtol=1e-11, atol=1e-13)
 
@@ -124,7 +128,9 @@ def test_circulation_of_a_pair_of_outputs():
 def test_large_batches_know_how_they_were_drawn(replacement):
     rate = 0.3 * linear.learning_rate_threshold(SMALL, 10, replacement=replacement)
     run = descent.simulate(SMALL, rate, 10, steps=4000, chains=200, seed=3, replacement=replacement, blocks=40)
-    right, wrong = (linear.stationary_covariance(SMALL, rate, 10, replacement=each) for each in (replacement, not replacement))
+    right, wrong = (
+        linear.stationary_covariance(SMALL, rate, 10, replacement=each) for each in (replacement, not replacement)
+    )
     assert np.abs(sigmas(run.second_moment, right)).max() < 4.5
     assert np.abs(sigmas(run.second_moment, wrong)).max() > 20
 
@@ -134,7 +140,9 @@ def test_pairs_of_outputs(pair):
     rate = 0.26 * LIMIT
     run = descent.simulate(DIGITS, rate, 5, steps=2000, chains=200, seed=4, pair=pair, blocks=40)
     assert rms(sigmas(run.second_moment, linear.stationary_covariance(DIGITS, rate, 5, pair=pair))) < 1.3
-    assert abs(sigmas(run.second_moment, linear.leading_order_covariance(DIGITS, rate, 5, pair=pair))[0, 0]) > 6  # the top mode
+    assert (
+        abs(sigmas(run.second_moment, linear.leading_order_covariance(DIGITS, rate, 5, pair=pair))[0, 0]) > 6
+    )  # the top mode
     assert run.last.shape == (200, len(set(pair)), 36)
 
 
@@ -151,7 +159,9 @@ def test_short_windows_of_one_chain_scatter_as_the_floor_says():
 def test_shuffling_in_epochs_collapses_the_covariance():
     rate = 0.05 * linear.learning_rate_threshold(SMALL, 10)
     g = linear.stationary_covariance(SMALL, rate, 10)
-    settle = round(4 / (rate * SMALL.eigenvalues[-1]) / 4) * 4  # four relaxation times of the slowest mode, whole epochs
+    settle = (
+        round(4 / (rate * SMALL.eigenvalues[-1]) / 4) * 4
+    )  # four relaxation times of the slowest mode, whole epochs
     run = {"chains": 40, "seed": 9, "epochs": True, "record_every": 4}
     first = descent.simulate(SMALL, rate, 10, steps=settle, **run)
     then = descent.simulate(SMALL, rate, 10, steps=4000, start=first.last, **run | {"seed": 10})
@@ -189,7 +199,9 @@ def test_the_default_start_with_momentum_is_stationary_from_the_first_step(momen
     inside = np.kron(np.eye(2), problem.basis)
     joint = inside.T @ listed @ inside
     g, cross = joint[:3, :3], joint[:3, 3:]
-    run = descent.simulate(problem, rate, 2, steps=1, chains=80_000, seed=13, momentum=momentum, record_every=1, blocks=80)
+    run = descent.simulate(
+        problem, rate, 2, steps=1, chains=80_000, seed=13, momentum=momentum, record_every=1, blocks=80
+    )
     after = run.last.reshape(80, 1000, 2, 3)
     assert np.abs(sigmas(run.second_moment, g)).max() < 4.5
     assert np.abs(sigmas(run.lagged, g * (1 - rate * problem.eigenvalues) + momentum * cross)).max() < 4.5
@@ -240,8 +252,22 @@ def test_an_unstable_chain_grows_and_then_refuses():
 
 AVERAGES = descent.simulate(SMALL, 0.01, 3, steps=2, chains=2, seed=1, record_every=1, blocks=2)
 CALLS = {
-    descent.simulate: {"problem": SMALL, "learning_rate": 0.01, "batch": 3, "steps": 4, "chains": 4, "seed": 1,
-                       "start": np.zeros((2, 3)), "momentum": 0.5, "replacement": False, "epochs": False, "pair": (0, 1), "record_every": 2, "blocks": 2, "workers": 1},
+    descent.simulate: {
+        "problem": SMALL,
+        "learning_rate": 0.01,
+        "batch": 3,
+        "steps": 4,
+        "chains": 4,
+        "seed": 1,
+        "start": np.zeros((2, 3)),
+        "momentum": 0.5,
+        "replacement": False,
+        "epochs": False,
+        "pair": (0, 1),
+        "record_every": 2,
+        "blocks": 2,
+        "workers": 1,
+    },
     descent.over_blocks: {"values": [1.0, 2.0]},
     descent.circulation: {"averages": AVERAGES, "learning_rate": 0.1},
 }

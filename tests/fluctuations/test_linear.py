@@ -6,7 +6,15 @@ import sympy
 from bad_input import COUNT, NUMBER, exercised
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from linear_data import chain_matrices, digits, every_batch, listed_moments, listed_second_moment, small, spectral_radius
+from linear_data import (
+    chain_matrices,
+    digits,
+    every_batch,
+    listed_moments,
+    listed_second_moment,
+    small,
+    spectral_radius,
+)
 
 from lib.fluctuations import linear, regression
 
@@ -93,7 +101,9 @@ def test_the_solution_satisfies_its_equation_and_is_a_covariance(fraction):
 def test_leading_order_is_approached_linearly():
     def error(fraction):
         g = linear.stationary_covariance(DIGITS, fraction * DIGITS_LIMIT, 5)
-        return np.linalg.norm(g - linear.leading_order_covariance(DIGITS, fraction * DIGITS_LIMIT, 5)) / np.linalg.norm(g)
+        return np.linalg.norm(g - linear.leading_order_covariance(DIGITS, fraction * DIGITS_LIMIT, 5)) / np.linalg.norm(
+            g
+        )
 
     assert error(0.005) / error(0.01) == pytest.approx(0.5, abs=0.02)
     assert error(0.0005) < 0.001
@@ -132,7 +142,9 @@ def test_spectral_radius_is_one_at_the_threshold(samples, size, batch, replaceme
 
 
 def test_threshold_rises_with_the_batch_to_that_of_the_mean():
-    limits = np.array([linear.learning_rate_threshold(DIGITS, m) for m in (1, 5, 100, 1797)]) * DIGITS.eigenvalues[0] / 2
+    limits = (
+        np.array([linear.learning_rate_threshold(DIGITS, m) for m in (1, 5, 100, 1797)]) * DIGITS.eigenvalues[0] / 2
+    )
     assert np.all(np.diff(limits) > 0)
     assert 0.6 < limits[0] < 0.7 and 0.95 < limits[1] < 0.97 and limits[2] > 0.998
     assert limits[3] == pytest.approx(1, abs=1e-10)
@@ -148,7 +160,9 @@ def covariance(x, y, rate, **how):
 
 
 @settings(max_examples=20)
-@given(decades=st.floats(-25, 25), target_decades=st.floats(-25, 25), seed=st.integers(0, 100), replacement=st.booleans())
+@given(
+    decades=st.floats(-25, 25), target_decades=st.floats(-25, 25), seed=st.integers(0, 100), replacement=st.booleans()
+)
 def test_scaling_and_rotation_of_the_data(decades, target_decades, seed, replacement):
     scale, target_scale = 10.0**decades, 10.0**target_decades
     g = covariance(X, Y, RATE, replacement=replacement)
@@ -190,7 +204,9 @@ def test_gaussian_closed_form_against_samples_that_are_never_seen_twice():
     deviation = total.std(axis=0) / np.sqrt(chains)
     assert (deviation < 0.01 * g).all()
     assert (np.abs(total.mean(axis=0) - g) < 4 * deviation).all()
-    assert (np.abs(total.mean(axis=0) - rate * sigma**2 / (2 * batch)) > 10 * deviation).all()  # the leading order is far off
+    assert (
+        np.abs(total.mean(axis=0) - rate * sigma**2 / (2 * batch)) > 10 * deviation
+    ).all()  # the leading order is far off
 
 
 def test_gaussian_closed_form_solves_the_matrix_equation_and_its_scalar_case_has_a_pole():

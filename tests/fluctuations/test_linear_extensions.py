@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 from bad_input import COUNT, MATRIX, NUMBER, exercised
-from linear_data import chain_matrices, digits, every_batch, listed_moments, listed_second_moment, small, spectral_radius
+from linear_data import (
+    chain_matrices,
+    digits,
+    every_batch,
+    listed_moments,
+    listed_second_moment,
+    small,
+    spectral_radius,
+)
 
 from lib.fluctuations import linear, linear_extensions, regression
 
@@ -33,7 +41,10 @@ def test_momentum_and_preconditioning_by_listing_all_minibatches(batch, replacem
     how = {"replacement": replacement}
     for extension, solve in (
         ({"momentum": 0.6}, lambda rate: linear_extensions.momentum_covariance(PROBLEM, rate, 0.6, batch, **how)),
-        ({"preconditioner": P}, lambda rate: linear_extensions.preconditioned_covariance(PROBLEM, inside, rate, batch, **how)),
+        (
+            {"preconditioner": P},
+            lambda rate: linear_extensions.preconditioned_covariance(PROBLEM, inside, rate, batch, **how),
+        ),
     ):
         limit = last_stable(second, **extension)
         for fraction in (0.05, 0.9):
@@ -60,7 +71,9 @@ def test_momentum_multiplies_the_learning_rate_at_small_rates():
     def error(fraction):
         rate = fraction * (1 - mu) / problem.eigenvalues[0]
         expected = linear.leading_order_covariance(problem, rate / (1 - mu), 5)
-        return np.linalg.norm(linear_extensions.momentum_covariance(problem, rate, mu, 5) - expected) / np.linalg.norm(expected)
+        return np.linalg.norm(linear_extensions.momentum_covariance(problem, rate, mu, 5) - expected) / np.linalg.norm(
+            expected
+        )
 
     assert error(0.001) < 0.002
     assert error(0.001) / error(0.002) == pytest.approx(0.5, abs=0.02)
@@ -89,7 +102,10 @@ def test_the_inverse_moment_as_preconditioner_leaves_no_circulation_at_leading_o
 
 def test_a_weak_direction_of_the_preconditioner_keeps_its_digits():
     """Its variance falls in proportion; the others do not feel it."""
-    weak, weaker = (linear_extensions.preconditioned_covariance(PROBLEM, np.diag([1.0, 1.0, part]), 0.01, 2) for part in (1e-9, 1e-12))
+    weak, weaker = (
+        linear_extensions.preconditioned_covariance(PROBLEM, np.diag([1.0, 1.0, part]), 0.01, 2)
+        for part in (1e-9, 1e-12)
+    )
     assert weaker[2, 2] == pytest.approx(1e-3 * weak[2, 2], rel=1e-9)
     close(weaker[:2, :2], weak[:2, :2], 1e-9)
 
@@ -112,7 +128,8 @@ BAD = {
     "problem": [None, "problem", X],
     "learning_rate": [*NUMBER, 100.0],
     "momentum": [-0.1, 1.0, np.nan, np.inf, "1", None, [0.1], True],
-    "preconditioner": [each for each in MATRIX if np.shape(each) != (3, 3)] + [np.diag([1.0, 1.0, 0.0]), np.triu(P), -P],
+    "preconditioner": [each for each in MATRIX if np.shape(each) != (3, 3)]
+    + [np.diag([1.0, 1.0, 0.0]), np.triu(P), -P],
     "batch": [*COUNT, 7],
     "replacement": [None, 0, 1, "yes"],
 }

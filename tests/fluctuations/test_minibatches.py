@@ -110,7 +110,17 @@ BAD = {
     "seed": SEED,
     "replacement": [None, 0, 1, "yes"],
     "epochs": [None, 0, 1, "yes"],
-    "batches": [BATCHES - 1, BATCHES + 1, BATCHES * 1.0, BATCHES[0], BATCHES[:0], BATCHES > 2, [[0], [1, 2]], "batches", None],
+    "batches": [
+        BATCHES - 1,
+        BATCHES + 1,
+        BATCHES * 1.0,
+        BATCHES[0],
+        BATCHES[:0],
+        BATCHES > 2,
+        [[0], [1, 2]],
+        "batches",
+        None,
+    ],
     "lags": [[], [1, 0], [-1], [0.5], [3], [[0]], 1, "lags", None],
 }
 test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)

@@ -56,7 +56,9 @@ def test_the_other_order_solves_another_equation():
     assert np.abs(wrong - by_ode(driven=False)).max() > 1e-2
 
 
-@pytest.mark.parametrize("solve, exact", [(integral, by_ode()), (lambda n: START @ propagator(n), by_ode(driven=False))])
+@pytest.mark.parametrize(
+    "solve, exact", [(integral, by_ode()), (lambda n: START @ propagator(n), by_ode(driven=False))]
+)
 def test_the_error_is_of_second_order(solve, exact):
     steps = np.array([50, 100, 200, 400])
     errors = [np.abs(solve(n)[-1] - exact).max() for n in steps]
@@ -99,7 +101,9 @@ def test_matrices_that_commute_and_the_linearity_of_the_integral(rates, step, se
     starts, kicks = rates[:2, 0], rates[:, :2]
     both = ordered.wiener_integral(starts, rates, kicks, step)
     alone = ordered.wiener_integral(starts, rates, 0 * kicks, step)
-    np.testing.assert_allclose(alone, starts @ ordered.propagators(rates, step), rtol=1e-8, atol=1e-8 * np.abs(alone).max())
+    np.testing.assert_allclose(
+        alone, starts @ ordered.propagators(rates, step), rtol=1e-8, atol=1e-8 * np.abs(alone).max()
+    )
     twice = ordered.wiener_integral(0 * starts, rates, 2 * kicks, step)
     np.testing.assert_allclose(both, alone + twice / 2, rtol=1e-8, atol=1e-8 * np.abs(both).max())
 
@@ -110,7 +114,9 @@ def test_products_against_multi_dot_and_their_transposes(factors):
     forward = ordered.products(factors)
     np.testing.assert_array_equal(forward[0], np.eye(3))
     for j in (2, 7, 12):
-        np.testing.assert_allclose(forward[j], np.linalg.multi_dot(factors[:j]), rtol=1e-8, atol=1e-8 * np.abs(forward[j]).max())
+        np.testing.assert_allclose(
+            forward[j], np.linalg.multi_dot(factors[:j]), rtol=1e-8, atol=1e-8 * np.abs(forward[j]).max()
+        )
     turned = ordered.products(np.swapaxes(factors, 1, 2), latest_leftmost=True)
     np.testing.assert_allclose(np.swapaxes(turned, 1, 2), forward, rtol=1e-8, atol=1e-8 * np.abs(forward).max())
 
@@ -122,12 +128,15 @@ def test_one_step_from_rest_and_a_constant_matrix():
     np.testing.assert_array_equal(path[0], [[0.0, 0.0]])
 
 
-@pytest.mark.parametrize("call", [
-    lambda: ordered.products(np.full((3, 2, 2), 1e200)),
-    lambda: ordered.propagators(np.full((2, 2, 2), -1e4), 1.0),
-    lambda: ordered.propagators(np.full((500, 1, 1), -5.0), 1.0),
-    lambda: ordered.wiener_integral([[1.0]], np.full((500, 1, 1), -5.0), np.ones((500, 1, 1)), 1.0),
-])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: ordered.products(np.full((3, 2, 2), 1e200)),
+        lambda: ordered.propagators(np.full((2, 2, 2), -1e4), 1.0),
+        lambda: ordered.propagators(np.full((500, 1, 1), -5.0), 1.0),
+        lambda: ordered.wiener_integral([[1.0]], np.full((500, 1, 1), -5.0), np.ones((500, 1, 1)), 1.0),
+    ],
+)
 def test_overflow_is_announced(call):
     with pytest.raises(ValueError, match="^(factors|rates) must keep the result inside the floating-point range"):
         call()
@@ -141,7 +150,17 @@ CALLS = {
     ordered.propagators: {"rates": GOOD, "step": 0.1, "latest_leftmost": True},
     ordered.wiener_integral: {"start": np.zeros((3, 2)), "rates": GOOD, "kicks": np.zeros((4, 3, 2)), "step": 0.1},
 }
-SEQUENCE = [np.zeros((4, 2, 3)), np.zeros((2, 2)), np.zeros((0, 2, 2)), np.zeros((4, 0, 0)), [[[np.nan]]], [[[np.inf]]], [[[1j]]], "a", None]
+SEQUENCE = [
+    np.zeros((4, 2, 3)),
+    np.zeros((2, 2)),
+    np.zeros((0, 2, 2)),
+    np.zeros((4, 0, 0)),
+    [[[np.nan]]],
+    [[[np.inf]]],
+    [[[1j]]],
+    "a",
+    None,
+]
 BAD = {
     "factors": SEQUENCE,
     "rates": SEQUENCE,

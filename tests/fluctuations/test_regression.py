@@ -14,7 +14,9 @@ from lib.services import data
 SAMPLING = [(batch, replacement) for batch in (1, 2, 3) for replacement in (False, True)]
 
 
-@pytest.mark.parametrize("x, y", [digits(), digits(cut=0), small(30, 5, 2), small(4, 6, 3)], ids=["6x6", "8x8", "tall", "wide"])
+@pytest.mark.parametrize(
+    "x, y", [digits(), digits(cut=0), small(30, 5, 2), small(4, 6, 3)], ids=["6x6", "8x8", "tall", "wide"]
+)
 def test_basis_optimum_and_residuals(x, y):
     problem = regression.fit(x, y)
     lam, u = problem.eigenvalues, problem.basis
@@ -90,7 +92,9 @@ def test_minibatch_moments_by_listing_all_minibatches(batch, replacement):
     how = {"replacement": replacement}
 
     def same(matrix, expected):
-        np.testing.assert_allclose(regression.in_input_basis(problem, matrix), expected, atol=1e-12 * np.abs(expected).max())
+        np.testing.assert_allclose(
+            regression.in_input_basis(problem, matrix), expected, atol=1e-12 * np.abs(expected).max()
+        )
 
     c = regression.batch_variance(5, batch, replacement)
     one_sample = np.einsum("si,sj->sij", x, x)
@@ -138,8 +142,17 @@ CALLS = {
     regression.unprimed_noise_moment: MOMENT,
 }
 BAD = {
-    "inputs": [np.zeros((6, 2)), np.ones((1, 2)), np.ones((6, 0)), np.ones(6), np.full((6, 2), np.nan), "x", None,
-               X * 1e40, X / 1e40],
+    "inputs": [
+        np.zeros((6, 2)),
+        np.ones((1, 2)),
+        np.ones((6, 0)),
+        np.ones(6),
+        np.full((6, 2), np.nan),
+        "x",
+        None,
+        X * 1e40,
+        X / 1e40,
+    ],
     "targets": [np.ones((5, 2)), np.ones((6, 0)), np.ones(6), np.full((6, 2), np.inf), Y * 1e70, "y", None],
     "problem": [None, "problem", np.eye(2), {"inputs": X}],
     "matrix": MATRIX,

@@ -46,7 +46,9 @@ def test_split_is_that_of_the_dense_product_and_elementwise_in_the_pca_basis():
     np.testing.assert_allclose(regression.in_input_basis(problem, symmetric), (dense + dense.T) / 2, atol=1e-13)
     np.testing.assert_allclose(regression.in_input_basis(problem, turning), (dense - dense.T) / 2, atol=1e-13)
     lam = problem.eigenvalues
-    np.testing.assert_allclose(turning, np.subtract.outer(lam, lam) / np.add.outer(lam, lam) * symmetric, rtol=1e-10, atol=1e-14)
+    np.testing.assert_allclose(
+        turning, np.subtract.outer(lam, lam) / np.add.outer(lam, lam) * symmetric, rtol=1e-10, atol=1e-14
+    )
     assert np.linalg.norm(turning) > 0.01 * np.linalg.norm(symmetric)
 
 
@@ -81,7 +83,9 @@ def test_residuals_of_one_size_give_detailed_balance():
     y = x @ np.array([1.0, -2.0, 0.5, 0.0])
     problem = regression.fit(np.tile(x, (2, 1)), np.concatenate([y + 0.3, y - 0.3])[:, None])
     g = linear.leading_order_covariance(problem, 0.01, 3)
-    np.testing.assert_allclose(g, 0.01 / 2 * regression.batch_variance(30, 3) * 0.09 * np.eye(4), rtol=1e-12, atol=1e-16)
+    np.testing.assert_allclose(
+        g, 0.01 / 2 * regression.batch_variance(30, 3) * 0.09 * np.eye(4), rtol=1e-12, atol=1e-16
+    )
     symmetric, turning = relations.split(problem, g)
     assert np.linalg.norm(turning) < 1e-12 * np.linalg.norm(symmetric)
     assert abs(relations.entropy_production(problem)) < 1e-20

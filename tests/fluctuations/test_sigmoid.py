@@ -127,8 +127,10 @@ def test_for_small_weights_the_unit_is_linear():
         unit = sigmoid.minimum(inputs, targets)
         problem = regression.fit(inputs / 4, targets[:, None] - 0.5)
         rate = 0.5 * linear.learning_rate_threshold(problem, 4)
-        for ours, theirs in ((sigmoid.leading_order_covariance, linear.leading_order_covariance),
-                             (sigmoid.quadratic_covariance, linear.stationary_covariance)):
+        for ours, theirs in (
+            (sigmoid.leading_order_covariance, linear.leading_order_covariance),
+            (sigmoid.quadratic_covariance, linear.stationary_covariance),
+        ):
             expected = regression.in_input_basis(problem, theirs(problem, rate, 4))
             gaps.append(np.linalg.norm(ours(unit, rate, 4) - expected) / np.linalg.norm(expected))
     assert gaps[0] < 1e-5
@@ -161,8 +163,18 @@ CALLS = {
 BAD = {
     "field": [1.0, [[1.0]], [np.nan, 0.0], "field", None, [True, False]],
     "target": [[1.0], [[1.0, 0.0]], [np.inf, 0.0], "target", None],
-    "inputs": [np.ones(6), np.ones((6, 2)), np.zeros((6, 2)), np.eye(6), np.zeros((6, 0)), np.full((6, 2), np.nan), "inputs",
-               None, 1e40 * SMALL.inputs, 1e-40 * SMALL.inputs],
+    "inputs": [
+        np.ones(6),
+        np.ones((6, 2)),
+        np.zeros((6, 2)),
+        np.eye(6),
+        np.zeros((6, 0)),
+        np.full((6, 2), np.nan),
+        "inputs",
+        None,
+        1e40 * SMALL.inputs,
+        1e-40 * SMALL.inputs,
+    ],
     "targets": [np.ones(5), np.full(6, 1.1), np.full(6, -0.1), np.full(6, np.nan), np.ones((6, 1)), "targets", None],
     "unit": [None, "unit", np.eye(2)],
     "learning_rate": NUMBER,

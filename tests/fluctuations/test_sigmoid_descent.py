@@ -33,8 +33,18 @@ def gradients(unit, v, chosen):
 @pytest.mark.parametrize("replacement", [False, True])
 def test_a_chain_and_its_twin_are_the_recursions_on_the_minibatches_of_their_stream(replacement):
     rate, burn_in, steps = 2.0, 6, 40
-    run = sigmoid_descent.simulate(SMALL, rate, 7, steps=steps, chains=1, seed=5, burn_in=burn_in, replacement=replacement,
-                                   record_every=4, blocks=1)
+    run = sigmoid_descent.simulate(
+        SMALL,
+        rate,
+        7,
+        steps=steps,
+        chains=1,
+        seed=5,
+        burn_in=burn_in,
+        replacement=replacement,
+        record_every=4,
+        blocks=1,
+    )
     children = np.random.SeedSequence(5).spawn(2)
     stream, first = (np.random.Generator(np.random.SFC64(child)) for child in children)
     spread = sigmoid.leading_order_covariance(SMALL, rate, 7, replacement=replacement)
@@ -53,8 +63,14 @@ def test_a_chain_and_its_twin_are_the_recursions_on_the_minibatches_of_their_str
         u = u - rate * x.T @ (SMALL.slope[chosen] + SMALL.curvature[chosen] * (x @ u)) / 7
         v = v - rate * force
     paths = [np.array(each) for each in zip(*seen)]
-    expected = [paths[0].mean(axis=0), paths[1].mean(axis=0), paths[0].T @ paths[0] / 10, paths[1].T @ paths[1] / 10,
-                paths[2].mean(), np.mean(squares)]
+    expected = [
+        paths[0].mean(axis=0),
+        paths[1].mean(axis=0),
+        paths[0].T @ paths[0] / 10,
+        paths[1].T @ paths[1] / 10,
+        paths[2].mean(),
+        np.mean(squares),
+    ]
     for found, value in zip(vars(run).values(), expected, strict=True):
         np.testing.assert_allclose(found[0], value, rtol=1e-11, atol=1e-14)
 
@@ -162,8 +178,19 @@ def test_a_step_beyond_floating_point_is_refused():
 # --- bad input: every argument ---------------------------------------------------------------------------------------------
 
 CALLS = {
-    sigmoid_descent.simulate: {"unit": SMALL, "learning_rate": 0.5, "batch": 3, "steps": 4, "chains": 4, "seed": 1, "burn_in": 2,
-                               "replacement": False, "record_every": 2, "blocks": 2, "workers": 1},
+    sigmoid_descent.simulate: {
+        "unit": SMALL,
+        "learning_rate": 0.5,
+        "batch": 3,
+        "steps": 4,
+        "chains": 4,
+        "seed": 1,
+        "burn_in": 2,
+        "replacement": False,
+        "record_every": 2,
+        "blocks": 2,
+        "workers": 1,
+    },
 }
 BAD = {
     "unit": [None, "unit", np.eye(2)],
@@ -183,7 +210,11 @@ CASES = cases(CALLS, BAD)
 
 def test_the_good_call_passes():
     run = sigmoid_descent.simulate(**CALLS[sigmoid_descent.simulate])
-    assert run.mean.shape == (2, 3) and run.second_moment.shape == (2, 3, 3) and run.pull.shape == run.force_square.shape == (2,)
+    assert (
+        run.mean.shape == (2, 3)
+        and run.second_moment.shape == (2, 3, 3)
+        and run.pull.shape == run.force_square.shape == (2,)
+    )
 
 
 @settings(max_examples=len(CASES))

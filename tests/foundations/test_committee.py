@@ -58,6 +58,7 @@ def noise_by_averages(q, r, t):
 
 # ---- the coefficients --------------------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_generalization_error_is_the_sum_of_two_point_averages(shape):
     s, w = joint(*overlaps(shape, 1)), output_weights(shape)
@@ -94,7 +95,7 @@ def test_error_and_noise_agree_with_monte_carlo():
 
     def sample(z):
         delta = erf(z / np.sqrt(2)) @ output_weights(shape)
-        slope = np.sqrt(2 / np.pi) * np.exp(-z[:, :3] ** 2 / 2)
+        slope = np.sqrt(2 / np.pi) * np.exp(-(z[:, :3] ** 2) / 2)
         return np.column_stack([delta**2 / 2, slope[:, 0] * slope[:, 1] * delta**2, slope[:, 2] ** 2 * delta**2])
 
     estimate = sampling.monte_carlo_average(sample, joint(q, r, t), 400_000, seed=5)
@@ -209,10 +210,17 @@ def test_the_joint_overlaps_stay_a_covariance():
 # ---- bad input ---------------------------------------------------------------------------------------------
 
 BAD_NUMBERS = st.sampled_from([np.nan, np.inf, -np.inf, 0.0, -1.0, "fast", None, 1j, [1.0, 2.0]])
-STATE_FUNCTIONS = [committee.checked_overlaps, committee.generalization_error, committee.drift_coefficients,
-                   committee.noise_matrix]
-DRIVEN = [committee.derivative, stability.jacobian,
-          lambda q, r, t, rate, **flags: committee.solve([0, 1], q, r, t, rate, **flags)]
+STATE_FUNCTIONS = [
+    committee.checked_overlaps,
+    committee.generalization_error,
+    committee.drift_coefficients,
+    committee.noise_matrix,
+]
+DRIVEN = [
+    committee.derivative,
+    stability.jacobian,
+    lambda q, r, t, rate, **flags: committee.solve([0, 1], q, r, t, rate, **flags),
+]
 
 
 def spoilt(state, which, how, seed):
@@ -273,7 +281,8 @@ def test_correlations_above_one_are_refused_however_small_the_student(size):
 def test_states_of_a_solved_trajectory_are_accepted(start):
     path = committee.solve(np.geomspace(1e-6, 100, 40), [[start]], [[np.sqrt(start)]], [[1.0]], 0.3, second_order=False)
     np.testing.assert_allclose(  # the student stays parallel to the teacher
-        committee.generalization_error(path.student_overlap, path.cross_overlap, path.teacher_overlap), path.generalization_error
+        committee.generalization_error(path.student_overlap, path.cross_overlap, path.teacher_overlap),
+        path.generalization_error,
     )
 
 

@@ -45,12 +45,15 @@ def random_covariance(seed, size, rank=None, scale=1.0):
 
 def plane_average(function, root):
     """Adaptive quadrature of F(root @ x) over a plane of two independent normals x; root is (n, 2)."""
+
     def weighted(y, x):
         return function(root @ np.array([x, y])) * np.exp(-(x**2 + y**2) / 2) / (2 * np.pi)
+
     return dblquad(weighted, -9, 9, -9, 9, epsabs=1e-11, epsrel=1e-11)[0]
 
 
 # ---- the erf integrals ------------------------------------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize("average, size", AVERAGES[:3])
 @pytest.mark.parametrize("seed", [0, 1])
@@ -63,7 +66,9 @@ def test_erf_averages_equal_adaptive_quadrature(average, size, seed):
 def test_erf_averages_equal_product_quadrature_at_full_rank(average, size):
     x, weight = roots_hermitenorm(26)
     grid = np.stack(np.meshgrid(*[x] * size, indexing="ij"), axis=-1)  # (26, ..., size)
-    weights = np.prod(np.stack(np.meshgrid(*[weight / weight.sum()] * size, indexing="ij"), axis=-1), axis=-1)  # (26, ...)
+    weights = np.prod(
+        np.stack(np.meshgrid(*[weight / weight.sum()] * size, indexing="ij"), axis=-1), axis=-1
+    )  # (26, ...)
     root = np.linalg.cholesky(random_covariance(3, size, scale=0.1))
     assert average(root @ root.T) == pytest.approx((weights * integrand(grid @ root.T)).sum(), abs=1e-9)
 
@@ -80,10 +85,22 @@ def test_erf_averages_agree_with_monte_carlo(average, size, seed):
 def test_a_flipped_sign_in_lambda0_would_be_noticed():
     c = np.array([[1, 0.5, 0.6, 0.2], [0.5, 1, 0.4, -0.3], [0.6, 0.4, 1, 0.3], [0.2, -0.3, 0.3, 1]])
     lambda4 = (1 + c[0, 0]) * (1 + c[1, 1]) - c[0, 1] ** 2
-    terms = np.array([lambda4 * c[2, 3], -c[1, 2] * c[1, 3] * (1 + c[0, 0]), -c[0, 2] * c[0, 3] * (1 + c[1, 1]),
-                      c[0, 1] * c[0, 2] * c[1, 3], c[0, 1] * c[0, 3] * c[1, 2]])
-    lambdas = [lambda4 * (1 + c[k, k]) - c[1, k] ** 2 * (1 + c[0, 0]) - c[0, k] ** 2 * (1 + c[1, 1])
-               + 2 * c[0, 1] * c[0, k] * c[1, k] for k in (2, 3)]
+    terms = np.array(
+        [
+            lambda4 * c[2, 3],
+            -c[1, 2] * c[1, 3] * (1 + c[0, 0]),
+            -c[0, 2] * c[0, 3] * (1 + c[1, 1]),
+            c[0, 1] * c[0, 2] * c[1, 3],
+            c[0, 1] * c[0, 3] * c[1, 2],
+        ]
+    )
+    lambdas = [
+        lambda4 * (1 + c[k, k])
+        - c[1, k] ** 2 * (1 + c[0, 0])
+        - c[0, k] ** 2 * (1 + c[1, 1])
+        + 2 * c[0, 1] * c[0, k] * c[1, k]
+        for k in (2, 3)
+    ]
     flips = np.vstack([np.ones(5), 1 - 2 * np.eye(5)])  # (6, 5): as derived, then one sign flipped in each row
     values = 4 / np.pi**2 / np.sqrt(lambda4) * np.arcsin(flips @ terms / np.sqrt(np.prod(lambdas)))  # (6,)
     estimate = sampling.monte_carlo_average(integrand, c, 1_000_000, seed=5)
@@ -112,7 +129,9 @@ def test_limits_of_the_integrals():
     c = random_covariance(7, 4)
     assert gaussian.erf_i2(np.diag([2.0, 3.0])) == 0
     for q in (0.0, 1e-8, 1.0, 1e6, 1e12):  # equal arguments; the two forms share no rounding
-        assert gaussian.erf_i2(np.full((2, 2), q)) == pytest.approx(1 - 2 / np.pi * np.arctan2(np.sqrt(1 + 2 * q), q), abs=1e-15)
+        assert gaussian.erf_i2(np.full((2, 2), q)) == pytest.approx(
+            1 - 2 / np.pi * np.arctan2(np.sqrt(1 + 2 * q), q), abs=1e-15
+        )
     small = 1e-5
     for (average, size), factor in zip(AVERAGES[:3], (2 / np.pi, 2 / np.pi, 4 / np.pi**2)):
         assert average(small * c[:size, :size]) / small == pytest.approx(factor * c[size - 2, size - 1], rel=1e-3)
@@ -121,7 +140,8 @@ def test_limits_of_the_integrals():
     assert gaussian.erf_i3(shrink @ c[:3, :3] @ shrink) / small == pytest.approx(linear, rel=1e-8)
     assert gaussian.erf_i3(np.diag([1, 1, 0]) @ c[:3, :3] @ np.diag([1, 1, 0])) == 0
     assert gaussian.erf_i4(np.diag([0, 0, 1, 1]) @ c @ np.diag([0, 0, 1, 1])) == pytest.approx(
-        2 / np.pi * gaussian.erf_i2(c[2:, 2:]), rel=1e-14)
+        2 / np.pi * gaussian.erf_i2(c[2:, 2:]), rel=1e-14
+    )
 
 
 def test_singular_covariances_do_not_lose_digits():
@@ -144,13 +164,19 @@ def test_price_and_stein_connect_the_integrals(seed):
 
 # ---- the arc-cosine kernels -------------------------------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize("order", [0, 1, 2])
 def test_arccosine_kernels_equal_quadrature_in_polar_coordinates(order):
     c = random_covariance(2, 2)
     root = np.linalg.cholesky(c)
 
     def ray(angle):  # the radial integral of r^(2n+1) exp(-r²/2) is 2^n n!
-        return power_unit(order)(root @ np.array([np.cos(angle), np.sin(angle)])) * 2**order * factorial(order) / (2 * np.pi)
+        return (
+            power_unit(order)(root @ np.array([np.cos(angle), np.sin(angle)]))
+            * 2**order
+            * factorial(order)
+            / (2 * np.pi)
+        )
 
     kinks = [np.arctan2(-row[0], row[1]) % np.pi + turn for row in root for turn in (0, np.pi)]
     expected = quad(ray, 0, 2 * np.pi, points=sorted(kinks), epsabs=1e-12, epsrel=1e-12)[0]
@@ -191,9 +217,12 @@ def test_limits_of_the_arccosine_kernels():
 
 # ---- batches and bad input --------------------------------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize("average, size", AVERAGES)
 def test_leading_axes_are_independent_cases_on_their_own_scale(average, size):
-    batch = np.array([[random_covariance(10 * i + j, size, scale=10.0 ** (4 * i - 4)) for j in range(3)] for i in range(3)])
+    batch = np.array(
+        [[random_covariance(10 * i + j, size, scale=10.0 ** (4 * i - 4)) for j in range(3)] for i in range(3)]
+    )
     values = average(batch)  # (3, 3)
     assert values.shape == (3, 3) and average(batch[:0]).shape == (0, 3)
     assert values == pytest.approx(np.array([[average(c) for c in row] for row in batch]), rel=1e-13)
@@ -203,7 +232,9 @@ def test_leading_axes_are_independent_cases_on_their_own_scale(average, size):
 @settings(max_examples=20)
 @given(seed=SEEDS, flaw=st.sampled_from(["shape", "nan", "inf", "asymmetric", "indefinite", "text", "huge", "flat"]))
 def test_bad_covariances_are_refused_by_name(average, size, flaw, seed):
-    bad = np.stack([random_covariance(seed + k, size, scale=10.0 ** (6 * k)) for k in range(2)])  # the flaw is in the small one
+    bad = np.stack(
+        [random_covariance(seed + k, size, scale=10.0 ** (6 * k)) for k in range(2)]
+    )  # the flaw is in the small one
     if flaw == "shape":
         bad = bad[:, :, :-1]
     elif flaw == "flat":

@@ -51,7 +51,9 @@ def test_mehler_truncation_error_falls_at_the_predicted_rate():
 def test_highest_orders_stay_finite():
     series = hermite.erf_coefficients(1e12, 170)  # nearly a sign: at ρ = 1 the orders beyond n carry √(8/π³ n)
     tail = np.sqrt(8 / np.pi**3 / 170)
-    assert hermite.covariance(series, series, [-1.0, 0.0, 1.0]) == pytest.approx([tail - 1, 0, 1 - tail], abs=tail / 100)
+    assert hermite.covariance(series, series, [-1.0, 0.0, 1.0]) == pytest.approx(
+        [tail - 1, 0, 1 - tail], abs=tail / 100
+    )
     assert np.isfinite(hermite.coefficients(np.tanh, 170, nodes=1000)).all()
 
 

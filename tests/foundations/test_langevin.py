@@ -28,7 +28,9 @@ def systems(draw, symmetric=False):
     size = draw(st.integers(1, 4))
     square = arrays(float, (size, size), elements=st.floats(-1, 1))
     root, twist, noise = draw(square), draw(square), draw(square)
-    friction = root @ root.T + 0.3 * np.eye(size) + (0 if symmetric else twist - twist.T)  # positive symmetric part: stable
+    friction = (
+        root @ root.T + 0.3 * np.eye(size) + (0 if symmetric else twist - twist.T)
+    )  # positive symmetric part: stable
     return friction, noise @ noise.T + 0.2 * np.eye(size)
 
 
@@ -76,7 +78,9 @@ def test_oscillator_obeys_equipartition_and_circulates_from_position_to_velocity
 @given(systems(), st.floats(1e-6, 3), st.floats(1e-6, 3))
 def test_exact_steps_compose_and_keep_the_stationary_law(system, first, second):
     sigma = langevin.stationary_covariance(*system)
-    (a, noise_a), (b, noise_b), (both, noise) = (langevin.exact_step(*system, h) for h in (first, second, first + second))
+    (a, noise_a), (b, noise_b), (both, noise) = (
+        langevin.exact_step(*system, h) for h in (first, second, first + second)
+    )
     np.testing.assert_allclose(b @ a, both, atol=1e-12)
     np.testing.assert_allclose(b @ noise_a @ b.T + noise_b, noise, rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(a @ sigma @ a.T + noise_a, sigma, rtol=1e-11, atol=1e-12)
@@ -98,7 +102,9 @@ def test_two_forms_of_the_entropy_production_agree(system):
     friction, diffusion = system
     rotation = langevin.circulation(friction, diffusion)
     assert np.array_equal(rotation, -rotation.T)
-    np.testing.assert_allclose(friction @ langevin.stationary_covariance(friction, diffusion), diffusion + rotation, atol=1e-10)
+    np.testing.assert_allclose(
+        friction @ langevin.stationary_covariance(friction, diffusion), diffusion + rotation, atol=1e-10
+    )
     rate = langevin.entropy_production(friction, diffusion)
     assert rate >= 0
     np.testing.assert_allclose(rate, -np.trace(np.linalg.solve(diffusion, friction @ rotation)), rtol=1e-8, atol=1e-10)
@@ -141,7 +147,9 @@ def test_detailed_balance_needs_no_commuting_matrices_only_friction_times_diffus
     assert np.abs(friction - friction.T).max() > 0.1
     np.testing.assert_allclose(langevin.circulation(friction, DIFFUSION), 0, atol=1e-14)
     np.testing.assert_allclose(langevin.entropy_production(friction, DIFFUSION), 0, atol=1e-24)
-    np.testing.assert_allclose(langevin.stationary_covariance(friction, DIFFUSION), np.linalg.inv(potential), rtol=1e-13)
+    np.testing.assert_allclose(
+        langevin.stationary_covariance(friction, DIFFUSION), np.linalg.inv(potential), rtol=1e-13
+    )
 
 
 # --- the Euler-Maruyama chain ----------------------------------------------------------------------------------------------
@@ -222,6 +230,8 @@ def test_singular_cases_are_refused_by_name():
 
 def test_units_far_from_one_do_not_matter():
     plain = langevin.stationary_covariance(FRICTION, DIFFUSION)
-    np.testing.assert_allclose(langevin.stationary_covariance(1e-150 * FRICTION, 1e150 * DIFFUSION), 1e300 * plain, rtol=1e-12)
+    np.testing.assert_allclose(
+        langevin.stationary_covariance(1e-150 * FRICTION, 1e150 * DIFFUSION), 1e300 * plain, rtol=1e-12
+    )
     slow = langevin.covariance([1e150], 1e-150 * FRICTION, DIFFUSION)
     np.testing.assert_allclose(slow, 1e150 * langevin.covariance([1.0], FRICTION, DIFFUSION), rtol=1e-12)

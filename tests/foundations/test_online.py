@@ -19,6 +19,7 @@ def start(dimension, seed=1):
 
 # ---- the update --------------------------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize("units, teachers, structured", [(1, 1, False), (2, 2, True), (3, 2, False), (2, 3, True)])
 def test_three_steps_equal_the_rule_written_in_numpy(units, teachers, structured):
     dimension, rate = 50, 0.7
@@ -32,8 +33,12 @@ def test_three_steps_equal_the_rule_written_in_numpy(units, teachers, structured
         delta = erf(y / np.sqrt(2)).sum() / np.sqrt(teachers) - np.sqrt(teachers) / units * erf(x / np.sqrt(2)).sum()
         slope = np.sqrt(2 / np.pi) * np.exp(-(x**2) / 2)
         expected += rate * np.sqrt(teachers) / units * delta * np.outer(slope, example) / np.sqrt(dimension)
-    runs = online.simulate(student, teacher, rate, [3 / dimension], seed=3, eigenvalues=variances if structured else None)
-    np.testing.assert_allclose(runs.cross_overlap[0, 0], expected * variances @ teacher.T / dimension, rtol=1e-11, atol=1e-14)
+    runs = online.simulate(
+        student, teacher, rate, [3 / dimension], seed=3, eigenvalues=variances if structured else None
+    )
+    np.testing.assert_allclose(
+        runs.cross_overlap[0, 0], expected * variances @ teacher.T / dimension, rtol=1e-11, atol=1e-14
+    )
     np.testing.assert_allclose(runs.student[0], expected, rtol=1e-12, atol=1e-14)
     assert np.abs(expected - student).max() > 1e-3
 
@@ -64,6 +69,7 @@ def test_recording_more_often_changes_nothing():
 
 
 # ---- against the theory ------------------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize("units, teachers", [(2, 2), (3, 2), (2, 3)])
 def test_mean_overlaps_follow_the_equations(units, teachers):
@@ -100,6 +106,7 @@ def test_the_teacher_stays_the_teacher():
 
 # ---- seeds and workers -------------------------------------------------------------------------------------
 
+
 def test_results_depend_on_the_seed_alone():
     student, teacher = start(50)
     before = student.copy()
@@ -121,6 +128,7 @@ def test_a_seed_sequence_is_left_as_it_was():
 
 
 # ---- weights and overlaps ----------------------------------------------------------------------------------
+
 
 @given(st.integers(1, 4), st.integers(1, 4), st.integers(0, 30), SEEDS)
 @settings(max_examples=30)
@@ -184,7 +192,9 @@ def test_unusable_learning_rates_are_named(bad):
         online.simulate(**GOOD | {"learning_rate": bad})
 
 
-@given(st.sampled_from([[], np.ones(19), np.zeros(20), -np.ones(20), np.full(20, np.nan), np.ones((1, 20)), 1.0, "wide"]))
+@given(
+    st.sampled_from([[], np.ones(19), np.zeros(20), -np.ones(20), np.full(20, np.nan), np.ones((1, 20)), 1.0, "wide"])
+)
 @settings(max_examples=10)
 def test_unusable_eigenvalues_are_named(bad):
     with pytest.raises(ValueError, match="^eigenvalues must"):
@@ -211,8 +221,11 @@ def test_unusable_counts_and_seeds_are_named(count, seed):
             online.random_weights(**{"units": 2, "dimension": 5, "seed": 1} | {name: count})
     with pytest.raises(ValueError, match="^dimension must be an integer >= 4"):
         online.weights_with_overlaps(EYE, EYE / 2, EYE, count, 1)
-    for call in (lambda: online.simulate(**GOOD | {"seed": seed}), lambda: online.random_weights(2, 5, seed),
-                 lambda: online.weights_with_overlaps(EYE, EYE / 2, EYE, 9, seed)):
+    for call in (
+        lambda: online.simulate(**GOOD | {"seed": seed}),
+        lambda: online.random_weights(2, 5, seed),
+        lambda: online.weights_with_overlaps(EYE, EYE / 2, EYE, 9, seed),
+    ):
         with pytest.raises(ValueError, match="^seed must be"):
             call()
 

@@ -45,7 +45,9 @@ def test_monte_carlo_accepts_a_singular_covariance():
 def test_sign_sum_equals_the_sum_over_all_signs():
     signs = np.array(list(product([-1, 1], repeat=7)))
     x, y = signs.sum(axis=1) / np.sqrt(7), (signs[:, :5].sum(axis=1) - signs[:, 5:].sum(axis=1)) / np.sqrt(7)
-    assert sampling.sign_sum_average(lambda x, y: g(x) * np.exp(y), 5, 2) == pytest.approx((g(x) * np.exp(y)).mean(), rel=1e-12)
+    assert sampling.sign_sum_average(lambda x, y: g(x) * np.exp(y), 5, 2) == pytest.approx(
+        (g(x) * np.exp(y)).mean(), rel=1e-12
+    )
 
 
 def test_sign_sum_tends_to_the_gaussian_average_as_one_over_the_dimension():

@@ -80,7 +80,9 @@ def precise_velocity(s, units, rate):
 
 def precise_jacobian(s, units, rate):
     s, h, columns = [[mpmath.mpf(x) for x in row] for row in s.tolist()], mpmath.mpf(10) ** -20, []
-    for a, b in [(i, j) for i in range(units) for j in range(i, units)] + [(i, n) for i in range(units) for n in range(units, len(s))]:
+    for a, b in [(i, j) for i in range(units) for j in range(i, units)] + [
+        (i, n) for i in range(units) for n in range(units, len(s))
+    ]:
         ends = []
         for sign in (1, -1):
             moved = [list(row) for row in s]
@@ -187,6 +189,7 @@ def test_critical_learning_rate_limits():
 
 # ---- bad input ---------------------------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize("bad", [*COUNT, 1.5])
 def test_unusable_sizes_are_named(bad):
     for function in (stability.plateau, stability.critical_learning_rate):
@@ -213,13 +216,21 @@ def test_unusable_learning_rates_are_named(bad):
 
 FIXED_POINT = {
     stability.fixed_point: {
-        "student_overlap": np.eye(2), "cross_overlap": np.zeros((2, 2)), "teacher_overlap": np.eye(2), "learning_rate": 0.5,
-        "second_order": True, "relaxation_time": 10.0,
+        "student_overlap": np.eye(2),
+        "cross_overlap": np.zeros((2, 2)),
+        "teacher_overlap": np.eye(2),
+        "learning_rate": 0.5,
+        "second_order": True,
+        "relaxation_time": 10.0,
     }
 }
 BAD = {
-    "student_overlap": MATRIX, "cross_overlap": MATRIX, "teacher_overlap": MATRIX, "learning_rate": NUMBER,
-    "relaxation_time": NUMBER, "second_order": [None, 1, "no"],
+    "student_overlap": MATRIX,
+    "cross_overlap": MATRIX,
+    "teacher_overlap": MATRIX,
+    "learning_rate": NUMBER,
+    "relaxation_time": NUMBER,
+    "second_order": [None, 1, "no"],
 }
 
 

@@ -38,7 +38,9 @@ def test_stationary_paths_have_the_covariance_and_circulation_of_their_chain(met
 
 @pytest.mark.parametrize("start", [np.array([1.0, -2.0]), "stationary"])
 def test_first_record_is_the_start_and_the_second_moment_relaxes(start):
-    paths = trajectories.simulate(FRICTION, DIFFUSION, step=0.05, steps=8, chains=20_000, seed=2, start=start, record_every=4)
+    paths = trajectories.simulate(
+        FRICTION, DIFFUSION, step=0.05, steps=8, chains=20_000, seed=2, start=start, record_every=4
+    )
     at_rest = isinstance(start, str)
     first = langevin.stationary_covariance(FRICTION, DIFFUSION) if at_rest else np.outer(start, start)
     for n, time in enumerate([0.0, 0.2, 0.4]):
@@ -84,11 +86,15 @@ def test_entropy_production_is_measured_without_bias_and_its_error_is_not_unders
     expected = np.trace(np.linalg.solve(sigma, rotation.T) @ np.linalg.solve(DIFFUSION, rotation))
     run = {"step": step, "steps": 100, "chains": 60, "method": "euler"}
     films = (trajectories.simulate(friction, DIFFUSION, seed=seed, **run) for seed in range(repeats))
-    rates, errors = np.array([trajectories.estimate_entropy_production(film, step, DIFFUSION) for film in films]).T  # (repeats,) each
+    rates, errors = np.array(
+        [trajectories.estimate_entropy_production(film, step, DIFFUSION) for film in films]
+    ).T  # (repeats,) each
     scatter = rates.std(ddof=1)
     assert abs(rates.mean() - expected) < 3.5 * scatter / np.sqrt(repeats)
     assert np.max(np.abs(rates - expected) / errors) < 4.5  # also where the measured Q happens to be near zero
-    assert overstated[0] < np.sqrt(np.mean(errors**2)) / scatter < overstated[1]  # 1 ± 0.07; too large by design where Ṡ = 0
+    assert (
+        overstated[0] < np.sqrt(np.mean(errors**2)) / scatter < overstated[1]
+    )  # 1 ± 0.07; too large by design where Ṡ = 0
 
 
 def test_estimators_on_two_chains_by_hand():
@@ -111,8 +117,17 @@ def test_an_unstable_euler_chain_grows_and_then_refuses():
 
 PATHS = np.random.default_rng(0).standard_normal((4, 5, 2))
 CALLS = {
-    trajectories.simulate: {"friction": FRICTION, "diffusion": DIFFUSION, "step": 0.1, "steps": 4, "chains": 3, "seed": 1,
-                            "start": np.zeros(2), "method": "exact", "record_every": 2},
+    trajectories.simulate: {
+        "friction": FRICTION,
+        "diffusion": DIFFUSION,
+        "step": 0.1,
+        "steps": 4,
+        "chains": 3,
+        "seed": 1,
+        "start": np.zeros(2),
+        "method": "exact",
+        "record_every": 2,
+    },
     trajectories.estimate_covariance: {"paths": PATHS},
     trajectories.estimate_circulation: {"paths": PATHS, "interval": 0.1},
     trajectories.estimate_entropy_production: {"paths": PATHS, "interval": 0.1, "diffusion": DIFFUSION},
@@ -128,7 +143,12 @@ BAD = {
     "record_every": [*COUNT, 3],
     "seed": SEED,
     "method": ["midpoint", None, 3],
-    "paths": [*(np.ones(n) for n in ((4, 1, 2), (0, 5, 2), (4, 5, 0), (4, 5))), np.full((4, 5, 2), np.nan), "paths", None],
+    "paths": [
+        *(np.ones(n) for n in ((4, 1, 2), (0, 5, 2), (4, 5, 0), (4, 5))),
+        np.full((4, 5, 2), np.nan),
+        "paths",
+        None,
+    ],
 }
 CASES = cases(CALLS, BAD)
 

@@ -37,7 +37,9 @@ def exercised(calls, bad, named=None):
     def passes(function):
         function(**calls[function])
 
-    @pytest.mark.parametrize(("function", "name"), [(function, name) for function, good in calls.items() for name in good])
+    @pytest.mark.parametrize(
+        ("function", "name"), [(function, name) for function, good in calls.items() for name in good]
+    )
     def refuses(function, name):
         for value in bad[name]:
             refused(calls[function], function, name, value, named.get(name))

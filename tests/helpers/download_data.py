@@ -47,7 +47,9 @@ def tarred(members):
 def emnist_file(images, labels, split="train"):
     """As NIST packs it: in a folder, each part gzipped, every image transposed, labels from 1."""
     parts = {"images-idx3": idx(images.transpose(0, 2, 1).copy()), "labels-idx1": idx(labels)}
-    return zipped({f"gzip/emnist-letters-{split}-{part}-ubyte.gz": gzip.compress(raw, mtime=0) for part, raw in parts.items()})
+    return zipped(
+        {f"gzip/emnist-letters-{split}-{part}-ubyte.gz": gzip.compress(raw, mtime=0) for part, raw in parts.items()}
+    )
 
 
 def python2_text(text):
@@ -58,7 +60,11 @@ def python2_pickle(photographs, labels, *, kind=b"u1", name=b"numpy.core.multiar
     """A batch as Python 2 pickled it (protocol 2): text without encoding, NumPy's names of that time, planes R, G, B."""
     planes = photographs.transpose(0, 3, 1, 2).reshape(len(photographs), 3072)
     shape = b"J" + struct.pack("<i", len(planes)) + b"M" + struct.pack("<H", 3072) + b"\x86"
-    dtype = b"cnumpy\ndtype\n" + python2_text(kind) + b"K\x00K\x01\x87R(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
+    dtype = (
+        b"cnumpy\ndtype\n"
+        + python2_text(kind)
+        + b"K\x00K\x01\x87R(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
+    )
     array = b"c" + name + b"cnumpy\nndarray\nK\x00\x85U\x01b\x87R(K\x01" + shape + dtype + b"\x89"
     array += python2_text(planes.tobytes()) + b"tb"
     numbers = b"](" + b"".join(b"K" + bytes([label]) for label in labels) + b"e"

@@ -38,7 +38,9 @@ def graded(notebook, *, filled=None, timeout=30, memory=4.0, course=None):
     said = {}
     for cell in notebook.cells:
         if module.is_test(cell):
-            said[cell.metadata.nbgrader.grade_id] = next((": ".join(o.traceback) for o in cell.outputs if o.output_type == "error"), None)
+            said[cell.metadata.nbgrader.grade_id] = next(
+                (": ".join(o.traceback) for o in cell.outputs if o.output_type == "error"), None
+            )
     return said, notebook
 
 

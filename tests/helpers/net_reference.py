@@ -29,7 +29,10 @@ NETS = {
 
 def leaves(parameters, trial):
     """Weights and biases of one trial as leaves of autograd."""
-    return [[torch.tensor(array[trial], requires_grad=True) for array in arrays] for arrays in (parameters.weights, parameters.biases)]
+    return [
+        [torch.tensor(array[trial], requires_grad=True) for array in arrays]
+        for arrays in (parameters.weights, parameters.biases)
+    ]
 
 
 def outputs(net, weights, biases, x, kept=None):
@@ -59,7 +62,10 @@ def only(parameters, *trials):
 
 def moved(parameters, spread, random):
     """The parameters with Gaussian numbers added, so that the biases take part in a comparison."""
-    add = [tuple(p + spread * random.standard_normal(p.shape).astype(p.dtype) for p in ps) for ps in (parameters.weights, parameters.biases)]
+    add = [
+        tuple(p + spread * random.standard_normal(p.shape).astype(p.dtype) for p in ps)
+        for ps in (parameters.weights, parameters.biases)
+    ]
     return Parameters(*add)
 
 
@@ -67,7 +73,13 @@ def moved(parameters, spread, random):
 NET = Net(2, 1, 3, 2)
 GOOD = nets.draw(NET, 1.0, 2, seed=1)
 PARAMETERS = [
-    *(None, "parameters", (GOOD.weights, GOOD.biases), nets.draw(Net(2, 1, 4, 2), 1.0, 2, seed=1), nets.draw(Net(2, 1, 3, 1), 1.0, 2, seed=1)),
+    *(
+        None,
+        "parameters",
+        (GOOD.weights, GOOD.biases),
+        nets.draw(Net(2, 1, 4, 2), 1.0, 2, seed=1),
+        nets.draw(Net(2, 1, 3, 1), 1.0, 2, seed=1),
+    ),
     Parameters(list(GOOD.weights), GOOD.biases),
     Parameters(GOOD.weights, only(GOOD, 0).biases),
     Parameters((GOOD.weights[0] * np.nan, *GOOD.weights[1:]), GOOD.biases),

@@ -10,9 +10,25 @@ from bs4 import BeautifulSoup
 from tools import project
 
 ROW = {
-    "id": "fdt/a", "source": "A source", "citation": None, "file": None, "locator": "eq. (1)", "statement": "One is one.",
-    "expected": 1.0, "measured": 1.0123, "error": 0.004, "tolerance": "0.1", "verdict": "reproduced", "chapter": "book/fluctuations/a",
-    "anchor": "ledger-fdt-a", "place": 0, "printed": None, "right": None, "extraction": False, "reason": None, "cell": "check()",
+    "id": "fdt/a",
+    "source": "A source",
+    "citation": None,
+    "file": None,
+    "locator": "eq. (1)",
+    "statement": "One is one.",
+    "expected": 1.0,
+    "measured": 1.0123,
+    "error": 0.004,
+    "tolerance": "0.1",
+    "verdict": "reproduced",
+    "chapter": "book/fluctuations/a",
+    "anchor": "ledger-fdt-a",
+    "place": 0,
+    "printed": None,
+    "right": None,
+    "extraction": False,
+    "reason": None,
+    "cell": "check()",
 }
 
 
@@ -32,8 +48,12 @@ def write(root, pages, rows=(), remote=None):
 def build(root, *extensions, first):
     """Run Sphinx strictly; returns the exit status and what it printed."""
     settings = {
-        "extensions": ["myst_parser", *extensions], "root_doc": first, "project": "A Book", "html_theme": "sphinx_book_theme",
-        "myst_enable_extensions": ["dollarmath"], "exclude_patterns": ["_build"],
+        "extensions": ["myst_parser", *extensions],
+        "root_doc": first,
+        "project": "A Book",
+        "html_theme": "sphinx_book_theme",
+        "myst_enable_extensions": ["dollarmath"],
+        "exclude_patterns": ["_build"],
     }
     if "sphinxext.opengraph" in extensions:
         settings |= {"ogp_social_cards": {"enable": False}, "ogp_enable_meta_description": False}

@@ -25,6 +25,17 @@ def figure(name, label, **options):
 def maps(draw):
     """Any composition, class, observable and data; weights of both signs."""
     weight = draw(st.floats(0.2, 6)) * draw(st.sampled_from([-1, 1]))
-    numbers = {"mean": draw(st.floats(-1, 1)), "deviation": draw(st.floats(0.1, 0.4)), "learning_rate": draw(st.floats(0.01, 5))}
+    numbers = {
+        "mean": draw(st.floats(-1, 1)),
+        "deviation": draw(st.floats(0.1, 0.4)),
+        "learning_rate": draw(st.floats(0.01, 5)),
+    }
     observable = draw(st.sampled_from(amplitude.OBSERVABLES))
-    return amplitude.step_map(draw(st.sampled_from(ALL)), weight, draw(st.floats(-2, 2)), draw(st.integers(0, 1)), observable=observable, **numbers)
+    return amplitude.step_map(
+        draw(st.sampled_from(ALL)),
+        weight,
+        draw(st.floats(-2, 2)),
+        draw(st.integers(0, 1)),
+        observable=observable,
+        **numbers,
+    )

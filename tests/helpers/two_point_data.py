@@ -26,6 +26,10 @@ def integrated(times, start, constants, tolerance=1e-13):
 
     def slope(_, z):
         along, across = z[0] * z[1] - np.sqrt(y), z[0] * z[2]
-        return [-0.5 * alpha * x * (z[1] * along + z[2] * across), -0.5 * beta * z[0] * along, -0.5 * beta * z[0] * across]
+        return [
+            -0.5 * alpha * x * (z[1] * along + z[2] * across),
+            -0.5 * beta * z[0] * along,
+            -0.5 * beta * z[0] * across,
+        ]
 
     return solve_ivp(slope, (0, times[-1]), start, method="DOP853", t_eval=times, rtol=tolerance, atol=1e-15).y

@@ -44,27 +44,39 @@ def test_the_sign_does_not_hang_on_rounding():
     line = np.array([-1.0, 0.0, 1.0])
     for nudge in (1e-13, -1e-13):
         points = (line + [nudge, 0, 0])[:, None]
-        np.testing.assert_allclose(mds.scaling(pairwise.squared_distances(points), dimensions=1).coordinates[:, 0], -line, atol=1e-12)
+        np.testing.assert_allclose(
+            mds.scaling(pairwise.squared_distances(points), dimensions=1).coordinates[:, 0], -line, atol=1e-12
+        )
 
 
 def test_order_motion_and_unit_of_the_points_change_nothing_else():
     found = mds.scaling(pairwise.squared_distances(POINTS)).coordinates
     order = np.random.default_rng(1).permutation(30)
-    np.testing.assert_allclose(mds.scaling(pairwise.squared_distances(POINTS[order])).coordinates, found[order], atol=1e-12)
+    np.testing.assert_allclose(
+        mds.scaling(pairwise.squared_distances(POINTS[order])).coordinates, found[order], atol=1e-12
+    )
     turn = np.linalg.qr(np.random.default_rng(2).standard_normal((3, 3)))[0]
-    np.testing.assert_allclose(mds.scaling(pairwise.squared_distances(POINTS @ turn + 5)).coordinates, found, atol=1e-11)
-    np.testing.assert_allclose(mds.scaling(1e-12 * pairwise.squared_distances(POINTS)).coordinates, 1e-6 * found, atol=1e-17)
+    np.testing.assert_allclose(
+        mds.scaling(pairwise.squared_distances(POINTS @ turn + 5)).coordinates, found, atol=1e-11
+    )
+    np.testing.assert_allclose(
+        mds.scaling(1e-12 * pairwise.squared_distances(POINTS)).coordinates, 1e-6 * found, atol=1e-17
+    )
 
 
 def test_flat_directions_are_zero_and_negative_ones_refused():
     merged = np.array([[0, 0, 2, 2], [0, 0, 2, 2], [2, 2, 0, 0], [2, 2, 0, 0.0]])  # classes that have merged: a line
     found = mds.scaling(merged)
-    np.testing.assert_allclose(found.coordinates, np.sqrt(0.5) * np.array([[1, 0], [1, 0], [-1, 0], [-1, 0]]), atol=1e-12)
+    np.testing.assert_allclose(
+        found.coordinates, np.sqrt(0.5) * np.array([[1, 0], [1, 0], [-1, 0], [-1, 0]]), atol=1e-12
+    )
     assert np.all(found.coordinates[:, 1] == 0)
     assert np.all(mds.scaling(np.zeros((3, 3))).coordinates == 0)
     # pair by pair √(XY) is no metric: 0 and 2 merge, but 1 is at 2 from one and at 4 from the other
     broken = pairwise.low_weights([[0.0], [1.0], [3.0]], [[0.0], [2.0], [0.0]])
-    np.testing.assert_allclose(mds.scaling(broken, dimensions=1).eigenvalues, np.linalg.eigvalsh(centred(broken))[::-1], atol=1e-12)
+    np.testing.assert_allclose(
+        mds.scaling(broken, dimensions=1).eigenvalues, np.linalg.eigvalsh(centred(broken))[::-1], atol=1e-12
+    )
     assert mds.scaling(broken, dimensions=1).eigenvalues[2] < -0.01
     with pytest.raises(ValueError, match=r"^dimensions must be at most 2: further eigenvalues are negative"):
         mds.scaling(broken, dimensions=3)

@@ -38,10 +38,14 @@ def test_weights_are_xavier_normal_and_biases_zero():
         assert all(np.all(bias == 0) for bias in parameters.biases)
 
 
-@pytest.mark.parametrize(("nonlinearity", "factor"), [("leaky ReLU", (1 + 0.01**2) / 2), ("ReLU", 0.5), ("linear", 1.0)])
+@pytest.mark.parametrize(
+    ("nonlinearity", "factor"), [("leaky ReLU", (1 + 0.01**2) / 2), ("ReLU", 0.5), ("linear", 1.0)]
+)
 def test_squared_norms_grow_by_the_factor_of_each_layer(nonlinearity, factor):
     net, gain, trials = Net(1, 1, 60, 5, nonlinearity), 1.2, 1500
-    squares = np.array([(h[:, 0] ** 2).sum(axis=1) for h in nets.values(net, nets.draw(net, gain, trials, seed=3), [[1.0]])[:-1]])
+    squares = np.array(
+        [(h[:, 0] ** 2).sum(axis=1) for h in nets.values(net, nets.draw(net, gain, trials, seed=3), [[1.0]])[:-1]]
+    )
     expected = factor * 2 * 60 / 61 * gain**2 * (factor * gain**2) ** np.arange(5)
     error = squares.std(axis=1) / np.sqrt(trials)
     assert np.all(np.abs(squares.mean(axis=1) - expected) < 4 * error) and np.all(error < 0.03 * expected)

@@ -26,7 +26,9 @@ def test_distances_of_points_labels_and_pairs_are_what_they_say():
     labels = np.array([4, -2, 4, 7])
     one_hot = (labels[:, None] == [-2, 4, 7]).astype(float)
     assert np.array_equal(pairwise.label_distances(labels), explicit(one_hot))
-    np.testing.assert_allclose(pairwise.low_weights(X, Y, ratio=0.3), np.sqrt(0.3 * explicit(X) * explicit(Y)), rtol=1e-13)
+    np.testing.assert_allclose(
+        pairwise.low_weights(X, Y, ratio=0.3), np.sqrt(0.3 * explicit(X) * explicit(Y)), rtol=1e-13
+    )
 
 
 def test_results_that_do_not_fit_into_a_number_are_refused():
@@ -50,7 +52,9 @@ def test_weighing_is_the_double_sum_and_symmetric(count, seed, scale, normalised
     expected = np.zeros((count, count))
     for i in range(count):
         for j in range(count):
-            weight = np.array([[np.exp(-(s[i, k] + s[other, j]) / scale) for other in range(count)] for k in range(count)])
+            weight = np.array(
+                [[np.exp(-(s[i, k] + s[other, j]) / scale) for other in range(count)] for k in range(count)]
+            )
             expected[i, j] = (weight * s).sum() / (weight.sum() if normalised else 1)
     found = pairwise.exponential_weighing(s, scale=scale, normalised=normalised)
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
@@ -60,7 +64,9 @@ def test_weighing_is_the_double_sum_and_symmetric(count, seed, scale, normalised
 def test_the_printed_form_grows_with_the_number_of_points_and_depends_on_the_unit_but_the_mean_does_not():
     s = pairwise.low_weights(X, Y)
     twice = np.kron(np.ones((2, 2)), s)  # every point two times
-    np.testing.assert_allclose(pairwise.exponential_weighing(twice)[:9, :9], 4 * pairwise.exponential_weighing(s), rtol=1e-12)
+    np.testing.assert_allclose(
+        pairwise.exponential_weighing(twice)[:9, :9], 4 * pairwise.exponential_weighing(s), rtol=1e-12
+    )
     mean = pairwise.exponential_weighing(s, normalised=True)
     np.testing.assert_allclose(pairwise.exponential_weighing(twice, normalised=True)[:9, :9], mean, rtol=1e-12)
     assert np.all((mean >= 0) & (mean <= s.max())) and np.all(np.diag(pairwise.exponential_weighing(s)) > 0)
@@ -102,7 +108,9 @@ def test_the_root_of_the_metric_obeys_the_triangle_inequality(count, inputs, out
     values, axes = np.linalg.eigh(end_to_end.T @ end_to_end)
     root = axes * np.sqrt(np.maximum(values, 0)) @ axes.T
     steps = x[:, None] - x
-    np.testing.assert_allclose(found, np.sqrt(0.7) * np.einsum("ija,ab,ijb->ij", steps, root, steps), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        found, np.sqrt(0.7) * np.einsum("ija,ab,ijb->ij", steps, root, steps), rtol=1e-6, atol=1e-6
+    )
 
 
 def test_the_metric_by_scipys_matrix_root():
@@ -145,9 +153,13 @@ def test_linear_map_is_the_ridge_regression(shape, intercept):
     x, y = rng.standard_normal(shape) + 1, rng.standard_normal((shape[0], 3)) - 2
     for ridge in (1e-3, 2.0):
         expected = Ridge(alpha=ridge, fit_intercept=intercept).fit(x, y).coef_
-        np.testing.assert_allclose(pairwise.linear_map(x, y, ridge=ridge, intercept=intercept), expected, rtol=1e-8, atol=1e-11)
+        np.testing.assert_allclose(
+            pairwise.linear_map(x, y, ridge=ridge, intercept=intercept), expected, rtol=1e-8, atol=1e-11
+        )
     x0, y0 = (x - x.mean(axis=0), y - y.mean(axis=0)) if intercept else (x, y)
-    np.testing.assert_allclose(pairwise.linear_map(x, y, intercept=intercept), (np.linalg.pinv(x0, rcond=1e-12) @ y0).T, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        pairwise.linear_map(x, y, intercept=intercept), (np.linalg.pinv(x0, rcond=1e-12) @ y0).T, rtol=1e-9, atol=1e-12
+    )
     small = pairwise.linear_map(x, y, ridge=1e-9, intercept=intercept)
     np.testing.assert_allclose(pairwise.linear_map(x, y, intercept=intercept), small, rtol=1e-6, atol=1e-8)
 
@@ -161,7 +173,9 @@ def test_correlation_is_that_of_the_pairs_above_the_diagonal():
     one, other = pairwise.squared_distances(X), pairwise.squared_distances(Y)
     pairs = np.array([[one[i, j], other[i, j]] for i in range(9) for j in range(i)])
     assert pairwise.correlation(one, other) == pytest.approx(np.corrcoef(pairs.T)[0, 1], rel=1e-12)
-    assert pairwise.correlation(one + 3 * np.eye(9), 2 * other) == pytest.approx(pairwise.correlation(one, other), rel=1e-12)
+    assert pairwise.correlation(one + 3 * np.eye(9), 2 * other) == pytest.approx(
+        pairwise.correlation(one, other), rel=1e-12
+    )
     assert pairwise.correlation(one, one.max() - one) == pytest.approx(-1, rel=1e-12)
     for flat in (np.ones((9, 9)), np.zeros((9, 9))):
         with pytest.raises(ValueError, match="^measured must differ between pairs"):
@@ -181,7 +195,10 @@ CALLS = {
     pairwise.correlation: {"predicted": S3, "measured": S3},
 }
 POINTS = [[], np.zeros((0, 4)), np.zeros((9, 0)), np.full((9, 4), np.nan), np.ones(4), 1.0, "x", None, 1j * X]
-DISTANCES = [bad for bad in MATRIX if not np.array_equal(bad, np.eye(3))] + [[[0, -1.0], [-1.0, 0]], [[0, 1.0], [2.0, 0]]]
+DISTANCES = [bad for bad in MATRIX if not np.array_equal(bad, np.eye(3))] + [
+    [[0, -1.0], [-1.0, 0]],
+    [[0, 1.0], [2.0, 0]],
+]
 BAD = {
     "points": POINTS,
     "inputs": POINTS,
@@ -197,4 +214,6 @@ BAD = {
     "normalised": [0, 1, "yes", None],
     "intercept": [0, 1, "yes", None],
 }
-test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD, {"inputs": "inputs|targets|end_to_end", "predicted": "predicted|measured"})
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(
+    CALLS, BAD, {"inputs": "inputs|targets|end_to_end", "predicted": "predicted|measured"}
+)

@@ -41,11 +41,19 @@ def test_density_and_quantile_belong_to_the_cumulative_law(h, x, y, gain, ratio)
     values = random_features.cumulative(grid, x, y, gain, **law)
     assert np.all(np.diff(values) >= 0) and values[0] < 1e-9 and values[-1] > 1 - 1e-9
     p = np.array([0.01, 0.3, 0.5, 0.99])
-    np.testing.assert_allclose(random_features.cumulative(random_features.quantile(p, x, y, gain, **law), x, y, gain, **law), p, rtol=1e-9)
+    np.testing.assert_allclose(
+        random_features.cumulative(random_features.quantile(p, x, y, gain, **law), x, y, gain, **law), p, rtol=1e-9
+    )
 
 
 def test_density_is_normalised_and_small_gains_make_a_step():
-    total = quad(lambda u: np.exp(u) * random_features.density(np.exp(u), 1.0, 1.0, 0.7, rate_ratio=0.4), -30, 8, epsabs=1e-11, limit=200)[0]
+    total = quad(
+        lambda u: np.exp(u) * random_features.density(np.exp(u), 1.0, 1.0, 0.7, rate_ratio=0.4),
+        -30,
+        8,
+        epsabs=1e-11,
+        limit=200,
+    )[0]
     assert total == pytest.approx(1, abs=1e-9)
     low = np.sqrt(0.6 * 2.0 * 0.5)
     below, above = random_features.cumulative([0.95 * low, 1.05 * low], 2.0, 0.5, 1e-3, rate_ratio=0.6)
@@ -58,7 +66,9 @@ def test_density_is_normalised_and_small_gains_make_a_step():
 def test_sample_repeats_with_its_seed_and_uses_the_end_of_the_dynamics():
     one, again = (random_features.sample(5, 1.0, 2.0, 0.3, 7, rate_ratio=0.5) for _ in range(2))
     np.testing.assert_array_equal(one, again)
-    encoder, decoder = 0.3 * (1 + np.random.Generator(np.random.SFC64(np.random.SeedSequence(7))).standard_normal((2, 5)))
+    encoder, decoder = 0.3 * (
+        1 + np.random.Generator(np.random.SFC64(np.random.SeedSequence(7))).standard_normal((2, 5))
+    )
     for a, jacobian, end in zip(encoder, decoder, one):
         if a > 0 and jacobian > 0:  # b = a × squared gain of the decoder
             start = [a, a * jacobian, a * jacobian]

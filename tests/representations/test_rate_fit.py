@@ -17,7 +17,9 @@ def test_rates_of_integrated_curves_are_found(weighting):
     states = integrated(START, X, Y, ALPHA, BETA, TIMES)
     loss = 0.1 * np.exp(-2 * GAMMA * TIMES) + (2 * states[:, 2] - states[:, 1] + Y) / 8
     found = rate_fit.fit(TIMES, states, loss, X, Y, seed=3, weighting=weighting)
-    np.testing.assert_allclose([found.encoder_rate, found.decoder_rate, found.mean_rate], [ALPHA, BETA, GAMMA], rtol=1e-5)
+    np.testing.assert_allclose(
+        [found.encoder_rate, found.decoder_rate, found.mean_rate], [ALPHA, BETA, GAMMA], rtol=1e-5
+    )
     assert np.all(1 - found.r_squared < 1e-9) and 1 - found.loss_r_squared < 1e-9 and found.agreeing == 5
     assert found.identifiable.tolist() == [True] * 3
 
@@ -39,7 +41,9 @@ def test_rates_are_found_from_many_starts_and_the_guess_is_close():
         times, start, x, y, alpha, beta, gamma = random_run(rng)
         data = measured(start, x, y, alpha, beta, gamma, times)
         found = rate_fit.fit(times, *data, x, y, seed=1, restarts=1)
-        np.testing.assert_allclose([found.encoder_rate, found.decoder_rate, found.mean_rate], [alpha, beta, gamma], rtol=1e-5)
+        np.testing.assert_allclose(
+            [found.encoder_rate, found.decoder_rate, found.mean_rate], [alpha, beta, gamma], rtol=1e-5
+        )
         distance.append(np.abs(np.log(np.divide(rate_fit.first_guess(times, *data, x, y), (alpha, beta)))).max())
     assert np.median(distance) < 0.15
 
@@ -47,14 +51,21 @@ def test_rates_are_found_from_many_starts_and_the_guess_is_close():
 @pytest.mark.parametrize("weighting", ["raw", "range"])
 def test_one_percent_noise_leaves_the_rates_within_five_percent(weighting):
     found = rate_fit.fit(TIMES, *measured(noise=0.01, seed=5), X, Y, seed=3, weighting=weighting)
-    np.testing.assert_allclose([found.encoder_rate, found.decoder_rate, found.mean_rate], [ALPHA, BETA, GAMMA], rtol=0.05)
-    assert np.all((0.99 < found.r_squared) & (found.r_squared < 1)) and found.identifiable.all()
+    np.testing.assert_allclose(
+        [found.encoder_rate, found.decoder_rate, found.mean_rate], [ALPHA, BETA, GAMMA], rtol=0.05
+    )
+    assert np.all((found.r_squared > 0.99) & (found.r_squared < 1)) and found.identifiable.all()
 
 
 def test_uncertainty_is_that_of_white_noise_times_the_root_of_the_number_of_data():
-    runs = [rate_fit.fit(TIMES, *measured(noise=0.02, seed=k), X, Y, seed=k, weighting="range", restarts=0) for k in range(60)]
+    runs = [
+        rate_fit.fit(TIMES, *measured(noise=0.02, seed=k), X, Y, seed=k, weighting="range", restarts=0)
+        for k in range(60)
+    ]
     logs = np.log([[run.encoder_rate, run.decoder_rate, run.mean_rate] for run in runs])  # (60, 3)
-    expected = np.mean([run.uncertainty for run in runs], axis=0) / np.sqrt([3 * TIMES.size, 3 * TIMES.size, TIMES.size])  # (3,)
+    expected = np.mean([run.uncertainty for run in runs], axis=0) / np.sqrt(
+        [3 * TIMES.size, 3 * TIMES.size, TIMES.size]
+    )  # (3,)
     # the rates of the first two are free of bias; the standard deviation of 60 runs has a relative error of 1/√120
     np.testing.assert_allclose(logs.std(axis=0, ddof=1)[:2] / expected[:2], 1, atol=4.5 / np.sqrt(120))
     assert np.all(np.abs(logs.mean(axis=0) - np.log([ALPHA, BETA, GAMMA]))[:2] < 4.5 * expected[:2] / np.sqrt(60))
@@ -91,7 +102,11 @@ def test_the_cost_doubles_at_the_uncertainty():
 
 
 def test_guess_has_the_exact_ratio_of_the_fixed_point_and_the_time_of_half_the_error():
-    for start, alpha, beta in (([0.3, 0.1, -0.05], 0.01, 0.03), ([2.0, 0.4, 0.3], 0.05, 0.01), ([0.5, 1.0, 0.6], 0.02, 0.004)):
+    for start, alpha, beta in (
+        ([0.3, 0.1, -0.05], 0.01, 0.03),
+        ([2.0, 0.4, 0.3], 0.05, 0.01),
+        ([0.5, 1.0, 0.6], 0.02, 0.004),
+    ):
         times = 3e4 * np.linspace(0, 1, 20_000) ** 2
         guess = rate_fit.first_guess(times, *measured(start, 1.0, 0.7, alpha, beta, 0.01, times), 1.0, 0.7)
         np.testing.assert_allclose(guess, (alpha, beta), rtol=2e-3)
@@ -114,7 +129,9 @@ def descended(rate, steps):
     for _ in range(steps):
         hidden = inputs @ first.T
         wrong = hidden @ second.T + bias - targets
-        states.append(two_points.state(hidden[1] - hidden[0], second @ (hidden[1] - hidden[0]), targets[1] - targets[0]))
+        states.append(
+            two_points.state(hidden[1] - hidden[0], second @ (hidden[1] - hidden[0]), targets[1] - targets[0])
+        )
         losses.append((wrong**2).sum() / 4)
         first, second = first - rate / 2 * second.T @ wrong.T @ inputs, second - rate / 2 * wrong.T @ hidden
         bias = bias - rate * wrong.mean(axis=0)
@@ -126,7 +143,9 @@ def test_a_linear_network_has_half_its_learning_rate_as_alpha_and_beta_and_the_w
     for rate in (0.04, 0.02, 0.01):
         found = rate_fit.fit(*descended(rate, round(40 / rate)), seed=3, restarts=0)
         assert np.all(found.r_squared > 0.9999)
-        error.append(np.array([found.encoder_rate, found.decoder_rate, found.mean_rate]) / [rate / 2, rate / 2, rate] - 1)
+        error.append(
+            np.array([found.encoder_rate, found.decoder_rate, found.mean_rate]) / [rate / 2, rate / 2, rate] - 1
+        )
     assert np.abs(error[0]).max() < 0.05
     np.testing.assert_allclose(np.divide(error[:-1], error[1:]), 2, rtol=0.1)  # an Euler step is of first order
 
@@ -170,7 +189,9 @@ def test_gamma_is_the_best_for_the_given_alpha_and_beta():
     offset = loss[0] - (2 * states[0, 2] - states[0, 1] + Y) / 8
 
     def misfit(gamma):
-        return np.trapezoid((loss - offset * np.exp(-2 * gamma * times) - (2 * fitted[:, 2] - fitted[:, 1] + Y) / 8) ** 2, times)
+        return np.trapezoid(
+            (loss - offset * np.exp(-2 * gamma * times) - (2 * fitted[:, 2] - fitted[:, 1] + Y) / 8) ** 2, times
+        )
 
     grid = found.mean_rate * np.exp(np.linspace(-3, 3, 601))
     assert grid[np.argmin([misfit(g) for g in grid])] == pytest.approx(found.mean_rate, rel=0.011)
@@ -188,15 +209,23 @@ def test_units_of_time_and_of_the_inputs_and_the_first_time_change_nothing():
     found = rate_fit.fit(times, states, loss, X, Y, seed=3)
     scaled = rate_fit.fit(1e-7 * times, states, loss, 9 * X, Y, seed=3)
     np.testing.assert_allclose(scaled.encoder_rate, found.encoder_rate * 1e7 / 9, rtol=1e-6)
-    np.testing.assert_allclose([scaled.decoder_rate, scaled.mean_rate], np.multiply([found.decoder_rate, found.mean_rate], 1e7), rtol=1e-6)
+    np.testing.assert_allclose(
+        [scaled.decoder_rate, scaled.mean_rate], np.multiply([found.decoder_rate, found.mean_rate], 1e7), rtol=1e-6
+    )
     np.testing.assert_allclose(scaled.r_squared, found.r_squared, rtol=1e-7)
     later = rate_fit.fit(times + 500, states, loss, X, Y, seed=3)
-    np.testing.assert_allclose([later.encoder_rate, later.decoder_rate, later.cost], [found.encoder_rate, found.decoder_rate, found.cost], rtol=1e-6)
+    np.testing.assert_allclose(
+        [later.encoder_rate, later.decoder_rate, later.cost],
+        [found.encoder_rate, found.decoder_rate, found.cost],
+        rtol=1e-6,
+    )
 
 
 def test_the_seed_alone_decides_and_the_given_start_replaces_a_noisy_one():
     times, states, loss = misfitted()
-    runs = [rate_fit.fit(times, states, loss, X, Y, seed=seed) for seed in (4, 4, np.random.default_rng(np.random.SFC64(4)))]
+    runs = [
+        rate_fit.fit(times, states, loss, X, Y, seed=seed) for seed in (4, 4, np.random.default_rng(np.random.SFC64(4)))
+    ]
     assert runs[0].cost == runs[1].cost == runs[2].cost and runs[0].encoder_rate == runs[1].encoder_rate
     states, loss = measured()
     states[0] = [-0.02, 0.0, 0.3]
@@ -227,7 +256,9 @@ def test_another_model_is_fitted_in_place_of_the_closed_form():
             e = c - np.sqrt(Y)
             return [-alpha * X * e * c, -e * (beta * a + alpha * X * squared) / 2, -beta * e * c]
 
-        a, c, _ = solve_ivp(slope, (0, times[-1]), [0.01, 0.01, v], method="LSODA", t_eval=times, rtol=1e-9, atol=1e-11).y
+        a, c, _ = solve_ivp(
+            slope, (0, times[-1]), [0.01, 0.01, v], method="LSODA", t_eval=times, rtol=1e-9, atol=1e-11
+        ).y
         return np.stack([a, c**2, c * (c - np.sqrt(Y))], axis=1)
 
     times = np.linspace(0, 8000, 200)
@@ -246,7 +277,15 @@ def test_another_model_is_fitted_in_place_of_the_closed_form():
 
 T5 = np.linspace(0, END, 60)
 STATES, LOSS = measured(times=T5)
-GOOD = {"times": T5, "states": STATES, "loss": LOSS, "input_distance": X, "target_distance": Y, "start": START, "final_loss": 1e-3}
+GOOD = {
+    "times": T5,
+    "states": STATES,
+    "loss": LOSS,
+    "input_distance": X,
+    "target_distance": Y,
+    "start": START,
+    "final_loss": 1e-3,
+}
 CALLS = {
     rate_fit.first_guess: GOOD,
     rate_fit.fit: GOOD | {"seed": 1, "weighting": "raw", "restarts": 0, "model": None},

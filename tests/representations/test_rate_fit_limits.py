@@ -34,7 +34,11 @@ def test_gamma_is_flagged_where_the_mean_output_is_right_from_the_start_or_has_n
     states, _ = measured()
     difference = (2 * states[:, 2] - states[:, 1] + Y) / 8
     found = rate_fit.fit(TIMES, states, difference, X, Y, seed=3)
-    assert np.isnan(found.mean_rate) and found.uncertainty[2] == np.inf and found.identifiable.tolist() == [True, True, False]
+    assert (
+        np.isnan(found.mean_rate)
+        and found.uncertainty[2] == np.inf
+        and found.identifiable.tolist() == [True, True, False]
+    )
     assert found.loss_r_squared == pytest.approx(1, abs=1e-9)
     at_once = difference + 0.1 * (TIMES == 0)
     assert not rate_fit.fit(TIMES, states, at_once, X, Y, seed=3).identifiable[2]
@@ -44,7 +48,9 @@ def test_runs_that_rest_or_have_not_ended_are_refused():
     states, loss = measured()
     with pytest.raises(ValueError, match=r"^loss must end below 0.001"):
         rate_fit.fit(TIMES[:200], states[:200], loss[:200], X, Y, seed=3)
-    assert rate_fit.fit(TIMES, states, loss + 0.01, X, Y, seed=3, final_loss=0.02).decoder_rate == pytest.approx(BETA, rel=1e-5)
+    assert rate_fit.fit(TIMES, states, loss + 0.01, X, Y, seed=3, final_loss=0.02).decoder_rate == pytest.approx(
+        BETA, rel=1e-5
+    )
     stuck = states.copy()
     stuck[:, 0] = 0.01
     with pytest.raises(ValueError, match=r"^states must change in the course"):

@@ -12,7 +12,9 @@ from lib.representations.nets import Net
 X = np.array([[0.3, -0.7], [0.9, 0.4]])
 
 
-@pytest.mark.parametrize("net", [Net(2, 1, 15, 1, "linear", biases=biases) for biases in nets.BIASES], ids=lambda net: net.biases)
+@pytest.mark.parametrize(
+    "net", [Net(2, 1, 15, 1, "linear", biases=biases) for biases in nets.BIASES], ids=lambda net: net.biases
+)
 def test_both_rates_of_a_linear_net_are_half_the_learning_rate(net):
     parameters = nets.draw(net, 0.8, 4, seed=1)
     end = training.train(net, parameters, X, [[0.0], [1.0]], 0.05, 30).parameters
@@ -41,7 +43,11 @@ def test_split_is_that_of_autograd(net):
             apart, h = found[-1][1, 0] - found[-1][0, 0], found[layer - 1]
             squares = np.zeros((len(weights), 2))
             for i, (weight, bias) in enumerate(zip(weights, biases)):
-                trained = (weight, bias) if net.biases == "all" or (net.biases == "output" and i == len(weights) - 1) else (weight,)
+                trained = (
+                    (weight, bias)
+                    if net.biases == "all" or (net.biases == "output" and i == len(weights) - 1)
+                    else (weight,)
+                )
                 slopes = torch.autograd.grad(apart, trained, retain_graph=True, allow_unused=True)
                 squares[i, : len(trained)] = [0.0 if slope is None else float((slope**2).sum()) for slope in slopes]
             decoder = torch.autograd.grad(found[-1].sum(), h)[0].mean(dim=0)
@@ -49,7 +55,9 @@ def test_split_is_that_of_autograd(net):
             encoder, behind = squares[:layer].sum(), squares[layer:].sum()
             separation = ((X[1] - X[0]) ** 2).sum()
             expected = [encoder, behind, a, v, 0.1 * encoder / (2 * separation * v), 0.1 * behind / (2 * a)]
-            np.testing.assert_allclose([getattr(split, name)[trial] for name in split.__dataclass_fields__], expected, rtol=1e-10)
+            np.testing.assert_allclose(
+                [getattr(split, name)[trial] for name in split.__dataclass_fields__], expected, rtol=1e-10
+            )
 
 
 def test_the_default_is_the_recorded_layer_and_float32_is_read_in_float64():
@@ -58,7 +66,9 @@ def test_the_default_is_the_recorded_layer_and_float32_is_read_in_float64():
     split, middle = (tangent_kernel.effective_rates(net, parameters, X, 0.1, **layer) for layer in ({}, {"layer": 3}))
     np.testing.assert_array_equal(split.encoder_rate, middle.encoder_rate)
     wide = nets.Parameters(*(tuple(p.astype(float) for p in ps) for ps in (parameters.weights, parameters.biases)))
-    np.testing.assert_allclose(tangent_kernel.effective_rates(net, wide, X, 0.1).encoder_rate, split.encoder_rate, rtol=1e-12)
+    np.testing.assert_allclose(
+        tangent_kernel.effective_rates(net, wide, X, 0.1).encoder_rate, split.encoder_rate, rtol=1e-12
+    )
 
 
 def test_rates_that_are_not_defined_are_refused():
@@ -71,7 +81,9 @@ def test_rates_that_are_not_defined_are_refused():
 
 # --- bad input ------------------------------------------------------------------------------------------------------------
 
-CALLS = {tangent_kernel.effective_rates: {"net": NET, "parameters": GOOD, "inputs": X, "learning_rate": 0.1, "layer": 1}}
+CALLS = {
+    tangent_kernel.effective_rates: {"net": NET, "parameters": GOOD, "inputs": X, "learning_rate": 0.1, "layer": 1}
+}
 BAD = {
     "net": [None, "net", 3, Net],
     "parameters": PARAMETERS,

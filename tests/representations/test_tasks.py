@@ -22,7 +22,9 @@ def test_exclusive_or_is_the_parity_of_the_inputs():
     inputs, targets = tasks.exclusive_or()
     assert ["".join(str(int(bit)) for bit in row) for row in inputs] == ["00", "10", "01", "11"]
     assert targets.ravel().tolist() == [0, 1, 1, 0]
-    assert np.linalg.lstsq(np.hstack([inputs, np.ones((4, 1))]), targets, rcond=None)[0][:2] == pytest.approx(0, abs=1e-12)
+    assert np.linalg.lstsq(np.hstack([inputs, np.ones((4, 1))]), targets, rcond=None)[0][:2] == pytest.approx(
+        0, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("width", [0.5, 1.0])
@@ -38,7 +40,10 @@ def test_a_blob_is_brightest_where_its_centre_is_and_asks_for_one_coordinate(wid
     np.testing.assert_array_equal(data.targets[81:, 0], data.centres[81:, 1])
     np.testing.assert_array_equal(data.inputs[:, -2:], np.eye(2)[data.context])
     np.testing.assert_array_equal(data.inputs[:81, :-2], data.inputs[81:, :-2])
-    one, other = pictures[5], np.exp(-((grid - data.centres[5, 0]) ** 2 + (grid[:, None] - data.centres[5, 1]) ** 2) / (2 * width**2))
+    one, other = (
+        pictures[5],
+        np.exp(-((grid - data.centres[5, 0]) ** 2 + (grid[:, None] - data.centres[5, 1]) ** 2) / (2 * width**2)),
+    )
     np.testing.assert_allclose(one, other, rtol=1e-13)
 
 
@@ -53,7 +58,9 @@ def test_spreads_are_mean_variances_along_the_lines_of_the_grid_and_the_distance
     data = tasks.blobs(4)
     points = np.random.default_rng(3).standard_normal((32, 5))
     found = tasks.spreads(pairwise.squared_distances(points), data.centres, data.context)
-    first, second = points.reshape(2, 4, 4, 5)  # horizontal, vertical; the first context asks for the horizontal coordinate
+    first, second = points.reshape(
+        2, 4, 4, 5
+    )  # horizontal, vertical; the first context asks for the horizontal coordinate
     relevant = (first.var(axis=0).mean(axis=0).sum() + second.var(axis=1).mean(axis=0).sum()) / 2
     irrelevant = (first.var(axis=1).mean(axis=0).sum() + second.var(axis=0).mean(axis=0).sum()) / 2
     gap = ((first.mean(axis=(0, 1)) - second.mean(axis=(0, 1))) ** 2).sum()
@@ -68,7 +75,15 @@ CALLS = {
     tasks.blobs: {"side": 3, "pixels": 3, "width": 1.0, "normalised": False},
 }
 BAD = {
-    "squared_distances": [np.eye(3), [[0, -1.0], [-1.0, 0]], [[0, 1.0], [2.0, 0]], [0.0, 1.0], np.full((2, 2), np.nan), "matrix", None],
+    "squared_distances": [
+        np.eye(3),
+        [[0, -1.0], [-1.0, 0]],
+        [[0, 1.0], [2.0, 0]],
+        [0.0, 1.0],
+        np.full((2, 2), np.nan),
+        "matrix",
+        None,
+    ],
     "centres": [np.ones(2), np.ones((3, 2)), np.full((2, 2), np.inf), "centres", None],
     "context": [[0, 0], [1, 2], [0, 1, 0], [0.5, 1], "context", None],
     "input_distance": NUMBER,
@@ -80,4 +95,6 @@ BAD = {
     "width": NUMBER,
     "normalised": [0, 1, "yes", None],
 }
-test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD, {"squared_distances": "squared_distances|centres"})
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(
+    CALLS, BAD, {"squared_distances": "squared_distances|centres"}
+)

@@ -30,7 +30,9 @@ def by_autograd(net, parameters, trial, x, y, rate, epochs, *, scale, optimizer,
     """Final weights and biases of one trial by autograd and torch.optim; every random number from the trial's own stream."""
     weights, biases = leaves(parameters, trial)
     x, y = torch.tensor(x, dtype=weights[0].dtype), torch.tensor(y, dtype=weights[0].dtype)
-    trained = weights + [b for i, b in enumerate(biases) if net.biases == "all" or (net.biases == "output" and i == len(biases) - 1)]
+    trained = weights + [
+        b for i, b in enumerate(biases) if net.biases == "all" or (net.biases == "output" and i == len(biases) - 1)
+    ]
     step = {"descent": torch.optim.SGD, "adam": torch.optim.Adam}[optimizer](trained, lr=rate)
     random, kept = own_stream(seed, trial), None
     sizes = [net.inputs] + [len(h[0]) for h in outputs(net, weights, biases, x)[:-1]]
@@ -98,12 +100,19 @@ def test_dropout_keeps_the_mean_of_every_entry():
 @pytest.mark.parametrize(("precision", "close"), [("float64", 1e-13), ("float32", 2e-6)])
 def test_a_trial_trains_alone_as_it_does_among_others(precision, close):
     # the same up to rounding: torch takes other vector instructions for the last entries of an array
-    for name, options in [("leaky ReLU", {}), ("convolution", {}), ("skip and dropout", {"seed": 5}), ("swish", {"seed": 5, "batch": 3, "optimizer": "adam"})]:
+    for name, options in [
+        ("leaky ReLU", {}),
+        ("convolution", {}),
+        ("skip and dropout", {"seed": 5}),
+        ("swish", {"seed": 5, "batch": 3, "optimizer": "adam"}),
+    ]:
         net = NETS[name]
         _, x, y = drawn(net, 1, 8)
         start = nets.draw(net, 1.2, 7, seed=2, precision=precision)
         together = training.train(net, start, x, y, 0.01, 5, **options)
-        for trials in [(0, 1), (0,)] if options else [(0, 1, 2), (0,), (4,)]:  # without random numbers any trial can stand alone
+        for trials in (
+            [(0, 1), (0,)] if options else [(0, 1, 2), (0,), (4,)]
+        ):  # without random numbers any trial can stand alone
             few = training.train(net, only(start, *trials), x, y, 0.01, 5, **options)
             np.testing.assert_allclose(few.loss, together.loss[list(trials)], rtol=close)
             for mine, theirs in zip(few.parameters.weights, together.parameters.weights, strict=True):
@@ -118,7 +127,9 @@ def test_loss_is_an_identity_of_the_alignment(precision):
         run = training.train(NETS[name], parameters, x, y, 0.02, 12, seed=1)
         assert run.loss.max() < 30  # the tolerance is absolute
         middle, apart = y.mean(axis=0), ((y[1] - y[0]) ** 2).sum()
-        expected = ((run.mean_output - middle) ** 2).sum(2) / 2 + (run.alignment + (apart - run.squared_output_distance) / 2) / 4
+        expected = ((run.mean_output - middle) ** 2).sum(2) / 2 + (
+            run.alignment + (apart - run.squared_output_distance) / 2
+        ) / 4
         np.testing.assert_allclose(run.loss, expected, rtol=0, atol=1e-12 if precision == "float64" else 1e-6)
         whole = training.train(NETS[name], parameters, x, y, 0.01, 12, seed=1, loss="whole")
         np.testing.assert_allclose(whole.loss, 2 * run.loss, rtol=1e-12 if precision == "float64" else 1e-3)
@@ -134,7 +145,9 @@ def test_observables_are_those_of_the_network_at_that_epoch(name):
         found = nets.values(net, state, x)
         for k, layer in enumerate((1, 3)):
             h = found[layer - 1]
-            np.testing.assert_allclose(run.squared_hidden_distance[:, slot, k], ((h[:, 4] - h[:, 1]) ** 2).sum(1), rtol=1e-12)
+            np.testing.assert_allclose(
+                run.squared_hidden_distance[:, slot, k], ((h[:, 4] - h[:, 1]) ** 2).sum(1), rtol=1e-12
+            )
             np.testing.assert_array_equal(run.hidden[k][:, slot], h[:, [0, 5]])
         f = found[-1]
         apart = f[:, 1] - f[:, 4]
@@ -176,16 +189,23 @@ def test_descent_of_a_linear_net_is_the_exact_solution_at_half_the_rate():
     for rate in (0.02, 0.01, 0.005):
         run = training.train(net, start, x, y, rate, round(40 / rate), record_every=round(0.5 / rate))
         gaps = [
-            np.abs(run.squared_hidden_distance[t] - exact_distance(run.epochs, (x[1] - x[0]) @ w, v[:, 0], 1.0, gap, rate / 2, rate / 2)).max()
+            np.abs(
+                run.squared_hidden_distance[t]
+                - exact_distance(run.epochs, (x[1] - x[0]) @ w, v[:, 0], 1.0, gap, rate / 2, rate / 2)
+            ).max()
             for t, (w, v) in enumerate(zip(*start.weights))
         ]
         errors.append(max(gaps))
         # the output bias carries the mean, and its descent is a geometric series: the third rate is η
-        np.testing.assert_allclose(run.mean_output[:, :, 0], np.broadcast_to(y.mean() * (1 - (1 - rate) ** run.epochs), (3, 81)), atol=1e-12)
+        np.testing.assert_allclose(
+            run.mean_output[:, :, 0], np.broadcast_to(y.mean() * (1 - (1 - rate) ** run.epochs), (3, 81)), atol=1e-12
+        )
     assert errors[0] < 5e-4
     assert errors[0] / errors[1] == pytest.approx(2, abs=0.1) and errors[1] / errors[2] == pytest.approx(2, abs=0.1)
     # erratum: with the printed gradients the rates would be η, and the error would stay as the step shrinks
-    printed = exact_distance(run.epochs, (x[1] - x[0]) @ start.weights[0][0], start.weights[1][0, :, 0], 1.0, gap, 0.005, 0.005)
+    printed = exact_distance(
+        run.epochs, (x[1] - x[0]) @ start.weights[0][0], start.weights[1][0, :, 0], 1.0, gap, 0.005, 0.005
+    )
     assert np.abs(run.squared_hidden_distance[0] - printed).max() > 0.1
     # final distance: (10) with the middle term for a decoder gradient that is not parallel to dh
     dh, v = (x[1] - x[0]) @ start.weights[0][0], start.weights[1][0, :, 0]
@@ -213,11 +233,16 @@ def test_a_shallow_net_follows_the_two_point_theory():
             return [-alpha * (c - gap) * c, -(c - gap) / 2 * (beta * a + alpha * v), -beta * (c - gap) * c]
 
         # the three rates of a, Δf and |v|² with v parallel to dh at the start: (7) without its division by a
-        a_fit, c_fit, _ = solve_ivp(slope, (0, 4000), [a[0], c[0], c[0] ** 2 / a[0]], t_eval=run.epochs, method="LSODA", rtol=1e-8, atol=1e-12).y
+        a_fit, c_fit, _ = solve_ivp(
+            slope, (0, 4000), [a[0], c[0], c[0] ** 2 / a[0]], t_eval=run.epochs, method="LSODA", rtol=1e-8, atol=1e-12
+        ).y
         return a_fit, c_fit**2, c_fit * (c_fit - gap)
 
     fit = least_squares(lambda logs: np.concatenate(curves(logs)) - np.concatenate([a, c**2, w]), np.log([3e-3, 3e-3]))
-    quality = [1 - ((mine - theirs) ** 2).sum() / ((mine - mine.mean()) ** 2).sum() for mine, theirs in zip((a, c**2, w), curves(fit.x))]
+    quality = [
+        1 - ((mine - theirs) ** 2).sum() / ((mine - mine.mean()) ** 2).sum()
+        for mine, theirs in zip((a, c**2, w), curves(fit.x))
+    ]
     assert quality[0] > 0.97 and quality[1] > 0.97
 
 
@@ -233,7 +258,9 @@ def test_one_hidden_layer_merges_the_equal_inputs_of_xor():
 
 def test_adam_and_descent_converge_and_a_trial_that_does_not_is_counted():
     start = nets.draw(Net(1, 1, 20, 3, "tanh"), 1.0, 4, seed=1)
-    start.weights[2][3] = start.weights[3][3] = start.biases[3][3] = 0  # a trial at the saddle where only the output bias moves
+    start.weights[2][3] = start.weights[3][3] = start.biases[3][3] = (
+        0  # a trial at the saddle where only the output bias moves
+    )
     for optimizer, rate in (("descent", 0.1), ("adam", 0.01)):
         run = training.train(Net(1, 1, 20, 3, "tanh"), start, *TWO, rate, 2000, optimizer=optimizer, record_every=2000)
         assert run.converged().tolist() == [True, True, True, False] and run.converged().mean() == 0.75
@@ -245,10 +272,15 @@ def test_adam_and_descent_converge_and_a_trial_that_does_not_is_counted():
 
 def test_no_global_state_is_used_or_changed():
     net, (parameters, x, y) = NETS["dropout"], drawn(NETS["dropout"], 2, 6)
-    before = torch.get_rng_state().clone(), np.random.get_state()[1].copy(), torch.get_num_threads(), torch.get_default_dtype()
+    before = (
+        torch.get_rng_state().clone(),
+        np.random.get_state()[1].copy(),  # noqa: NPY002 - the old global state must stay as it is
+        torch.get_num_threads(),
+        torch.get_default_dtype(),
+    )
     copies = [w.copy() for w in parameters.weights]
     first = training.train(net, parameters, x, y, 0.01, 4, seed=3, batch=2)
-    after = torch.get_rng_state(), np.random.get_state()[1], torch.get_num_threads(), torch.get_default_dtype()
+    after = torch.get_rng_state(), np.random.get_state()[1], torch.get_num_threads(), torch.get_default_dtype()  # noqa: NPY002
     assert torch.equal(before[0], after[0]) and np.array_equal(before[1], after[1]) and before[2:] == after[2:]
     np.testing.assert_array_equal(training.train(net, parameters, x, y, 0.01, 4, seed=3, batch=2).loss, first.loss)
     assert not np.array_equal(training.train(net, parameters, x, y, 0.01, 4, seed=4, batch=2).loss, first.loss)
@@ -278,8 +310,24 @@ def test_training_ends_soon_after_an_overflow(record_every, monkeypatch):
 
 CALLS = {
     training.train: {
-        **{"net": NET, "start": GOOD, "inputs": [[1.0, 2.0], [0.0, 1.0], [2.0, 0.0]], "targets": [[1.0], [2.0], [0.0]], "learning_rate": 0.1},
-        **{"epochs": 4, "loss": "half", "optimizer": "adam", "batch": 2, "seed": 1, "record_every": 2, "layer": 1, "pair": (0, 1), "points": (2,)},
+        **{
+            "net": NET,
+            "start": GOOD,
+            "inputs": [[1.0, 2.0], [0.0, 1.0], [2.0, 0.0]],
+            "targets": [[1.0], [2.0], [0.0]],
+            "learning_rate": 0.1,
+        },
+        **{
+            "epochs": 4,
+            "loss": "half",
+            "optimizer": "adam",
+            "batch": 2,
+            "seed": 1,
+            "record_every": 2,
+            "layer": 1,
+            "pair": (0, 1),
+            "points": (2,),
+        },
     }
 }
 BAD = {

@@ -30,7 +30,9 @@ def same(one, other):
 def test_a_run_is_draw_and_train():
     row = replace(SHORT, net=replace(SHORT.net, dropout=0.2))
     start = nets.draw(row.net, row.gain, 3, seed=5, precision="float32")
-    direct = training.train(row.net, start, INPUTS, TARGETS, row.learning_rate, 20, loss="half", seed=5, record_every=5, points=(0, 1))
+    direct = training.train(
+        row.net, start, INPUTS, TARGETS, row.learning_rate, 20, loss="half", seed=5, record_every=5, points=(0, 1)
+    )
     found = trials.run(row, INPUTS, TARGETS, 3, 5, record_every=5, points=(0, 1), keep_parameters=True)
     same(found, direct)
     assert all(np.array_equal(a, b) for a, b in zip(found.parameters.weights, direct.parameters.weights))
@@ -39,7 +41,10 @@ def test_a_run_is_draw_and_train():
 
 def test_stacks_are_those_of_the_seeds_children_whatever_the_number_of_workers():
     found = trials.many(SHORT, INPUTS, TARGETS, 5, 7, together=2, record_every=10)
-    parts = [trials.run(SHORT, INPUTS, TARGETS, size, child, record_every=10) for size, child in zip((2, 2, 1), children(7, 3))]
+    parts = [
+        trials.run(SHORT, INPUTS, TARGETS, size, child, record_every=10)
+        for size, child in zip((2, 2, 1), children(7, 3))
+    ]
     same(found, trials.join(parts))
     np.testing.assert_array_equal(found.loss, np.concatenate([part.loss for part in parts]))
     same(found, trials.many(SHORT, INPUTS, TARGETS, 5, 7, together=2, record_every=10, workers=2))
@@ -47,14 +52,22 @@ def test_stacks_are_those_of_the_seeds_children_whatever_the_number_of_workers()
 
 def test_small_nets_are_stacked_and_wide_ones_are_not(monkeypatch):
     sizes = []
-    monkeypatch.setattr(sweep, "run", lambda task, settings, seed, workers: sizes.append([s["trials"] for s in settings]) or [task(**settings[0], seed=1)])
+    monkeypatch.setattr(
+        sweep,
+        "run",
+        lambda task, settings, seed, workers: (
+            sizes.append([s["trials"] for s in settings]) or [task(**settings[0], seed=1)]
+        ),
+    )
     for width in (trials.STACKED, trials.STACKED + 1):
         trials.many(replace(SHORT, net=replace(SHORT.net, width=width), epochs=1), INPUTS, TARGETS, 3, 1)
     assert sizes == [[3], [1, 1, 1]]
 
 
 def test_joined_curves_of_several_layers_and_without_hidden_vectors():
-    layers = [trials.run(SHORT, INPUTS, TARGETS, 2, seed, record_every=10, layer=(1, 2), points=(0, 1)) for seed in (1, 2)]
+    layers = [
+        trials.run(SHORT, INPUTS, TARGETS, 2, seed, record_every=10, layer=(1, 2), points=(0, 1)) for seed in (1, 2)
+    ]
     both = trials.join(layers)
     assert both.squared_hidden_distance.shape == (4, 3, 2) and [h.shape for h in both.hidden] == [(4, 3, 2, 40)] * 2
     np.testing.assert_array_equal(both.hidden[1][2:], layers[1].hidden[1])
@@ -69,7 +82,9 @@ def test_states_are_the_measured_ones_and_a_layer_must_be_named():
     curves = trials.run(SHORT, INPUTS, TARGETS, 2, 1, record_every=10, layer=(1, 2))
     found = trials.states(curves, layer=1)
     np.testing.assert_array_equal(found[..., 0], curves.squared_hidden_distance[..., 1])
-    np.testing.assert_allclose(found[..., 2], found[..., 1] - curves.output_difference[..., 0] * (TARGETS[1] - TARGETS[0]), rtol=1e-12)
+    np.testing.assert_allclose(
+        found[..., 2], found[..., 1] - curves.output_difference[..., 0] * (TARGETS[1] - TARGETS[0]), rtol=1e-12
+    )
     one = trials.run(SHORT, INPUTS, TARGETS, 2, 1, record_every=10, layer=2)
     np.testing.assert_array_equal(trials.states(one), found)
     np.testing.assert_array_equal(trials.states(one, layer=0), found)
@@ -86,8 +101,14 @@ def test_fits_are_those_of_the_single_trials_and_leave_out_what_has_not_converge
     found = trials.fits(curves, 1.0, 0.5, 4)
     assert found.converged.tolist() == [True, False, True]
     for t in (0, 2):
-        one = rate_fit.fit(curves.epochs, trials.states(curves)[t], loss[t], 1.0, 0.5, seed=children(4, 3)[t], restarts=2)
-        assert (one.encoder_rate, one.decoder_rate, one.mean_rate) == (found.encoder_rate[t], found.decoder_rate[t], found.mean_rate[t])
+        one = rate_fit.fit(
+            curves.epochs, trials.states(curves)[t], loss[t], 1.0, 0.5, seed=children(4, 3)[t], restarts=2
+        )
+        assert (one.encoder_rate, one.decoder_rate, one.mean_rate) == (
+            found.encoder_rate[t],
+            found.decoder_rate[t],
+            found.mean_rate[t],
+        )
         np.testing.assert_array_equal(one.r_squared, found.r_squared[t])
         assert one.loss_r_squared == found.loss_r_squared[t] and one.cost == found.cost[t]
         np.testing.assert_array_equal(one.identifiable[:2], found.identifiable[t])
@@ -141,7 +162,14 @@ CALLS = {
     trials.starts: {"experiment": SHORT, "trials": 2, "seed": 1, "together": 2, "precision": "float64"},
     trials.join: {"parts": [CURVES]},
     trials.states: {"curves": CURVES, "layer": 0},
-    trials.fits: {"curves": CURVES, "input_distance": 1.0, "target_distance": 0.5, "seed": 1, "layer": 0, "final_loss": 1e-3}
+    trials.fits: {
+        "curves": CURVES,
+        "input_distance": 1.0,
+        "target_distance": 0.5,
+        "seed": 1,
+        "layer": 0,
+        "final_loss": 1e-3,
+    }
     | {"weighting": "raw", "restarts": 1, "from_output": 0.02},
 }
 BAD = {

@@ -27,9 +27,18 @@ def precise(t, start, constants):
         norm = (s**2 + p**2) * mpmath.sinh(2 * lam * t) / (2 * lam) + (mu * s**2 + 2 * kappa * s * p - mu * p**2) * (
             mpmath.cosh(2 * lam * t) - 1) / (2 * lam**2) + q**2 * (1 - mpmath.exp(-2 * mu * t)) / (2 * mu)  # fmt: skip
         root = mpmath.sqrt(1 + 2 * k**2 * norm)
-        s, p, q = (cosh * s + sinh * (mu * s + kappa * p)) / root, (cosh * p + sinh * (kappa * s - mu * p)) / root, q * mpmath.exp(-mu * t) / root
+        s, p, q = (
+            (cosh * s + sinh * (mu * s + kappa * p)) / root,
+            (cosh * p + sinh * (kappa * s - mu * p)) / root,
+            q * mpmath.exp(-mu * t) / root,
+        )
         along, across = 2 * k * s * p, 2 * k * s * q
-        values = alpha * x * s**2, along**2 + across**2, along * (along - gap) + across**2, ((along - gap) ** 2 + across**2) / 8
+        values = (
+            alpha * x * s**2,
+            along**2 + across**2,
+            along * (along - gap) + across**2,
+            ((along - gap) ** 2 + across**2) / 8,
+        )
         return np.array([float(value) for value in values])
 
 
@@ -52,7 +61,9 @@ def test_closed_form_keeps_its_digits_from_plateau_to_the_last_decay(scale):
         begin = state_of(start, y)
         np.testing.assert_allclose(two_points.trajectory(times, begin, x, y, alpha, beta), expected[:, :3], rtol=1e-10)
         if start[2] == 0:
-            np.testing.assert_allclose(two_points.loss_curve(times, begin, x, y, alpha, beta), expected[:, 3], rtol=1e-10)
+            np.testing.assert_allclose(
+                two_points.loss_curve(times, begin, x, y, alpha, beta), expected[:, 3], rtol=1e-10
+            )
 
 
 def test_the_end_and_huge_times():
@@ -112,7 +123,9 @@ def test_symmetries_map_solutions_to_solutions(s, p, q, x, y, alpha, beta, c):
     close = {"rtol": 1e-9, "atol": 1e-9 * np.abs(curves).max()}
     np.testing.assert_allclose(two_points.trajectory(TIMES / c, start, x, y, c * alpha, c * beta), curves, **close)
     np.testing.assert_allclose(two_points.trajectory(TIMES, start, c**2 * x, y, alpha / c**2, beta), curves, **close)
-    np.testing.assert_allclose(two_points.trajectory(TIMES / c, powers * start, x, c**2 * y, alpha, beta) / powers, curves, **close)
+    np.testing.assert_allclose(
+        two_points.trajectory(TIMES / c, powers * start, x, c**2 * y, alpha, beta) / powers, curves, **close
+    )
 
 
 @pytest.mark.parametrize(("forward", "order"), [(0.0, 2), (0.3, 1)])
@@ -123,7 +136,9 @@ def test_large_weights_make_the_targets_alike(forward, order):
     apart = []
     for gain in (256.0, 1024.0):
         begin = np.array([gain, 0.5 * gain**2, 0.5 * gain**2 - forward * gain])
-        apart.append(np.abs(two_points.trajectory(times / gain, begin, 1.0, 1.0, 1.0, 1.0)[:, 0] / gain / alike - 1).max())
+        apart.append(
+            np.abs(two_points.trajectory(times / gain, begin, 1.0, 1.0, 1.0, 1.0)[:, 0] / gain / alike - 1).max()
+        )
     assert apart[1] < 1e-3 and np.log(apart[0] / apart[1]) / np.log(4) == pytest.approx(order, abs=0.05)
 
 
@@ -167,7 +182,9 @@ def test_state_keeps_leading_axes():
     each = [two_points.state(one, other, delta) for one, other in zip(dh, dy)]
     np.testing.assert_allclose(two_points.state(dh, dy, delta), each, rtol=1e-14)
     a, b, w = each[0]
-    assert a == pytest.approx(np.linalg.norm(dh[0]) ** 2) and 2 * w - b + delta @ delta == pytest.approx(((dy[0] - delta) ** 2).sum())
+    assert a == pytest.approx(np.linalg.norm(dh[0]) ** 2) and 2 * w - b + delta @ delta == pytest.approx(
+        ((dy[0] - delta) ** 2).sum()
+    )
 
 
 # --- bad input: every public function, every argument ----------------------------------------------------------------------
@@ -177,11 +194,33 @@ CALLS = {
     two_points.state: {"hidden_difference": [1.0, 2.0], "output_difference": [0.5], "target_difference": [1.0]},
     two_points.derivative: {"state": [1.0, 0.25, -0.25], **RATES},
     two_points.trajectory: {"times": [0.0, 1.0], "start": [1.0, 0.25, -0.25], **RATES},
-    two_points.loss_curve: {"times": [0.0, 1.0], "start": [1.0, 0.25, -0.25], **RATES, "mean_distance": 0.1, "mean_rate": 0.1},
+    two_points.loss_curve: {
+        "times": [0.0, 1.0],
+        "start": [1.0, 0.25, -0.25],
+        **RATES,
+        "mean_distance": 0.1,
+        "mean_rate": 0.1,
+    },
     two_points.loss: {"state": [1.0, 0.25, -0.25], "target_distance": 1.0, "mean_distance": 0.1},
-    two_points.conserved: {"state": [1.0, 0.25, -0.25], "input_distance": 1.0, "encoder_rate": 1.0, "decoder_rate": 1.0},
+    two_points.conserved: {
+        "state": [1.0, 0.25, -0.25],
+        "input_distance": 1.0,
+        "encoder_rate": 1.0,
+        "decoder_rate": 1.0,
+    },
 }
-STATE = [[0.0, 1.0] * 2, [1.0, -0.1, 0.0], [-1.0, 0.25, -0.25], [1.0, 0.25], [], 1.0, [1.0, np.nan, 0.0], "state", None, np.ones((0, 3))]
+STATE = [
+    [0.0, 1.0] * 2,
+    [1.0, -0.1, 0.0],
+    [-1.0, 0.25, -0.25],
+    [1.0, 0.25],
+    [],
+    1.0,
+    [1.0, np.nan, 0.0],
+    "state",
+    None,
+    np.ones((0, 3)),
+]
 BAD = {
     "hidden_difference": [[], 1.0, [np.inf], "a", None],
     "output_difference": [[], 1.0, [[1.0]], [np.nan], "a", None],

@@ -38,17 +38,30 @@ def test_gradients_have_the_quarter_of_automatic_differentiation(seed):
 def test_integration_follows_the_gradients_and_conserves_the_matrix(outputs):
     (dh, decoder, delta), (x, alpha, beta) = random_start(7, outputs)
     run = two_points_exact.integrate(TIMES, dh, decoder, delta, x, alpha, beta)
-    matrices = np.einsum("tmi,tmj->tij", run.decoder, run.decoder) / beta - np.einsum("ti,tj->tij", run.hidden, run.hidden) / (alpha * x)
-    np.testing.assert_allclose(matrices, np.broadcast_to(matrices[0], matrices.shape), atol=1e-9 * np.abs(matrices[0]).max())
+    matrices = np.einsum("tmi,tmj->tij", run.decoder, run.decoder) / beta - np.einsum(
+        "ti,tj->tij", run.hidden, run.hidden
+    ) / (alpha * x)
+    np.testing.assert_allclose(
+        matrices, np.broadcast_to(matrices[0], matrices.shape), atol=1e-9 * np.abs(matrices[0]).max()
+    )
     np.testing.assert_allclose(run.residual[-1], 0, atol=1e-3)
     # rates of (7) are half the postulated ones, since the gradients carry ¼ and not ½
     step, near = 1e-4, [0.5 - 1e-4, 0.5, 0.5 + 1e-4]
     close = two_points_exact.integrate(near, dh, decoder, delta, x, alpha, beta)
     across = np.zeros((2, 1))
     across[1] = np.sqrt(x)
-    slopes = two_points_exact.gradients(np.zeros(outputs), close.hidden[1][:, None] / np.sqrt(x), close.decoder[1], across, [0 * delta, delta])
-    np.testing.assert_allclose((close.hidden[2] - close.hidden[0]) / (2 * step), -2 * alpha * slopes[1][:, 0] * np.sqrt(x), rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose((close.decoder[2] - close.decoder[0]) / (2 * step), -2 * beta * slopes[2], rtol=1e-6, atol=1e-8)
+    slopes = two_points_exact.gradients(
+        np.zeros(outputs), close.hidden[1][:, None] / np.sqrt(x), close.decoder[1], across, [0 * delta, delta]
+    )
+    np.testing.assert_allclose(
+        (close.hidden[2] - close.hidden[0]) / (2 * step),
+        -2 * alpha * slopes[1][:, 0] * np.sqrt(x),
+        rtol=1e-6,
+        atol=1e-8,
+    )
+    np.testing.assert_allclose(
+        (close.decoder[2] - close.decoder[0]) / (2 * step), -2 * beta * slopes[2], rtol=1e-6, atol=1e-8
+    )
 
 
 def test_three_numbers_close_only_without_rotation():
@@ -61,7 +74,9 @@ def test_three_numbers_close_only_without_rotation():
     assert np.abs(closed[:, 0] / curves[:, 0] - 1).max() > 0.05
     run = two_points_exact.integrate(TIMES, dh, aligned, delta, x, alpha, beta)
     curves = two_points.state(run.hidden, run.output, delta)
-    np.testing.assert_allclose(two_points.trajectory(TIMES, curves[0], x, delta @ delta, alpha, beta), curves, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(
+        two_points.trajectory(TIMES, curves[0], x, delta @ delta, alpha, beta), curves, rtol=1e-8, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize(("outputs", "seed"), [(1, 0), (1, 1), (1, 2), (3, 3), (3, 4), (3, 5), (2, 6)])
@@ -121,7 +136,9 @@ def test_one_output_obeys_its_riccati_equation():
     k = np.sqrt(alpha * beta * x) / 2
     slope = -(k**2) * (start[0] @ start[0]) * value[1] ** 2 + 2 * k * delta[0] * value[1] + k**2 * (start[1] @ start[1])
     assert (value[2] - value[0]) / (2 * step) == pytest.approx(slope, rel=1e-7)
-    np.testing.assert_allclose(np.outer(plus @ start[0], start[0]) / (start[0] @ start[0]), plus, rtol=1e-10, atol=1e-12)  # it keeps its direction
+    np.testing.assert_allclose(
+        np.outer(plus @ start[0], start[0]) / (start[0] @ start[0]), plus, rtol=1e-10, atol=1e-12
+    )  # it keeps its direction
 
 
 def test_aligned_vectors_are_the_case_of_three_numbers():

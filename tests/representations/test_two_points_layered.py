@@ -46,7 +46,9 @@ def descended(encoder, decoder, hidden, gradient, rate, duration):
     epochs = round(duration / rate)
     every = epochs // 20
     inputs, targets = [[-0.5], [0.5]], [[-D / 2], [D / 2]]
-    return training.train(net, nets.Parameters(weights, biases), inputs, targets, rate, 20 * every, record_every=every, layer=encoder)
+    return training.train(
+        net, nets.Parameters(weights, biases), inputs, targets, rate, 20 * every, record_every=every, layer=encoder
+    )
 
 
 @pytest.mark.parametrize("encoder, decoder", [(1, 1), (3, 2), (2, 4)])
@@ -71,7 +73,9 @@ def test_deep_linear_nets_descend_as_predicted_up_to_first_order_in_the_learning
 def test_the_end_keeps_what_the_layers_conserve():
     """L₁ (a/X)^{1/L₁} / α-prefactor and the same of V grow by the same amount."""
     encoder, decoder, alpha, beta, a, v, c = 3, 2, 0.7, 1.1, 0.05, 0.3, 0.01
-    end = two_points_layered.trajectory([0.0, 500.0], start(a, c), v, X, D**2, alpha, beta, encoder_layers=encoder, decoder_layers=decoder)[1]
+    end = two_points_layered.trajectory(
+        [0.0, 500.0], start(a, c), v, X, D**2, alpha, beta, encoder_layers=encoder, decoder_layers=decoder
+    )[1]
     gained = encoder * (end[0] ** (1 / encoder) - a ** (1 / encoder)) / alpha
     final_v = (v ** (1 / decoder) + beta * gained / decoder) ** decoder
     assert end[1] == pytest.approx(D**2, rel=1e-6) and final_v * end[0] >= D**2 * (1 - 1e-6)
@@ -91,7 +95,12 @@ def test_a_start_that_one_output_cannot_have_is_refused():
 
 CALLS = {
     two_points_layered.balanced_rate: {"learning_rate": 0.1, "layers": 2},
-    two_points_layered.trajectory: {"times": [0.0, 1.0], "start": start(1.0, 0.1), "decoder_gradient": 1.0, "input_distance": X}
+    two_points_layered.trajectory: {
+        "times": [0.0, 1.0],
+        "start": start(1.0, 0.1),
+        "decoder_gradient": 1.0,
+        "input_distance": X,
+    }
     | {"target_distance": D**2, "encoder_rate": 1.0, "decoder_rate": 1.0, "encoder_layers": 2, "decoder_layers": 2},
 }
 BAD = {

@@ -17,7 +17,9 @@ from lib.representations import two_points, two_points_limits
 def test_final_distance_is_the_positive_root_without_cancellation(high, low):
     found = two_points_limits.final_distance(high, low)
     assert found > 0 and found == pytest.approx(low * np.exp(np.arcsinh(high / (2 * low))), rel=1e-12)
-    assert two_points_limits.final_distance(-high, low) * found == pytest.approx(low**2, rel=1e-12)  # product of the roots
+    assert two_points_limits.final_distance(-high, low) * found == pytest.approx(
+        low**2, rel=1e-12
+    )  # product of the roots
 
 
 def test_final_distance_limits_and_shapes():
@@ -87,7 +89,9 @@ def test_half_time_of_a_balanced_start_and_its_logarithm(scale):
         return state_of(np.array([scale, scale, 0.0]), 1.0)
 
     found = two_points_limits.half_time(start(scale), 1.0, 1.0, 1.0, 1.0)
-    exact = brentq(lambda t: two_points.trajectory([t], start(scale), 1.0, 1.0, 1.0, 1.0)[0, 0] - 0.5, 0.0, 100.0, xtol=1e-12)
+    exact = brentq(
+        lambda t: two_points.trajectory([t], start(scale), 1.0, 1.0, 1.0, 1.0)[0, 0] - 0.5, 0.0, 100.0, xtol=1e-12
+    )
     assert found == pytest.approx(exact, rel=1e-10)  # balanced and aligned: no decaying part
     longer = two_points_limits.half_time(start(scale / 10), 1.0, 1.0, 1.0, 1.0) - found
     assert longer == pytest.approx(np.log(100) / (2 * 0.5), rel=2 * scale**2 + 1e-9)
@@ -114,13 +118,19 @@ def test_zero_crossing_is_where_the_signed_amplitude_changes_sign():
         s = integrated(times, start, constants, 1e-12)[0]
         if np.isfinite(found):
             crossed += 1
-            assert integrated(np.array([0.0, found]), start, constants)[0, 1] == pytest.approx(0, abs=1e-9 * max(1, start[0]))
-            around = two_points.trajectory(found + np.array([-1e-3, 0, 1e-3]) * found, state_of(start, y), x, y, alpha, beta)[:, 0]
+            assert integrated(np.array([0.0, found]), start, constants)[0, 1] == pytest.approx(
+                0, abs=1e-9 * max(1, start[0])
+            )
+            around = two_points.trajectory(
+                found + np.array([-1e-3, 0, 1e-3]) * found, state_of(start, y), x, y, alpha, beta
+            )[:, 0]
             assert around[1] < 1e-4 * around[[0, 2]].min()
         else:
             assert np.all(s > 0)
         if start[2] == 0:  # one output: exactly if A_high < 0 and dy is against Δ
-            assert np.isfinite(found) == (two_points_limits.high_low(state_of(start, y), x, y, alpha / beta)[0] < 0 and start[1] < 0)
+            assert np.isfinite(found) == (
+                two_points_limits.high_low(state_of(start, y), x, y, alpha / beta)[0] < 0 and start[1] < 0
+            )
     assert 10 < crossed < 60
 
 
@@ -133,7 +143,15 @@ def test_identical_targets_are_the_solution_of_the_equations(a, b):
     times, alpha, beta, x = np.linspace(0, 4, 30), 1.0, 2.0, 1.0
     found = two_points_limits.identical_targets(times, [a, b], x, alpha, beta)
     high = a - alpha / beta * x * b / a
-    ode = solve_ivp(lambda t, z: [-beta * z[0] ** 2 + beta * high * z[0]], (0, 4), [a], t_eval=times, rtol=1e-12, atol=1e-20, method="DOP853")
+    ode = solve_ivp(
+        lambda t, z: [-beta * z[0] ** 2 + beta * high * z[0]],
+        (0, 4),
+        [a],
+        t_eval=times,
+        rtol=1e-12,
+        atol=1e-20,
+        method="DOP853",
+    )
     np.testing.assert_allclose(found[:, 0], ode.y[0], rtol=1e-8)
     np.testing.assert_allclose(found, two_points.trajectory(times, [a, b, b], x, 0.0, alpha, beta), rtol=1e-9)
     if b > 0 and high != 0:
@@ -168,7 +186,18 @@ CALLS = {
 BAD = {
     "high": [np.nan, np.inf, "1", None, [[1], [1, 2]], True],
     "low": [-1.0, np.nan, np.inf, "1", None, [-1.0], True],
-    "start": [[], 1.0, [0.0, 0.0, 0.0], [1.0, 0.25, 0.9], [1.0, -0.1, 0.0], [0.0, 1.0], [1.0, -1.0], [1.0, np.nan, 0.0], "start", None],
+    "start": [
+        [],
+        1.0,
+        [0.0, 0.0, 0.0],
+        [1.0, 0.25, 0.9],
+        [1.0, -0.1, 0.0],
+        [0.0, 1.0],
+        [1.0, -1.0],
+        [1.0, np.nan, 0.0],
+        "start",
+        None,
+    ],
     "margin": [1.0, *NUMBER],
     "times": AXIS,
     "rate_ratio": NUMBER,

@@ -43,7 +43,9 @@ def test_decoupled_descent_is_descent_in_the_given_basis_example_by_example(seed
     sigma, random = rotated(spectra.power_law(9, 0.6), seed), np.random.default_rng(seed)
     variances, transform = feature_bases.decoupled(sigma, trained)
     np.testing.assert_allclose(transform.T @ np.diag(variances) @ transform, sigma, atol=1e-12)
-    np.testing.assert_allclose(np.linalg.inv(transform).T @ sigma @ np.linalg.inv(transform), np.diag(variances), atol=1e-12)
+    np.testing.assert_allclose(
+        np.linalg.inv(transform).T @ sigma @ np.linalg.inv(transform), np.diag(variances), atol=1e-12
+    )
     start = random.standard_normal(9)
     here, there = start.copy(), transform @ start
     for _ in range(30):
@@ -52,7 +54,9 @@ def test_decoupled_descent_is_descent_in_the_given_basis_example_by_example(seed
         here[:trained] -= 0.3 / 9 * (here @ example) * example[:trained]
         there[:trained] -= 0.3 / 9 * (there @ mapped) * mapped[:trained]
         np.testing.assert_allclose(transform @ here, there, rtol=1e-9, atol=1e-10)
-    assert variances[trained:].sum() / 18 == pytest.approx(feature_bases.schur_floors(sigma)[trained], rel=1e-11, abs=1e-15)
+    assert variances[trained:].sum() / 18 == pytest.approx(
+        feature_bases.schur_floors(sigma)[trained], rel=1e-11, abs=1e-15
+    )
     whole = np.linalg.eigvalsh(sigma)
     assert np.all(variances[trained:] >= whole[: 9 - trained] * (1 - 1e-10))  # Cauchy: no basis beats the eigenbasis
 
@@ -69,7 +73,9 @@ def test_simulator_and_exact_mean_in_the_new_frame_agree_with_descent_on_correla
     variances, transform = feature_bases.decoupled(sigma, trained)
     moved = transform @ start
     exact = feature_scaling.finite_size_error([10.0], variances, trained, rate, squares=moved**2)[0]
-    simulated = linear_descent.simulate(np.tile(moved, (runs, 1)), variances, rate, [10.0], 6, trained=trained).generalization_error[:, 0]
+    simulated = linear_descent.simulate(
+        np.tile(moved, (runs, 1)), variances, rate, [10.0], 6, trained=trained
+    ).generalization_error[:, 0]
     for sample in (errors, simulated):
         error = sample.std() / np.sqrt(runs)
         assert abs(sample.mean() - exact) < 4 * error < 0.05 * exact
@@ -79,7 +85,9 @@ def test_random_basis_floor_solves_a_quadratic_for_two_eigenvalues():
     # n₁λ₁/(λ₁+κ) + n₂λ₂/(λ₂+κ) = N_l, times both denominators
     for high, low, n_high, n_low, trained in [(3.0, 0.5, 2, 8, 3), (1e6, 1e-6, 5, 5, 7), (2.0, 1.0, 1, 4, 1)]:
         whole = n_high + n_low
-        kappa = np.roots([trained, trained * (high + low) - n_high * high - n_low * low, (trained - whole) * high * low]).max()
+        kappa = np.roots(
+            [trained, trained * (high + low) - n_high * high - n_low * low, (trained - whole) * high * low]
+        ).max()
         lam = np.repeat([high, low], [n_high, n_low])
         found = feature_bases.random_basis_floor(lam, trained, student_variance=0.5)
         assert found == pytest.approx(1.5 * kappa * trained / (2 * whole), rel=1e-7)
@@ -98,9 +106,13 @@ def test_random_basis_floor_is_the_mean_over_random_bases(beta):
 def test_random_basis_floor_in_the_limits():
     flat = np.ones(10)
     for trained in range(1, 11):
-        assert feature_bases.random_basis_floor(flat, trained) == pytest.approx((1 - trained / 10) / 2, rel=1e-12, abs=1e-15)
+        assert feature_bases.random_basis_floor(flat, trained) == pytest.approx(
+            (1 - trained / 10) / 2, rel=1e-12, abs=1e-15
+        )
     lam = spectra.power_law(4000, 1.0)
-    assert feature_bases.random_basis_floor(3 * lam, 40) == pytest.approx(3 * feature_bases.random_basis_floor(lam, 40), rel=1e-11)
+    assert feature_bases.random_basis_floor(3 * lam, 40) == pytest.approx(
+        3 * feature_bases.random_basis_floor(lam, 40), rel=1e-11
+    )
     assert feature_bases.random_basis_floor(lam, 3999) * 8000 / lam[-1] == pytest.approx(3, rel=2e-3)  # 2 + β
     ratio = feature_bases.random_basis_floor(lam, 60) / feature_scaling.tail_floor(4000, 60, 1.0)
     assert ratio == pytest.approx(np.pi**2 / 4, rel=0.03)  # β C_β^{1+β}
@@ -114,7 +126,12 @@ CALLS = {
     feature_bases.random_basis_floor: {"eigenvalues": [1.5, 0.5], "trained": 1, "student_variance": 0.0},
 }
 BAD = {
-    "covariance": [*(bad for bad in MATRIX if np.shape(bad) != (3, 3)), -np.eye(2), np.ones((2, 2)), [[1.0, 0.5], [0.2, 1.0]]],
+    "covariance": [
+        *(bad for bad in MATRIX if np.shape(bad) != (3, 3)),
+        -np.eye(2),
+        np.ones((2, 2)),
+        [[1.0, 0.5], [0.2, 1.0]],
+    ],
     "trained": [0, -1, 5, "2", None, True, 1.0],
     "eigenvalues": [[], [1.0, 0.0], [1.0, np.nan], [[1.0, 0.5]], 1.0, "a", None],
     "student_variance": [-0.1, np.nan, np.inf, "1", None, [0.1], True],

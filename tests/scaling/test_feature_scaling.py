@@ -14,7 +14,9 @@ LAM = spectra.power_law(40, 0.75)
 def test_all_trained_is_the_linear_student_and_late_times_leave_the_tail():
     alpha = np.array([0.0, 1.0, 50.0])
     full = feature_scaling.generalization_error(alpha, LAM, 40, 0.2, student_variance=0.3)
-    np.testing.assert_allclose(full, linear_student.gradient_flow_error(alpha, LAM, 0.2, student_variance=0.3), rtol=1e-13)
+    np.testing.assert_allclose(
+        full, linear_student.gradient_flow_error(alpha, LAM, 0.2, student_variance=0.3), rtol=1e-13
+    )
     late = feature_scaling.generalization_error([1e7], LAM, 10, 0.2, student_variance=0.3)[0]
     assert late == pytest.approx(1.3 * LAM[10:].sum() / 80, rel=1e-12)
     assert feature_scaling.error_floor(LAM, 10, 0.0, student_variance=0.3) == pytest.approx(late, rel=1e-12)
@@ -99,7 +101,9 @@ def test_finite_size_error_is_the_recursion_below_and_above_the_threshold(traine
 def test_finite_size_error_grows_step_by_step_at_the_threshold():
     # one trained component with a = 2/3: the matrix of a step is 1 - 2a + 3a² = 1, and every step adds the same
     found = feature_scaling.finite_size_error([0.0, 0.5, 1.0, 50.0], [1.5, 0.5], 1, 8 / 9)
-    np.testing.assert_allclose(found, brute_force([0, 1, 2, 100], np.array([1.5, 0.5]), 1, 8 / 9, np.ones(2)), rtol=1e-12)
+    np.testing.assert_allclose(
+        found, brute_force([0, 1, 2, 100], np.array([1.5, 0.5]), 1, 8 / 9, np.ones(2)), rtol=1e-12
+    )
     assert found[3] - found[0] == pytest.approx(100 * (found[1] - found[0]), rel=1e-12)
 
 
@@ -109,9 +113,13 @@ def test_finite_size_error_has_the_limits_of_the_other_functions():
     other = linear_student.finite_size_error(alpha, LAM, np.ones(40), 0.5, student_variance=0.3)
     np.testing.assert_allclose(full, other, rtol=1e-11)
     floor = feature_scaling.finite_size_error([1e7], LAM, 10, 0.3, student_variance=0.3)[0]
-    assert floor == pytest.approx(feature_scaling.error_floor(LAM, 10, 0.3, student_variance=0.3, multiplicity=1), rel=1e-12)
+    assert floor == pytest.approx(
+        feature_scaling.error_floor(LAM, 10, 0.3, student_variance=0.3, multiplicity=1), rel=1e-12
+    )
     flow = feature_scaling.generalization_error(alpha * 1e6, LAM, 10, 1e-6)
-    gaps = [np.abs(feature_scaling.finite_size_error(alpha / rate, LAM, 10, rate) / flow - 1).max() for rate in (1e-4, 1e-6)]
+    gaps = [
+        np.abs(feature_scaling.finite_size_error(alpha / rate, LAM, 10, rate) / flow - 1).max() for rate in (1e-4, 1e-6)
+    ]
     flows = feature_scaling.generalization_error(alpha / 1e-4, LAM, 10, 1e-4)
     np.testing.assert_allclose(flows, flow, rtol=1e-12)  # a function of ηα
     assert gaps[1] < 1e-5 and gaps[0] / gaps[1] == pytest.approx(100, rel=0.02)  # first order in η
@@ -138,11 +146,42 @@ def test_what_finite_size_error_refuses_beyond_single_arguments():
 # --- bad input: every public function, every argument ----------------------------------------------------------------------
 
 CALLS = {
-    feature_scaling.generalization_error: {"alpha": [1.0], "eigenvalues": [1.5, 0.5], "trained": 1, "learning_rate": 0.1, "student_variance": 0.0},
-    feature_scaling.finite_size_error: {"alpha": [1.0], "eigenvalues": [1.5, 0.5], "trained": 1, "learning_rate": 0.1, "squares": [1.0, 1.0]},
-    feature_scaling.error_floor: {"eigenvalues": [1.5, 0.5], "trained": 1, "learning_rate": 0.1, "student_variance": 0.0, "multiplicity": 2},
-    feature_scaling.tail_floor: {"levels": 4, "trained": 2, "exponent": 0.5, "student_variance": 0.0, "ends": "midpoint"},
-    feature_scaling.power_law_error: {"alpha": [1.0], "levels": 4, "trained": 2, "exponent": 0.5, "learning_rate": 0.1, "student_variance": 0.0},
+    feature_scaling.generalization_error: {
+        "alpha": [1.0],
+        "eigenvalues": [1.5, 0.5],
+        "trained": 1,
+        "learning_rate": 0.1,
+        "student_variance": 0.0,
+    },
+    feature_scaling.finite_size_error: {
+        "alpha": [1.0],
+        "eigenvalues": [1.5, 0.5],
+        "trained": 1,
+        "learning_rate": 0.1,
+        "squares": [1.0, 1.0],
+    },
+    feature_scaling.error_floor: {
+        "eigenvalues": [1.5, 0.5],
+        "trained": 1,
+        "learning_rate": 0.1,
+        "student_variance": 0.0,
+        "multiplicity": 2,
+    },
+    feature_scaling.tail_floor: {
+        "levels": 4,
+        "trained": 2,
+        "exponent": 0.5,
+        "student_variance": 0.0,
+        "ends": "midpoint",
+    },
+    feature_scaling.power_law_error: {
+        "alpha": [1.0],
+        "levels": 4,
+        "trained": 2,
+        "exponent": 0.5,
+        "learning_rate": 0.1,
+        "student_variance": 0.0,
+    },
 }
 BAD = {
     "alpha": [[-1.0], [np.nan], [[1.0]], 1.0, "alpha", None],

@@ -12,7 +12,11 @@ from lib.scaling import given_inputs, linear_student, spectra
 
 def problem(samples, inputs, seed=0):
     rng = np.random.default_rng(seed)
-    x = rng.standard_normal((samples, inputs)) * np.exp(0.5 * rng.standard_normal((samples, 1))) / np.arange(1, inputs + 1)
+    x = (
+        rng.standard_normal((samples, inputs))
+        * np.exp(0.5 * rng.standard_normal((samples, 1)))
+        / np.arange(1, inputs + 1)
+    )
     return regression.fit(x, np.zeros((samples, 1)))
 
 
@@ -41,7 +45,9 @@ def test_exact_mean_and_squares_alone_step_by_step():
         second = second - rate / 6 * drift + (rate / 6) ** 2 * regression.fourth_moment(data, second)
         squares = (1 - 2 * rate * lam / 6) * squares + (rate / 6) ** 2 * fourth @ squares
     alpha = np.array(steps) / 6
-    np.testing.assert_allclose(given_inputs.generalization_error(alpha, data, rate), [full[s] for s in steps], rtol=1e-10)
+    np.testing.assert_allclose(
+        given_inputs.generalization_error(alpha, data, rate), [full[s] for s in steps], rtol=1e-10
+    )
     np.testing.assert_allclose(given_inputs.diagonal_error(alpha, data, rate), [diagonal[s] for s in steps], rtol=1e-10)
 
 
@@ -66,7 +72,9 @@ def test_small_rates_lead_to_gradient_flow_and_the_squares_are_right_to_second_o
     flow = np.exp(-2 * np.outer(alpha, data.eigenvalues)) @ data.eigenvalues / 10
     off, gap = [], []
     for rate in (0.02, 0.01):
-        full, diagonal = (f(alpha / rate, data, rate) for f in (given_inputs.generalization_error, given_inputs.diagonal_error))
+        full, diagonal = (
+            f(alpha / rate, data, rate) for f in (given_inputs.generalization_error, given_inputs.diagonal_error)
+        )
         off.append(np.abs(full / flow - 1)[1:])
         gap.append(np.abs(diagonal / full - 1)[1:])
     np.testing.assert_allclose(off[0] / off[1], 2, rtol=0.05)
@@ -87,7 +95,9 @@ def test_a_common_contrast_multiplies_the_kurtosis_and_acts_as_a_larger_rate():
     data = regression.fit(scaled, np.zeros((len(scaled), 1)))
     kappa = given_inputs.contrast_kurtosis(data)
     assert kappa == pytest.approx(np.mean(u**2), rel=1e-12)
-    assert given_inputs.contrast_kurtosis(regression.fit(7 * scaled, np.zeros((len(scaled), 1)))) == pytest.approx(kappa, rel=1e-12)
+    assert given_inputs.contrast_kurtosis(regression.fit(7 * scaled, np.zeros((len(scaled), 1)))) == pytest.approx(
+        kappa, rel=1e-12
+    )
     exact = 4 * linear.learning_rate_threshold(data, 1, replacement=True)
     assert exact == pytest.approx(linear_student.finite_size_threshold(lam, np.ones(4)) / kappa, rel=1e-9)
 

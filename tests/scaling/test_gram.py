@@ -36,7 +36,9 @@ def descend(student, teacher, scale, rate, steps, runs, rng):
     return np.einsum("rin,rjn->rij", weighted, j) / n, weighted @ teacher.T / n
 
 
-@pytest.mark.parametrize("counts, units, teachers", [([30, 20], 2, 2), ([1, 3, 40], 2, 1), ([4, 5, 2], 1, 3), ([6], 3, 3)])
+@pytest.mark.parametrize(
+    "counts, units, teachers", [([30, 20], 2, 2), ([1, 3, 40], 2, 1), ([4, 5, 2], 1, 3), ([6], 3, 3)]
+)
 def test_law_is_that_of_full_descent(counts, units, teachers):
     rng = np.random.default_rng(4)
     lam = spectra.power_law(len(counts), 1.0)
@@ -72,7 +74,9 @@ def test_records_start_and_keeps_the_overlaps_a_covariance():
     counts, lam = [2, 100], np.array([3.0, 0.96])
     start = spectra.random_overlaps(counts, 2, 2, 1, student_variance=0.3)
     path = gram.simulate([0, 300], *start, lam, counts, 0.7, seed=2, runs=2)
-    np.testing.assert_allclose(path.student_overlap[:, 0], structured.fields(start[0], lam)[None].repeat(2, 0), rtol=1e-9)
+    np.testing.assert_allclose(
+        path.student_overlap[:, 0], structured.fields(start[0], lam)[None].repeat(2, 0), rtol=1e-9
+    )
     for q, r in zip(path.student_resolved, path.cross_resolved):
         joint = np.concatenate([np.concatenate([q, r], 2), np.concatenate([np.swapaxes(r, 1, 2), start[2]], 2)], 1)
         assert np.linalg.eigvalsh(joint).min() > -1e-13
@@ -96,8 +100,18 @@ def test_seed_fixes_every_run_whatever_the_workers_and_unequal_ranks_are_refused
 
 Q, R, T = spectra.random_overlaps([9, 9], 2, 1, 1)
 CALLS = {
-    gram.simulate: {"times": [0.5, 1.0], "student_resolved": Q, "cross_resolved": R, "teacher_resolved": T, "eigenvalues": [1.5, 0.5],
-                    "multiplicities": [9, 9], "learning_rate": 0.1, "seed": 1, "runs": 1, "workers": 1},
+    gram.simulate: {
+        "times": [0.5, 1.0],
+        "student_resolved": Q,
+        "cross_resolved": R,
+        "teacher_resolved": T,
+        "eigenvalues": [1.5, 0.5],
+        "multiplicities": [9, 9],
+        "learning_rate": 0.1,
+        "seed": 1,
+        "runs": 1,
+        "workers": 1,
+    },
 }
 BAD = {
     "times": [[], [1.0, 1.0], [2.0, 1.0], [-1.0], [np.nan], [[1.0]], 1.0, "times", None, [1.0, 1.001]],
@@ -111,7 +125,9 @@ BAD = {
     "runs": COUNT,
     "workers": COUNT,
 }
-test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD, {"student_resolved": "cross_resolved|student_resolved"})
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(
+    CALLS, BAD, {"student_resolved": "cross_resolved|student_resolved"}
+)
 
 
 def test_the_good_call_passes():

@@ -16,7 +16,9 @@ def near(levels, units, size, seed, dimensions=20):
     lam = spectra.power_law(levels, 0.75)
     rng = np.random.default_rng(seed)
     t = np.repeat(np.eye(units)[None], levels, axis=0) / levels
-    delta = size * rng.standard_normal((levels, units, dimensions))  # Δ in an orthonormal frame whose first vectors are the teachers
+    delta = size * rng.standard_normal(
+        (levels, units, dimensions)
+    )  # Δ in an orthonormal frame whose first vectors are the teachers
     along = delta[:, :, :units] / np.sqrt(levels)
     r = t + along / np.sqrt(levels)
     e = delta @ np.swapaxes(delta, 1, 2) / levels
@@ -31,7 +33,9 @@ def test_closed_form_is_the_late_trajectory(levels, units):
     lam, q, r, t, y, z = near(levels, units, 1e-4, seed=levels, dimensions=20_000)
     times = np.array([0.0, 20.0, 100.0])
     path = structured.solve(times, q, r, t, lam, 0.3, second_order=False, tolerance=1e-7)
-    quadratic = [late_phase.quadratic_error(*part, np.eye(units)) for part in zip(path.student_overlap, path.cross_overlap)]
+    quadratic = [
+        late_phase.quadratic_error(*part, np.eye(units)) for part in zip(path.student_overlap, path.cross_overlap)
+    ]
     np.testing.assert_allclose(quadratic, path.generalization_error, rtol=1e-3)
     np.testing.assert_allclose(quadratic, late_phase.generalization_error(times, y, z, lam, units, 0.3), rtol=1e-3)
 
@@ -46,14 +50,19 @@ def test_noise_of_single_examples_is_that_of_the_full_equations(units, rate):
     option = {"multiplicities": counts, "second_order": True}
     found = late_phase.generalization_error(times, *late_phase.deviations(t + e, t, t), lam, units, rate, **option)
     np.testing.assert_allclose(found, path.generalization_error, rtol=1e-3)
-    assert path.generalization_error[-1] > 1.1 * late_phase.generalization_error(times, 1e-4 * share, 3e-5 * share, lam, units, rate)[-1]
+    assert (
+        path.generalization_error[-1]
+        > 1.1 * late_phase.generalization_error(times, 1e-4 * share, 3e-5 * share, lam, units, rate)[-1]
+    )
 
 
 def test_without_the_noise_the_two_forms_agree():
     lam = spectra.power_law(7, 1.0)
     y, z = np.random.default_rng(1).uniform(0.1, 1, size=(2, 7))
     times = np.array([0.0, 1.0, 10.0]) * 1e6  # in units of 1/η the noise vanishes with η
-    closed, noisy = (late_phase.generalization_error(times, y, z, lam, 4, 1e-6, second_order=option) for option in (False, True))
+    closed, noisy = (
+        late_phase.generalization_error(times, y, z, lam, 4, 1e-6, second_order=option) for option in (False, True)
+    )
     np.testing.assert_allclose(noisy, closed, rtol=1e-5)
 
 
@@ -65,7 +74,9 @@ def test_groups_add_up_and_their_exponent_is_the_derivative(units, levels, origi
     z = y * rng.uniform(-0.5 / max(units - 1, 1), 0.9, levels)
     times = np.array([0.5, 5.0, 40.0])
     part = late_phase.groups(times, y, z, lam, units, 0.4, origin=origin)
-    np.testing.assert_allclose(part.fast + part.slow, late_phase.generalization_error(times, y, z, lam, units, 0.4), rtol=1e-12)
+    np.testing.assert_allclose(
+        part.fast + part.slow, late_phase.generalization_error(times, y, z, lam, units, 0.4), rtol=1e-12
+    )
     below, above = (late_phase.generalization_error(times + step, y, z, lam, units, 0.4) for step in (-1e-4, 1e-4))
     np.testing.assert_allclose(part.local_exponent, (origin + times) * np.log(above / below) / 2e-4, rtol=1e-6)
     mean = (y + (units - 1) * z) / units  # students that all deviate alike have no slow part
@@ -126,7 +137,11 @@ CALLS = {
     late_phase.generalization_error: START | {"multiplicities": [1, 1], "second_order": True},
     late_phase.groups: START | {"origin": 0.0},
     late_phase.deviations: {"student_resolved": STATE, "cross_resolved": STATE, "teacher_resolved": STATE},
-    late_phase.quadratic_error: {"student_overlap": np.eye(2), "cross_overlap": np.eye(2), "teacher_overlap": np.eye(2)},
+    late_phase.quadratic_error: {
+        "student_overlap": np.eye(2),
+        "cross_overlap": np.eye(2),
+        "teacher_overlap": np.eye(2),
+    },
     late_phase.rates: SMALL | {"multiplicities": [1, 1]},
     late_phase.critical_learning_rate: {"units": 2},
 }
@@ -140,7 +155,10 @@ BAD = {
     "learning_rate": NUMBER,
     "second_order": [0, 1, "yes", None],
     "origin": [-1.0, np.nan, np.inf, "1", None, [0.1], True],
-    **dict.fromkeys(["student_resolved", "cross_resolved", "teacher_resolved"], [*MATRIX, np.ones((2, 2, 3)), np.full((2, 2, 2), np.nan)]),
+    **dict.fromkeys(
+        ["student_resolved", "cross_resolved", "teacher_resolved"],
+        [*MATRIX, np.ones((2, 2, 3)), np.full((2, 2, 2), np.nan)],
+    ),
     "student_overlap": EYE,
     "cross_overlap": EYE,
     "teacher_overlap": [*EYE, 2 * np.eye(2)],

@@ -53,7 +53,9 @@ def test_mean_over_starts_is_that_of_the_library():
     runs = linear_descent.simulate(start, lam, rate, alpha, seed=8)
     expected = linear_student.finite_size_error(alpha, lam, np.ones(32), rate, student_variance=0.5)
     error = runs.generalization_error.std(axis=0, ddof=1) / np.sqrt(count)
-    assert np.all(np.abs(runs.generalization_error.mean(axis=0) - expected) < 4.5 * error) and np.all(error < 0.05 * expected)
+    assert np.all(np.abs(runs.generalization_error.mean(axis=0) - expected) < 4.5 * error) and np.all(
+        error < 0.05 * expected
+    )
 
 
 def test_frozen_components_stay_and_act_as_noise_on_the_others():
@@ -63,10 +65,14 @@ def test_frozen_components_stay_and_act_as_noise_on_the_others():
     np.testing.assert_array_equal(runs.deviation[:, trained:], start[:, trained:])
     assert np.abs(runs.deviation[:, :trained] - start[:, :trained]).min() > 0
     a, x = rate * LAM / size, start[0] ** 2 / size
-    after = x[:trained] * (1 - 2 * a + 2 * a**2)[:trained] + a[:trained] * (a @ x)  # one step, the frozen error included
+    after = x[:trained] * (1 - 2 * a + 2 * a**2)[:trained] + a[:trained] * (
+        a @ x
+    )  # one step, the frozen error included
     error = runs.space_errors.std(axis=0, ddof=1) / np.sqrt(count)
     assert np.all(np.abs(runs.space_errors.mean(axis=0)[0, :trained] - after) < 4.5 * error[0, :trained])
-    linear = np.diag((2 * a - 2 * a**2)[:trained]) - np.outer(a[:trained], a[:trained])  # stationary: linear e = a (a · e)_frozen
+    linear = np.diag((2 * a - 2 * a**2)[:trained]) - np.outer(
+        a[:trained], a[:trained]
+    )  # stationary: linear e = a (a · e)_frozen
     floor = np.linalg.solve(linear, a[:trained] * (a[trained:] @ x[trained:]))
     assert np.all(np.abs(runs.space_errors.mean(axis=0)[1, :trained] - floor) < 4.5 * error[1, :trained])
     assert np.all(error[1, :trained] < 0.1 * floor)
@@ -74,7 +80,9 @@ def test_frozen_components_stay_and_act_as_noise_on_the_others():
 
 def test_training_all_components_is_the_default():
     start = linear_descent.random_deviations(2, 6, 11)
-    whole, all_six = (linear_descent.simulate(start, LAM, 0.4, [3], 12, **extra).deviation for extra in ({}, {"trained": 6}))
+    whole, all_six = (
+        linear_descent.simulate(start, LAM, 0.4, [3], 12, **extra).deviation for extra in ({}, {"trained": 6})
+    )
     np.testing.assert_array_equal(whole, all_six)
 
 
@@ -90,7 +98,9 @@ def test_the_error_is_that_of_the_spaces_and_spaces_are_sums_of_components():
 def test_the_error_of_a_large_system_follows_the_limit():
     """N = 3000, L = 6: single runs scatter as N^-1/2 about the equations for N → ∞."""
     lam, counts, alpha = LAM, np.full(6, 500), np.array([1.0, 5.0])
-    runs = linear_descent.simulate(linear_descent.random_deviations(6, 3000, 15), np.repeat(lam, counts), 0.8, alpha, 16, workers=2)
+    runs = linear_descent.simulate(
+        linear_descent.random_deviations(6, 3000, 15), np.repeat(lam, counts), 0.8, alpha, 16, workers=2
+    )
     limit = linear_student.generalization_error(alpha, lam, 0.8)
     np.testing.assert_allclose(runs.generalization_error.mean(axis=0), limit, rtol=0.06)
 
@@ -98,7 +108,9 @@ def test_the_error_of_a_large_system_follows_the_limit():
 def test_only_the_scale_of_the_start_matters():
     start = linear_descent.random_deviations(2, 6, 17)
     one = linear_descent.simulate(start, LAM, 0.4, [4], 18).generalization_error
-    np.testing.assert_allclose(linear_descent.simulate(-3 * start, LAM, 0.4, [4], 18).generalization_error, 9 * one, rtol=1e-12)
+    np.testing.assert_allclose(
+        linear_descent.simulate(-3 * start, LAM, 0.4, [4], 18).generalization_error, 9 * one, rtol=1e-12
+    )
     assert np.all(linear_descent.simulate(0 * start, LAM, 0.4, [4], 18).generalization_error == 0)
 
 
@@ -117,14 +129,18 @@ def test_results_depend_on_the_seed_alone():
 
 def test_times_are_rounded_to_whole_examples():
     start = linear_descent.random_deviations(1, 64, 22)
-    np.testing.assert_array_equal(linear_descent.simulate(start, np.ones(64), 0.5, [0.1, 0.3], 23).times, [6 / 64, 19 / 64])
+    np.testing.assert_array_equal(
+        linear_descent.simulate(start, np.ones(64), 0.5, [0.1, 0.3], 23).times, [6 / 64, 19 / 64]
+    )
 
 
 def test_random_deviations_have_the_variance_asked_for():
     drawn = linear_descent.random_deviations(4, 50_000, 24, student_variance=0.21)
     assert np.all(np.abs(drawn.var(axis=1) / 1.21 - 1) < 4 * np.sqrt(2 / 50_000))
     assert np.all(np.abs(drawn.mean(axis=1)) < 4 * 1.1 / np.sqrt(50_000))
-    np.testing.assert_allclose(drawn / 1.1, online.random_weights(4, 50_000, 24), rtol=1e-14)  # the same stream, another scale
+    np.testing.assert_allclose(
+        drawn / 1.1, online.random_weights(4, 50_000, 24), rtol=1e-14
+    )  # the same stream, another scale
 
 
 def test_a_run_that_overflows_is_announced():
@@ -137,12 +153,22 @@ def test_a_run_that_overflows_is_announced():
 CALLS = {
     linear_descent.random_deviations: {"runs": 2, "dimension": 4, "seed": 1, "student_variance": 0.5},
     linear_descent.simulate: {
-        "deviation": np.ones((2, 4)), "eigenvalues": np.ones(4), "learning_rate": 0.5, "times": [0, 1], "seed": 1,
-        "multiplicities": [1, 3], "trained": 2, "workers": 1,
+        "deviation": np.ones((2, 4)),
+        "eigenvalues": np.ones(4),
+        "learning_rate": 0.5,
+        "times": [0, 1],
+        "seed": 1,
+        "multiplicities": [1, 3],
+        "trained": 2,
+        "workers": 1,
     },
 }
 BAD = {
-    "runs": COUNT, "dimension": COUNT, "workers": COUNT, "trained": [0, -1, 2.0, "all", True, 5], "seed": SEED,
+    "runs": COUNT,
+    "dimension": COUNT,
+    "workers": COUNT,
+    "trained": [0, -1, 2.0, "all", True, 5],
+    "seed": SEED,
     "student_variance": [-0.1, np.nan, np.inf, "1", None, [0.1], True],
     "deviation": [np.ones(4), np.ones((0, 4)), np.ones((2, 0)), [[np.nan] * 4], [[np.inf] * 4], "weights", None],
     "eigenvalues": [np.ones(3), np.zeros(4), -np.ones(4), np.full(4, np.nan), np.ones((1, 4)), 1.0, "wide", None],

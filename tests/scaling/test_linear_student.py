@@ -30,7 +30,9 @@ def test_error_is_that_of_the_rate_equations(rate):
     expected = [0.5 * lam @ expm(matrix * t) @ (1.3 * n) for t in alpha]
     got = linear_student.generalization_error(alpha, lam, rate, multiplicities=counts, student_variance=0.3)
     np.testing.assert_allclose(got, expected, rtol=1e-10)
-    slope = linear_student.generalization_error(alpha, lam, rate, multiplicities=counts, student_variance=0.3, derivative=True)
+    slope = linear_student.generalization_error(
+        alpha, lam, rate, multiplicities=counts, student_variance=0.3, derivative=True
+    )
     np.testing.assert_allclose(slope, [0.5 * lam @ matrix @ expm(matrix * t) @ (1.3 * n) for t in alpha], rtol=1e-10)
 
 
@@ -83,9 +85,15 @@ def test_first_correction_in_the_learning_rate_and_its_constant_factor():
     lam = spectra.power_law(2048, 0.75)
     alpha = np.array([3.0, 10.0, 30.0, 100.0])
     for rate, tolerance in ((0.1, 0.002), (1.0, 0.02)):
-        ratio = linear_student.generalization_error(alpha / rate, lam, rate) / linear_student.gradient_flow_error(alpha / rate, lam, rate)
+        ratio = linear_student.generalization_error(alpha / rate, lam, rate) / linear_student.gradient_flow_error(
+            alpha / rate, lam, rate
+        )
         np.testing.assert_allclose(ratio, 1 / (1 - rate / 2), rtol=tolerance)
-    small = [linear_student.generalization_error([5 / r], LAM, r)[0] / linear_student.gradient_flow_error([5 / r], LAM, r)[0] - 1 for r in (2e-4, 1e-4)]
+    small = [
+        linear_student.generalization_error([5 / r], LAM, r)[0] / linear_student.gradient_flow_error([5 / r], LAM, r)[0]
+        - 1
+        for r in (2e-4, 1e-4)
+    ]
     assert small[0] / small[1] == pytest.approx(2, rel=0.01)
 
 
@@ -99,14 +107,18 @@ def test_modes_interlace_and_reproduce_the_error(levels, exponent, rate):
     assert np.all(shifted < lam * (1 + 1e-12)) and np.all(shifted[:-1] > lam[1:] * (1 - 1e-12)) and shifted[-1] > 0
     alpha = np.array([0.0, 1.0, 30.0])
     total = 1.5 / (2 - rate) * np.exp(-2 * rate * np.outer(alpha, shifted)) @ (amplitudes * shifted)
-    np.testing.assert_allclose(total, linear_student.generalization_error(alpha, lam, rate, student_variance=0.5), rtol=1e-9)
+    np.testing.assert_allclose(
+        total, linear_student.generalization_error(alpha, lam, rate, student_variance=0.5), rtol=1e-9
+    )
 
 
 @pytest.mark.parametrize("rate", [0.1, 1.99])
 def test_modes_of_a_thousand_eigenvalues(rate):
     shifted, amplitudes = linear_student.modes(spectra.power_law(1000, 1.0), rate)
     assert (np.diff(shifted) < 0).all() and shifted[-1] > 0 and (amplitudes > 0).all()
-    assert amplitudes.sum() == pytest.approx(1, rel=1e-6) and amplitudes @ shifted == pytest.approx((2 - rate) / 2, rel=1e-8)
+    assert amplitudes.sum() == pytest.approx(1, rel=1e-6) and amplitudes @ shifted == pytest.approx(
+        (2 - rate) / 2, rel=1e-8
+    )
 
 
 def test_modes_solve_the_secular_equation_with_the_printed_amplitudes():
@@ -164,7 +176,9 @@ def test_local_exponent_is_the_derivative_and_nears_its_limit():
     alpha, lam = np.array([1.0, 30.0, 1e4]), spectra.power_law(300, 0.75)
     step = 1e-4
     up, down = (np.log(linear_student.gradient_flow_error(alpha * np.exp(s), lam, 0.1)) for s in (step, -step))
-    np.testing.assert_allclose(linear_student.local_exponent(alpha, lam, 0.1), (up - down) / (2 * step), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(
+        linear_student.local_exponent(alpha, lam, 0.1), (up - down) / (2 * step), rtol=1e-6, atol=1e-9
+    )
     large = spectra.power_law(200_000, 1.0)
     middle = 30 / (2 * 0.1 * large[0])
     assert linear_student.local_exponent([middle], large, 0.1)[0] == pytest.approx(-0.5, abs=0.01)
@@ -176,8 +190,14 @@ def test_local_exponent_is_the_derivative_and_nears_its_limit():
 def test_power_law_error_is_the_integral(ends, first, last):
     lam = spectra.power_law(256, 0.75)
     for alpha in (0.5, 20.0, 2000.0):
-        integral = quad(lambda u: np.exp(u - 1.75 * u - 0.2 * lam[0] * alpha * np.exp(-1.75 * u)), np.log(first), np.log(last),
-                        epsabs=0, epsrel=1e-11, limit=200)[0]
+        integral = quad(
+            lambda u: np.exp(u - 1.75 * u - 0.2 * lam[0] * alpha * np.exp(-1.75 * u)),
+            np.log(first),
+            np.log(last),
+            epsabs=0,
+            epsrel=1e-11,
+            limit=200,
+        )[0]
         got = linear_student.power_law_error([alpha], 256, 0.75, 0.1, student_variance=0.2, ends=ends)[0]
         assert got == pytest.approx(1.2 * lam[0] / 512 * integral, rel=1e-9)
 
@@ -186,7 +206,10 @@ def test_midpoints_are_closer_to_the_sum_than_endpoints():
     lam = spectra.power_law(256, 0.75)
     alpha = np.geomspace(1, 1000, 7) / (2 * 0.1 * lam[0])
     total = linear_student.gradient_flow_error(alpha, lam, 0.1)
-    errors = [np.abs(linear_student.power_law_error(alpha, 256, 0.75, 0.1, ends=e) / total - 1) for e in ("midpoint", "endpoint")]
+    errors = [
+        np.abs(linear_student.power_law_error(alpha, 256, 0.75, 0.1, ends=e) / total - 1)
+        for e in ("midpoint", "endpoint")
+    ]
     assert (errors[0] < errors[1]).all() and errors[0][0] == pytest.approx(0.04, abs=0.01) and errors[0][-1] < 1e-4
 
 
@@ -207,7 +230,14 @@ CALLS = {
     linear_student.modes: {"learning_rate": 0.1} | SPECTRUM,
     linear_student.finite_size_error: RUN,
     linear_student.finite_size_threshold: SPECTRUM,
-    linear_student.power_law_error: {"alpha": [1.0], "levels": 4, "exponent": 0.5, "learning_rate": 0.1, "student_variance": 0.0, "ends": "midpoint"},
+    linear_student.power_law_error: {
+        "alpha": [1.0],
+        "levels": 4,
+        "exponent": 0.5,
+        "learning_rate": 0.1,
+        "student_variance": 0.0,
+        "ends": "midpoint",
+    },
 }
 BAD = {
     "alpha": [[-1.0], [np.nan], [[1.0]], 1.0, "alpha", None],

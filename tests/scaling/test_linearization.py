@@ -87,8 +87,13 @@ CALLS = {
     linearization.coordinates: {"student_direction": SQUARE, "cross_direction": CROSS},
     linearization.directions: {"vector": np.ones(5), "levels": 1, "students": 2, "teachers": 1},
     linearization.jacobian: {
-        "student_resolved": SQUARE, "cross_resolved": CROSS, "teacher_resolved": SQUARE, "eigenvalues": [1.5, 0.5],
-        "learning_rate": 0.5, "multiplicities": [1, 1], "second_order": True,
+        "student_resolved": SQUARE,
+        "cross_resolved": CROSS,
+        "teacher_resolved": SQUARE,
+        "eigenvalues": [1.5, 0.5],
+        "learning_rate": 0.5,
+        "multiplicities": [1, 1],
+        "second_order": True,
     },
 }
 MATRICES = [None, "Q", 1.0, np.eye(2), np.ones((3, 2, 2)), np.full((2, 2, 2), np.nan), np.ones((2, 3, 2))]

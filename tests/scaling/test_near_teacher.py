@@ -55,7 +55,10 @@ def test_error_in_time_is_the_step_repeated():
     delta, rate = 0.1 * np.ones((2, 3)) * [[1], [-2]], 1.3
     found = near_teacher.generalization_error([0.0, 1 / 3, 4.0, 2.0], delta, TEACHER, LAM, rate)
     second, errors = np.outer(delta, delta), []
-    pull = [[norm * covariance for norm, covariance in (near_teacher.tilt(TEACHER, LAM, (i, n)) for n in (0, 1))] for i in (0, 1)]
+    pull = [
+        [norm * covariance for norm, covariance in (near_teacher.tilt(TEACHER, LAM, (i, n)) for n in (0, 1))]
+        for i in (0, 1)
+    ]
     for _ in range(13):
         errors.append(np.sum(np.block(pull) * second) / 12)
         second = near_teacher.step(second, TEACHER, LAM, rate)
@@ -69,7 +72,9 @@ def test_a_teacher_without_length_is_a_linear_teacher():
     alpha, start = np.array([0.0, 0.5, 3.0]), np.ones((1, 6))
     found = near_teacher.generalization_error(alpha, start, none, lam, 0.4 * np.pi / 2)
     # an output difference times √(2/π) is an error times 2/π; equal D_k² are the mean of the linear student at the start
-    np.testing.assert_allclose(found, 2 / np.pi * linear_student.finite_size_error(alpha, lam, np.ones(6), 0.4), rtol=1e-12)
+    np.testing.assert_allclose(
+        found, 2 / np.pi * linear_student.finite_size_error(alpha, lam, np.ones(6), 0.4), rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("units", [1, 2])
@@ -154,4 +159,6 @@ BAD = {
     "alpha": [[-1.0], [np.nan], [[1.0]], 1.0, "alpha", None],
     "learning_rate": NUMBER,
 }
-test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD, {"eigenvalues": "eigenvalues|teacher"})
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(
+    CALLS, BAD, {"eigenvalues": "eigenvalues|teacher"}
+)

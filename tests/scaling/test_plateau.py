@@ -27,7 +27,13 @@ def test_plateau_is_a_fixed_point_for_every_teacher(levels, teachers):
     assert max(np.abs(dq).max(), np.abs(dr).max()) < 1e-14
     np.testing.assert_allclose(structured.fields(r, lam)[0], point.cross_overlap, rtol=1e-13)
     assert point.generalization_error == pytest.approx(
-        float(committee.generalization_error(structured.fields(q, lam), structured.fields(r, lam), structured.fields(t, lam))), rel=1e-12)
+        float(
+            committee.generalization_error(
+                structured.fields(q, lam), structured.fields(r, lam), structured.fields(t, lam)
+            )
+        ),
+        rel=1e-12,
+    )
     assert np.ptp(point.cross_overlap) > 0  # one height for each teacher
 
 
@@ -44,12 +50,16 @@ def test_closed_forms_where_teachers_are_alike(units, diagonal, share):
     assert point.student_overlap == pytest.approx(s / gap, rel=1e-10)
     np.testing.assert_allclose(point.cross_overlap, s / np.sqrt(units * gap), rtol=1e-10)
     height = np.arcsin(diagonal / (1 + diagonal)) + (units - 1) * np.arcsin(off / ((units - 1) * (1 + diagonal)))
-    assert point.generalization_error == pytest.approx((height - units * np.arcsin(s / (units * (1 + diagonal)))) / np.pi, abs=1e-14)
+    assert point.generalization_error == pytest.approx(
+        (height - units * np.arcsin(s / (units * (1 + diagonal)))) / np.pi, abs=1e-14
+    )
 
 
 def test_orthonormal_teachers_are_the_isotropic_case():
     for units in (2, 3, 6):
-        assert plateau.fixed_point(np.eye(units)).generalization_error == pytest.approx(stability.plateau(units).generalization_error, rel=1e-10)
+        assert plateau.fixed_point(np.eye(units)).generalization_error == pytest.approx(
+            stability.plateau(units).generalization_error, rel=1e-10
+        )
         rates = plateau.escape_rates(np.eye(units), np.eye(units), 0.3)
         np.testing.assert_allclose(rates[: units - 1], stability.escape_rate(units, 0.3), rtol=1e-7)
 
@@ -66,7 +76,9 @@ def test_escape_rates_are_the_positive_eigenvalues_of_the_full_jacobian(levels, 
 
 
 @settings(max_examples=20)
-@given(units=st.integers(2, 6), share=st.floats(-0.5, 0.5), second=st.floats(0.5, 20), second_share=st.floats(-0.5, 0.5))
+@given(
+    units=st.integers(2, 6), share=st.floats(-0.5, 0.5), second=st.floats(0.5, 20), second_share=st.floats(-0.5, 0.5)
+)
 def test_general_rates_are_the_symmetric_one_where_teachers_are_alike(units, share, second, second_share):
     one = plateau.symmetric_escape_rate(units, 1.2, 1.2 * share, second, second * second_share, 0.4)
     rates = plateau.escape_rates(alike(units, 1.2, 1.2 * share), alike(units, second, second * second_share), 0.4)
@@ -88,7 +100,16 @@ def test_excess_error_grows_at_twice_the_rate_of_the_overlaps():
     kick = np.eye(units) - (1 - np.eye(units)) / (units - 1)
     rate = plateau.symmetric_escape_rate(units, 1.0, 0.0, second, 0.0, 0.5)
     times = np.array([2.0, 3.0]) / rate
-    path = structured.solve(times, q, r + 1e-5 * kick * lam[:, None, None] / 2, np.stack([t / 2, t / 2]), lam, 0.5, second_order=False, tolerance=1e-8)
+    path = structured.solve(
+        times,
+        q,
+        r + 1e-5 * kick * lam[:, None, None] / 2,
+        np.stack([t / 2, t / 2]),
+        lam,
+        0.5,
+        second_order=False,
+        tolerance=1e-8,
+    )
     spread = path.cross_overlap[:, 0, 0] - path.cross_overlap[:, 0, 1]
     assert np.log(spread[1] / spread[0]) == pytest.approx(1, rel=1e-3)
     excess = point.generalization_error - path.generalization_error
@@ -97,13 +118,25 @@ def test_excess_error_grows_at_twice_the_rate_of_the_overlaps():
 
 # --- bad input: every public function, every argument ----------------------------------------------------------------------
 
-SYMMETRIC = {"units": 3, "diagonal": 1.0, "off_diagonal": 0.1, "second_diagonal": 2.0, "second_off_diagonal": 0.1, "learning_rate": 0.1}
+SYMMETRIC = {
+    "units": 3,
+    "diagonal": 1.0,
+    "off_diagonal": 0.1,
+    "second_diagonal": 2.0,
+    "second_off_diagonal": 0.1,
+    "learning_rate": 0.1,
+}
 CALLS = {
     plateau.fixed_point: {"teacher_overlap": np.eye(2)},
     plateau.escape_rates: {"teacher_overlap": np.eye(2), "second_overlap": 2 * np.eye(2), "learning_rate": 0.1},
     plateau.symmetric_escape_rate: SYMMETRIC,
 }
-TEACHER = [bad for bad in MATRIX if bad is None or np.shape(bad) != (3, 3)] + [-np.eye(2), np.ones((2, 2)), np.eye(1), [[1.0, 0.5], [0.1, 1.0]]]
+TEACHER = [bad for bad in MATRIX if bad is None or np.shape(bad) != (3, 3)] + [
+    -np.eye(2),
+    np.ones((2, 2)),
+    np.eye(1),
+    [[1.0, 0.5], [0.1, 1.0]],
+]
 BAD = {
     "teacher_overlap": TEACHER,
     "second_overlap": TEACHER,

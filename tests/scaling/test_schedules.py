@@ -19,8 +19,10 @@ def test_infinite_network_solves_the_rate_equations():
     lam = LAM * counts.sum() / (counts @ LAM)
     n, errors, e = counts / 15, [], 1.3 * counts / 15
     for rate, duration in zip(RATES, DURATIONS):
+
         def slope(_, e, rate=rate):
             return -2 * rate * lam * e + rate**2 * lam * n * (lam @ e)
+
         e = solve_ivp(slope, (0, duration), e, rtol=1e-11, atol=1e-13).y[:, -1]
         errors.append(lam @ e / 2)
     found = schedules.generalization_error(RATES, DURATIONS, lam, multiplicities=counts, student_variance=0.3)
@@ -94,8 +96,14 @@ def test_what_is_refused_beyond_single_arguments():
 
 # --- bad input: every public function, every argument ----------------------------------------------------------------------
 
-GOOD = {"rates": [0.5, 0.1], "durations": [1.0, 2.0], "eigenvalues": [1.5, 0.5], "multiplicities": [1, 1], "student_variance": 0.0}
-CALLS = {function: GOOD for function in (schedules.generalization_error, schedules.finite_size_error, schedules.adiabatic_error)}
+GOOD = {
+    "rates": [0.5, 0.1],
+    "durations": [1.0, 2.0],
+    "eigenvalues": [1.5, 0.5],
+    "multiplicities": [1, 1],
+    "student_variance": 0.0,
+}
+CALLS = dict.fromkeys((schedules.generalization_error, schedules.finite_size_error, schedules.adiabatic_error), GOOD)
 BAD = {
     "rates": [[], [0.5], [0.5, -0.1], [0.5, np.nan], [[0.5, 0.1]], 0.5, "a", None],
     "durations": [[], [1.0], [1.0, -1.0], [1.0, np.inf], [[1.0, 2.0]], 1.0, "a", None],

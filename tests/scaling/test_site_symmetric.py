@@ -47,8 +47,12 @@ def test_a_symmetric_committee_stays_so(units, second_order):
     full = structured.solve(times, q, r, t, LAM, rate, second_order=second_order, tolerance=1e-6)
     path = site_symmetric.solve(times, *START, SHARE, LAM, units, rate, second_order=second_order, tolerance=1e-6)
     np.testing.assert_allclose(path.generalization_error, full.generalization_error, rtol=1e-4)
-    for pair, wanted in ((path.student, full.student_overlap), (path.cross, full.cross_overlap),
-                         (path.student_resolved, full.student_resolved), (path.cross_resolved, full.cross_resolved)):
+    for pair, wanted in (
+        (path.student, full.student_overlap),
+        (path.cross, full.cross_overlap),
+        (path.student_resolved, full.student_resolved),
+        (path.cross_resolved, full.cross_resolved),
+    ):
         np.testing.assert_allclose(site_matrices(pair, units), wanted, atol=2e-5)
 
 
@@ -56,7 +60,9 @@ def test_forty_units_sit_on_the_plateau_and_leave_it_at_the_known_rate():
     units, rate, start = 40, 1.0, 1e-9
     times = np.array([0, 3000.0, 20000.0, 25000.0])
     cross = np.outer(SHARE, [0.02, 0.02]) + np.outer(SHARE, [start, -start / (units - 1)])
-    path = site_symmetric.solve(times, np.outer(SHARE, [0.05 + 1e-12, 0.05]), cross, SHARE, LAM, units, rate, second_order=False)
+    path = site_symmetric.solve(
+        times, np.outer(SHARE, [0.05 + 1e-12, 0.05]), cross, SHARE, LAM, units, rate, second_order=False
+    )
     assert path.student[2, 1] == pytest.approx(1 / (2 * units - 1), rel=1e-3)
     difference = path.cross[:, 0] - path.cross[:, 1]
     wanted = plateau.symmetric_escape_rate(units, 1.0, 0.0, float(LAM**2 @ SHARE), 0.0, rate)
@@ -66,19 +72,38 @@ def test_forty_units_sit_on_the_plateau_and_leave_it_at_the_known_rate():
 def test_forty_units_end_in_the_closed_law():
     units, rate = 40, 0.5
     near = np.outer(SHARE, [1e-5, 0.0])  # E^k: students a little off, in directions of their own
-    path = site_symmetric.solve([0, 500, 2000], near + np.outer(SHARE, [1, 0]), np.outer(SHARE, [1, 0]), SHARE, LAM, units, rate,
-                                second_order=False, tolerance=1e-6)
+    path = site_symmetric.solve(
+        [0, 500, 2000],
+        near + np.outer(SHARE, [1, 0]),
+        np.outer(SHARE, [1, 0]),
+        SHARE,
+        LAM,
+        units,
+        rate,
+        second_order=False,
+        tolerance=1e-6,
+    )
     wanted = late_phase.generalization_error(path.times, *near.T, LAM, units, rate)
     np.testing.assert_allclose(path.generalization_error, wanted, rtol=1e-3)
 
 
 def test_a_start_without_a_difference_never_specializes():
-    path = site_symmetric.solve([0, 5000], np.outer(SHARE, [0.1, 0.05]), np.outer(SHARE, [0.02, 0.02]), SHARE, LAM, 8, 1.0)
+    path = site_symmetric.solve(
+        [0, 5000], np.outer(SHARE, [0.1, 0.05]), np.outer(SHARE, [0.02, 0.02]), SHARE, LAM, 8, 1.0
+    )
     assert path.cross[1, 0] == pytest.approx(path.cross[1, 1], abs=1e-14)
     assert path.generalization_error[1] > 0.005
 
 
-GOOD = {"times": [0, 1.0], "student": START[0], "cross": START[1], "teacher": SHARE, "eigenvalues": LAM, "units": 3, "learning_rate": 0.5}
+GOOD = {
+    "times": [0, 1.0],
+    "student": START[0],
+    "cross": START[1],
+    "teacher": SHARE,
+    "eigenvalues": LAM,
+    "units": 3,
+    "learning_rate": 0.5,
+}
 SHAPED = [None, "pairs", [1.0], np.ones((6, 3)), np.full((6, 2), np.nan)]
 BAD = {
     "times": AXIS,
@@ -93,7 +118,11 @@ BAD = {
 }
 
 
-CALLS = {site_symmetric.solve: GOOD, site_means: {"resolved": np.eye(2)}, site_matrices: {"pair": [1.0, 0.5], "units": 3}}
+CALLS = {
+    site_symmetric.solve: GOOD,
+    site_means: {"resolved": np.eye(2)},
+    site_matrices: {"pair": [1.0, 0.5], "units": 3},
+}
 
 
 @pytest.mark.parametrize("function, name, value", cases(CALLS, BAD))
@@ -101,7 +130,9 @@ def test_bad_input(function, name, value):
     refused(CALLS[function], function, name, value)
 
 
-@pytest.mark.parametrize("name, value", [("second_order", 1), ("tolerance", 0.0), ("tolerance", 1.0), ("multiplicities", [1, 2])])
+@pytest.mark.parametrize(
+    "name, value", [("second_order", 1), ("tolerance", 0.0), ("tolerance", 1.0), ("multiplicities", [1, 2])]
+)
 def test_bad_options(name, value):
     with pytest.raises(ValueError, match=f"^{name} must "):
         site_symmetric.solve(**GOOD, **{name: value})

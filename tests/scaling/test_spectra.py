@@ -57,10 +57,14 @@ def test_orthonormal_teachers_are_so_and_keep_the_law_of_the_students():
     counts, draws, variance = np.array([40, 2]), 3000, 0.25
     option = {"student_variance": variance, "orthonormal_teachers": True}
     seeds = np.random.SeedSequence(11).spawn(draws)
-    q, r, t = (np.stack(part) for part in zip(*(spectra.random_overlaps(counts, 3, 2, seed, **option) for seed in seeds)))
+    q, r, t = (
+        np.stack(part) for part in zip(*(spectra.random_overlaps(counts, 3, 2, seed, **option) for seed in seeds))
+    )
     np.testing.assert_array_equal(t, np.broadcast_to(np.eye(2) * (counts / 42)[:, None, None], t.shape))
     assert (np.abs(r.mean(axis=0)) < 4.5 * r.std(axis=0) / np.sqrt(draws)).all()
-    np.testing.assert_allclose(r.var(axis=0), variance * np.broadcast_to(counts[:, None, None], (2, 3, 2)) / 42**2, rtol=0.15)
+    np.testing.assert_allclose(
+        r.var(axis=0), variance * np.broadcast_to(counts[:, None, None], (2, 3, 2)) / 42**2, rtol=0.15
+    )
     full, schur = r @ np.swapaxes(r, -1, -2) / (counts / 42)[:, None, None], q  # |projection on the teachers|² <= |J|²
     np.testing.assert_allclose(full[:, 1], schur[:, 1], atol=1e-12)
     assert np.linalg.eigvalsh(schur[:, 0] - full[:, 0]).min() > 0
@@ -77,7 +81,9 @@ def test_variance_of_the_teacher_overlap_falls_as_one_over_n_only_at_fixed_level
     assert spread(4, 400) / spread(4, 1600) == pytest.approx(4, rel=0.25)
     exact = 2 * np.mean(spectra.power_law(64, 1.0) ** 2) / 64
     assert spread(64, 64) == pytest.approx(exact, rel=0.25)
-    assert exact / (2 * np.mean(spectra.power_law(256, 1.0) ** 2) / 256) == pytest.approx(1, rel=0.03)  # it does not fall
+    assert exact / (2 * np.mean(spectra.power_law(256, 1.0) ** 2) / 256) == pytest.approx(
+        1, rel=0.03
+    )  # it does not fall
 
 
 # --- bad input: every public function, every argument ----------------------------------------------------------------------
@@ -85,7 +91,14 @@ def test_variance_of_the_teacher_overlap_falls_as_one_over_n_only_at_fixed_level
 CALLS = {
     spectra.power_law: {"levels": 3, "exponent": 0.5},
     spectra.checked_spectrum: {"eigenvalues": [1.5, 0.5], "multiplicities": [1, 1]},
-    spectra.random_overlaps: {"multiplicities": [3, 4], "students": 2, "teachers": 1, "seed": 1, "student_variance": 0.5, "orthonormal_teachers": True},
+    spectra.random_overlaps: {
+        "multiplicities": [3, 4],
+        "students": 2,
+        "teachers": 1,
+        "seed": 1,
+        "student_variance": 0.5,
+        "orthonormal_teachers": True,
+    },
 }
 BAD = {
     "levels": COUNT,

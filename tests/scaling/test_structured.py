@@ -20,8 +20,13 @@ def start(levels, units, teachers, seed=1, size=60, variance=0.2):
 def covariance(blocks, first, second, third):
     """Covariance of the three fields z_first, z_second projected on the eigenspace, z_third."""
     joint, projected = blocks
-    c = np.array([[joint[first, first], projected[first, second], joint[first, third]],
-                  [0, projected[second, second], projected[second, third]], [0, 0, joint[third, third]]])
+    c = np.array(
+        [
+            [joint[first, first], projected[first, second], joint[first, third]],
+            [0, projected[second, second], projected[second, third]],
+            [0, 0, joint[third, third]],
+        ]
+    )
     return np.triu(c) + np.triu(c, 1).T
 
 
@@ -48,7 +53,9 @@ def test_noise_is_shared_out_by_eigenvalue_and_multiplicity():
     q, r, t = start(3, 2, 3)
     lam, counts = np.array([2.0, 1.0, 0.5]), np.array([1.0, 2.0, 4.0])
     lam = lam / (counts @ lam / 7)
-    with_noise, without = (structured.derivative(q, r, t, lam, 0.7, multiplicities=counts, second_order=s)[0] for s in (True, False))
+    with_noise, without = (
+        structured.derivative(q, r, t, lam, 0.7, multiplicities=counts, second_order=s)[0] for s in (True, False)
+    )
     e = committee.noise_matrix(*(structured.fields(part, lam) for part in (q, r, t)))
     np.testing.assert_allclose(with_noise - without, 0.49 * 3 / 4 * (lam * counts / 7)[:, None, None] * e, rtol=1e-9)
 
@@ -101,24 +108,40 @@ def test_integrator_is_of_second_order_and_meets_a_general_one():
     q, r, t = start(levels, 2, 2)
 
     def velocity(_, state):
-        dq, dr = structured.derivative(state[: 4 * levels].reshape(levels, 2, 2), state[4 * levels :].reshape(levels, 2, 2), t, lam, rate)
+        dq, dr = structured.derivative(
+            state[: 4 * levels].reshape(levels, 2, 2), state[4 * levels :].reshape(levels, 2, 2), t, lam, rate
+        )
         return np.concatenate([dq.ravel(), dr.ravel()])
 
-    state = solve_ivp(velocity, (0, end), np.concatenate([q.ravel(), r.ravel()]), method="LSODA", rtol=1e-9, atol=1e-12).y[:, -1]
+    state = solve_ivp(
+        velocity, (0, end), np.concatenate([q.ravel(), r.ravel()]), method="LSODA", rtol=1e-9, atol=1e-12
+    ).y[:, -1]
     exact = committee.generalization_error(
         structured.fields(state[: 4 * levels].reshape(levels, 2, 2), lam),
-        structured.fields(state[4 * levels :].reshape(levels, 2, 2), lam), structured.fields(t, lam))
-    errors = [abs(structured.solve([end], q, r, t, lam, rate, tolerance=tol).generalization_error[0] / exact - 1) for tol in (1e-4, 1e-5, 1e-6)]
+        structured.fields(state[4 * levels :].reshape(levels, 2, 2), lam),
+        structured.fields(t, lam),
+    )
+    errors = [
+        abs(structured.solve([end], q, r, t, lam, rate, tolerance=tol).generalization_error[0] / exact - 1)
+        for tol in (1e-4, 1e-5, 1e-6)
+    ]
     assert errors[2] < 1e-6
-    np.testing.assert_allclose([errors[0] / errors[1], errors[1] / errors[2]], 10, rtol=0.25)  # the square of a step ∝ √tolerance
+    np.testing.assert_allclose(
+        [errors[0] / errors[1], errors[1] / errors[2]], 10, rtol=0.25
+    )  # the square of a step ∝ √tolerance
 
 
 def test_overlaps_stay_a_covariance_and_errors_never_turn_negative():
     lam = spectra.power_law(200, 1.0)
     q, r, t = start(200, 3, 2, size=5, variance=1e-4)
     path = structured.solve([1.0, 100.0, 1e4], q, r, t, lam, 0.3, tolerance=1e-3)
-    joint = np.concatenate([np.concatenate([path.student_resolved, path.cross_resolved], 2),
-                            np.concatenate([np.swapaxes(path.cross_resolved, 1, 2), t], 2)], 1)
+    joint = np.concatenate(
+        [
+            np.concatenate([path.student_resolved, path.cross_resolved], 2),
+            np.concatenate([np.swapaxes(path.cross_resolved, 1, 2), t], 2),
+        ],
+        1,
+    )
     assert np.linalg.eigvalsh(joint).min() > -1e-14
     assert (path.generalization_error > 0).all() and (np.diff(path.generalization_error) < 0).all()
 

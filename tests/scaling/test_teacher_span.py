@@ -31,7 +31,9 @@ def test_rates_are_eigenvalues_of_the_full_jacobian(units):
 
 @pytest.mark.parametrize("units", [1, 2, 3, 6])
 def test_one_eigenvalue_is_the_isotropic_case(units):
-    assert 2 * teacher_span.rates([1.0], units, 0.3)[-1] == pytest.approx(stability.asymptotic_rates(units, 0.3)[1], rel=1e-12)
+    assert 2 * teacher_span.rates([1.0], units, 0.3)[-1] == pytest.approx(
+        stability.asymptotic_rates(units, 0.3)[1], rel=1e-12
+    )
 
 
 def test_with_many_eigenvalues_the_squares_decay_as_the_linear_terms():
@@ -48,9 +50,13 @@ def test_the_error_is_that_of_the_moved_matrices(units):
     times = np.array([0.0, 3.0, 30.0])
     jacobian = linearization.jacobian(t, t, t, LAM, 0.5, multiplicities=COUNTS, second_order=False)
     start = linearization.coordinates(2 * (cross - t), cross - t)
-    for time, with_squares, without in zip(times, *(
-        teacher_span.generalization_error(times, r, s, LAM, units, 0.5, multiplicities=COUNTS, squares=option) for option in (True, False)
-    )):
+    for time, with_squares, without in zip(
+        times,
+        *(
+            teacher_span.generalization_error(times, r, s, LAM, units, 0.5, multiplicities=COUNTS, squares=option)
+            for option in (True, False)
+        ),
+    ):
         moved = linearization.directions(expm(time * jacobian) @ start, 2, units, units)[1]  # (2, M, M)
         q, cross, _ = inside(*site_means(moved).T, units, SHARE)
         seen = structured.fields(q, LAM), structured.fields(cross, LAM)
@@ -79,7 +85,8 @@ def test_the_full_equations_approach_it(units, levels):
 SMALL = {"eigenvalues": [1.5, 0.5], "units": 2, "learning_rate": 0.1, "multiplicities": [1, 1]}
 CALLS = {
     teacher_span.rates: SMALL,
-    teacher_span.generalization_error: SMALL | {"alpha": [1.0], "diagonal": [0.1, 0.1], "off_diagonal": [0.0, 0.1], "squares": False},
+    teacher_span.generalization_error: SMALL
+    | {"alpha": [1.0], "diagonal": [0.1, 0.1], "off_diagonal": [0.0, 0.1], "squares": False},
 }
 BAD = {
     "alpha": [[-1.0], [np.nan], [[1.0]], 1.0, "alpha", None],

@@ -28,7 +28,9 @@ def mnist():
 
 def test_digits_are_the_inner_six_by_six_of_the_packaged_ones():
     packaged, digits = load_digits(), data.load("digits")
-    assert np.array_equal(digits.images, packaged.images[:, 1:7, 1:7]) and np.array_equal(digits.labels, packaged.target)
+    assert np.array_equal(digits.images, packaged.images[:, 1:7, 1:7]) and np.array_equal(
+        digits.labels, packaged.target
+    )
     assert digits.images.shape == (1797, 6, 6) and digits.images.dtype == np.float64 and digits.labels.dtype == np.int64
     assert (digits.images.min(), digits.images.max(), digits.classes, digits.name) == (0, 16, 10, "digits")
 
@@ -53,10 +55,14 @@ def test_mnist_has_500_of_each_digit_in_the_range_of_bytes(mnist):
 
 
 def test_mnist_zeros_are_hollow_and_ones_stand_upright(mnist):
-    centre = data.crop(mnist.images, 4).mean(axis=(1, 2))  # (5000,)  pixels in a wrong order would not tell the two digits apart
+    centre = data.crop(mnist.images, 4).mean(
+        axis=(1, 2)
+    )  # (5000,)  pixels in a wrong order would not tell the two digits apart
     assert centre[mnist.labels == 0].mean() < 40 and centre[mnist.labels == 1].mean() > 120
     ink = mnist.images[mnist.labels == 1].mean(axis=0)  # (28, 28)
-    assert (ink.sum(axis=1) > 0.2 * ink.sum(axis=1).max()).sum() > 18  # rows that a one crosses: transposed, the band is thinner
+    assert (
+        ink.sum(axis=1) > 0.2 * ink.sum(axis=1).max()
+    ).sum() > 18  # rows that a one crosses: transposed, the band is thinner
     assert ink[:, 13:15].sum() > 1.5 * ink[13:15].sum()
 
 
@@ -91,7 +97,10 @@ def test_patches_of_eight_fill_the_ten_classes_equally():
 
 def test_one_patch_as_large_as_the_photograph():
     whole = data.load("photo-patches", size=(427, 640), stride=1)
-    assert np.array_equal(whole.images[1], data.grey(load_sample_image("flower.jpg"))) and whole.labels.tolist() == [2, 7]
+    assert np.array_equal(whole.images[1], data.grey(load_sample_image("flower.jpg"))) and whole.labels.tolist() == [
+        2,
+        7,
+    ]
 
 
 @pytest.mark.parametrize("name", ["digits", "photo-patches"])
@@ -125,7 +134,9 @@ def test_crop_takes_equal_margins(draws):
     window = data.crop(images, (rows, columns))
     top, left = np.argwhere(images[0] == window[0, 0, 0])[0]
     assert np.array_equal(window, images[:, top : top + rows, left : left + columns])
-    assert 0 <= height - rows - 2 * top <= 1 and 0 <= width - columns - 2 * left <= 1  # the odd line is below, or at the right
+    assert (
+        0 <= height - rows - 2 * top <= 1 and 0 <= width - columns - 2 * left <= 1
+    )  # the odd line is below, or at the right
     window[:] = -1
     assert images[0, 0, 0] == 0  # a copy, not a window on the caller's array
 
@@ -158,7 +169,16 @@ CALLS = {
     data.load: {"name": "photo-patches", "size": 8, "stride": 8},
 }
 BAD = {
-    "images": ["x", None, np.zeros((2, 2)), 3.0, np.full((2, 4, 4), np.nan), np.zeros((0, 4, 4)), np.zeros((2, 4, 4, 4)), [[1j]]],
+    "images": [
+        "x",
+        None,
+        np.zeros((2, 2)),
+        3.0,
+        np.full((2, 4, 4), np.nan),
+        np.zeros((0, 4, 4)),
+        np.zeros((2, 4, 4, 4)),
+        [[1j]],
+    ],
     "size": [0, -1, 2.0, "2", True, (2,), (2, 2, 2), (2, 0), (2, 641), 428, [1.5, 2]],
     "labels": [[], [-1], [3], [0.5], [[0]], "01", None, [np.nan], 1],
     "classes": [0, -2, 2.0, "2", None, True, 1],

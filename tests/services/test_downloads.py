@@ -9,13 +9,13 @@ import numpy as np
 import pooch
 import pytest
 from bad_input import cases, refused
-from download_data import (  # noqa: F401 (no_network serves every test)
+from download_data import (
     DIGITS,
     GOOD,
     LABELS,
     idx,
-    no_network,
-    npz,
+    no_network,  # noqa: F401
+    npz,  # noqa: F401
     put,
     put_mnist,
 )
@@ -69,7 +69,15 @@ def test_a_missing_file_is_named_with_all_that_helps(tmp_path, loader):
         loader("train", root=tmp_path)
     message = str(caught.value)
     assert isinstance(caught.value, DataUnavailable)
-    for part in (file, md5, str(tmp_path), "download=True", "https://", downloads.ENVIRONMENT, f'lib.services.data.load("{bundled}")'):
+    for part in (
+        file,
+        md5,
+        str(tmp_path),
+        "download=True",
+        "https://",
+        downloads.ENVIRONMENT,
+        f'lib.services.data.load("{bundled}")',
+    ):
         assert part in message
     assert bundled in data.DEFAULT_SIZE and not any(tmp_path.iterdir())
 
@@ -186,7 +194,9 @@ def test_a_download_killed_half_way_is_never_read(tmp_path):
     content, arguments = GOOD[downloads.emnist_letters]
     archive = put(tmp_path, content)
     (tmp_path / "file").unlink()
-    (tmp_path / "tmp8f3k2").write_bytes(content[:99])  # what pooch leaves if the machine stops: a name that no loader looks for
+    (tmp_path / "tmp8f3k2").write_bytes(
+        content[:99]
+    )  # what pooch leaves if the machine stops: a name that no loader looks for
     with pytest.raises(DataUnavailable):
         downloads.emnist_letters(**arguments, root=tmp_path, archive=archive)
     (tmp_path / "tmp8f3k2").rename(tmp_path / "file")  # what a copy or another tool leaves

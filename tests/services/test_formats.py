@@ -7,7 +7,7 @@ import struct
 
 import numpy as np
 import pytest
-from download_data import (  # noqa: F401 (no_network serves every test)
+from download_data import (
     BATCHES,
     DIGITS,
     GOOD,
@@ -16,7 +16,7 @@ from download_data import (  # noqa: F401 (no_network serves every test)
     cifar_file,
     emnist_file,
     idx,
-    no_network,
+    no_network,  # noqa: F401
     npz,
     put,
     put_mnist,
@@ -43,7 +43,9 @@ def test_mnist_reads_both_files(tmp_path):
 def test_the_window_is_cut_as_lib_data_cuts_it(tmp_path):
     archives = put_mnist(tmp_path, idx(DIGITS), idx(LABELS))
     loaded = downloads.mnist("test", size=(4, 2), root=tmp_path, archives=archives)
-    assert np.array_equal(loaded.images, data.crop(DIGITS, (4, 2))) and np.array_equal(loaded.images, DIGITS[:, 1:5, 1:3])
+    assert np.array_equal(loaded.images, data.crop(DIGITS, (4, 2))) and np.array_equal(
+        loaded.images, DIGITS[:, 1:5, 1:3]
+    )
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
@@ -68,7 +70,9 @@ def test_cifar10_joins_the_batches_in_order(tmp_path, write):
 
 
 def test_the_python2_writer_makes_what_pickle_reads():
-    batch = pickle.loads(python2_pickle(PHOTOGRAPHS, [1, 2, 3], name=b"numpy._core.multiarray\n_reconstruct\n"), encoding="bytes")
+    batch = pickle.loads(
+        python2_pickle(PHOTOGRAPHS, [1, 2, 3], name=b"numpy._core.multiarray\n_reconstruct\n"), encoding="bytes"
+    )
     planes = batch[b"data"].reshape(3, 3, 32, 32)
     assert np.array_equal(planes.transpose(0, 2, 3, 1), PHOTOGRAPHS) and batch[b"labels"] == [1, 2, 3]
 
@@ -191,7 +195,9 @@ def test_a_changed_byte_gives_the_same_images_or_an_error(tmp_path, draws, loade
         found = loader(archive=put(tmp_path, bytes(changed)), root=tmp_path, **arguments)
     except DataCorrupt:
         return
-    assert np.array_equal(found.images, good.images) and np.array_equal(found.labels, good.labels)  # it was a time or a name
+    assert np.array_equal(found.images, good.images) and np.array_equal(
+        found.labels, good.labels
+    )  # it was a time or a name
 
 
 # --- hostile pickles -----------------------------------------------------------------------------------------------------------
@@ -227,7 +233,9 @@ def test_a_pickle_that_asks_for_a_program_runs_nothing(tmp_path, function, argum
 
 
 def test_a_pickle_cannot_build_an_array_over_memory(tmp_path):
-    forged = Hostile(np.ndarray, (1,), "O", b"12345678")  # NumPy's own constructor would take these bytes for an address
+    forged = Hostile(
+        np.ndarray, (1,), "O", b"12345678"
+    )  # NumPy's own constructor would take these bytes for an address
     for content in (pickle.dumps({b"labels": [0], b"data": forged}, 4), pickle.dumps(forged, 3)):
         with pytest.raises(DataCorrupt):
             downloads.cifar10("test", root=tmp_path, archive=put(tmp_path, cifar_file([*BATCHES[:5], content])))

@@ -101,7 +101,9 @@ atol = 0.1
 
 def test_declarations_load(tmp_path):
     (tmp_path / "x.toml").write_text(GOOD)
-    assert ledger.load(tmp_path)["x/1"] == Claim("x/1", Source("A source", "key2020"), "eq. (1)", "A statement.", value=1.0, atol=0.1)
+    assert ledger.load(tmp_path)["x/1"] == Claim(
+        "x/1", Source("A source", "key2020"), "eq. (1)", "A statement.", value=1.0, atol=0.1
+    )
 
 
 @pytest.mark.parametrize(
@@ -155,7 +157,9 @@ def test_a_family_in_parts_has_one_source(tmp_path):
         ledger.load(tmp_path)
 
 
-@pytest.mark.parametrize("line", ['verdict = "corrected"\nprinted = "two"\nright = "one"', 'verdict = "reproduced"', "extraction = true"])
+@pytest.mark.parametrize(
+    "line", ['verdict = "corrected"\nprinted = "two"\nright = "one"', 'verdict = "reproduced"', "extraction = true"]
+)
 def test_a_result_of_the_book_has_no_verdict_to_declare(tmp_path, line):
     own = GOOD.replace('citation = "key2020"\n', "")
     (tmp_path / "x.toml").write_text(own)
@@ -174,8 +178,17 @@ def test_extraction_goes_with_a_correction(tmp_path):
 
 
 def test_two_tallies():
-    table = [{"citation": cited, "verdict": verdict} for cited, verdict in
-             [("key", "reproduced"), ("key", "corrected"), ("key", "open"), ("key", "reproduced"), (None, "holds"), (None, "open")]]
+    table = [
+        {"citation": cited, "verdict": verdict}
+        for cited, verdict in [
+            ("key", "reproduced"),
+            ("key", "corrected"),
+            ("key", "open"),
+            ("key", "reproduced"),
+            (None, "holds"),
+            (None, "open"),
+        ]
+    ]
     sources, own = ledger.tallies(table)
     assert sources == {"reproduced": 2, "corrected": 1, "refuted": 0, "open": 1} and own == {"holds": 1, "open": 1}
 
@@ -186,10 +199,18 @@ def record(**changes):
 
 
 def test_rows_join_claims_and_records():
-    claims = {"x/1": claim(value=1.0, atol=0.1), "x/2": dataclasses.replace(claim(open="no data"), id="x/2"),
-              "x/3": dataclasses.replace(claim(below=1.0), id="x/3")}
+    claims = {
+        "x/1": claim(value=1.0, atol=0.1),
+        "x/2": dataclasses.replace(claim(open="no data"), id="x/2"),
+        "x/3": dataclasses.replace(claim(below=1.0), id="x/3"),
+    }
     checked, declared_open, unchecked = ledger.rows([record()], claims)
-    assert (checked["verdict"], checked["measured"], checked["chapter"], checked["reason"]) == ("reproduced", 1.05, "book/a", None)
+    assert (checked["verdict"], checked["measured"], checked["chapter"], checked["reason"]) == (
+        "reproduced",
+        1.05,
+        "book/a",
+        None,
+    )
     assert (declared_open["verdict"], declared_open["reason"], declared_open["chapter"]) == ("open", "no data", None)
     assert (unchecked["verdict"], unchecked["reason"]) == ("open", "no chapter checks it yet")
     assert (checked["place"], declared_open["place"], unchecked["place"]) == (0, None, None)

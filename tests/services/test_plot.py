@@ -47,7 +47,9 @@ def test_figure_holds_theory_data_and_residuals():
     np.testing.assert_allclose(shown, [1, -2, 3])
     np.testing.assert_allclose(main.lines[0].get_ydata(), theory)
     np.testing.assert_allclose(main.lines[1].get_ydata(), data)
-    np.testing.assert_allclose(plot.theory_and_data(main, residual, X, theory, data, error, relative=True), (data - theory) / theory)
+    np.testing.assert_allclose(
+        plot.theory_and_data(main, residual, X, theory, data, error, relative=True), (data - theory) / theory
+    )
     assert residual.get_shared_x_axes().joined(main, residual)
     assert figure.get_figwidth() == plot.WIDTH
 

@@ -137,7 +137,12 @@ def test_the_fingerprint_changes_with_names_and_contents(tmp_path):
     assert len(found) == 3
 
 
-GOOD = {"task": spectra.random_overlaps, "settings": [{"multiplicities": [5], "students": 1, "teachers": 1}], "seed": 1, "workers": 1}
+GOOD = {
+    "task": spectra.random_overlaps,
+    "settings": [{"multiplicities": [5], "students": 1, "teachers": 1}],
+    "seed": 1,
+    "workers": 1,
+}
 BAD = {
     "task": [None, "task", 3, lambda seed: seed],
     "settings": [None, "settings", 3, [1], {"value": 1}, [{"seed": 1}], [{1: 2}]],

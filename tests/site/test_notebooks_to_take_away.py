@@ -27,7 +27,10 @@ def shown(soup, label, place):
 
 
 def test_numbers_are_those_of_the_site(site, book):
-    found = {label: shown(site_checks.read(site_checks.html_path(site, p.page)), label, p) for label, p in book.places.items()}
+    found = {
+        label: shown(site_checks.read(site_checks.html_path(site, p.page)), label, p)
+        for label, p in book.places.items()
+    }
     assert len(found) > 800 and found == {label: place.name for label, place in book.places.items()}
 
 
@@ -42,19 +45,26 @@ def test_published_notebook_is_plain_and_leads_to_its_neighbours(site, page):
     figures = [cell for cell in notebook.cells if "figure" in cell.metadata.get("mystnb", {})]
     assert text.count("**Fig. ") == len(figures)
     for cell in figures:
-        (image,) = [output.data["text/html"] for output in cell.outputs if "<img" in output.get("data", {}).get("text/html", "")]
+        (image,) = [
+            output.data["text/html"] for output in cell.outputs if "<img" in output.get("data", {}).get("text/html", "")
+        ]
         assert image.startswith(f'<img alt="{html.escape(cell.metadata.mystnb.image.alt)}"')
 
 
 def test_all_notebooks_are_offered_in_one_file_that_can_be_run(site):
-    links = [node["href"] for node in site_checks.read(site_checks.html_path(site, "book/how-to-read")).select("article a[href]")]
+    links = [
+        node["href"]
+        for node in site_checks.read(site_checks.html_path(site, "book/how-to-read")).select("article a[href]")
+    ]
     assert f"../{takeaway.ARCHIVE}" in links
     with zipfile.ZipFile(site / takeaway.ARCHIVE) as archive:
         assert archive.testzip() is None
         names = set(archive.namelist())
         assert {name for name in names if name.endswith(".ipynb")} == {f"{TOP}{page}.ipynb" for page in NOTEBOOKS}
         for page in NOTEBOOKS:
-            assert archive.read(f"{TOP}{page}.ipynb") == (site / "_sources" / f"{page}.ipynb").read_bytes()  # valid, executed: test_site
+            assert (
+                archive.read(f"{TOP}{page}.ipynb") == (site / "_sources" / f"{page}.ipynb").read_bytes()
+            )  # valid, executed: test_site
         modules = {path.relative_to(project.ROOT).as_posix() for path in (project.ROOT / "lib").rglob("*.py")}
         assert {TOP + name for name in (*modules, "README.txt", *takeaway.SENT_ALONG)} <= names
         assert not any("__pycache__" in name or "assignments" in name for name in names)

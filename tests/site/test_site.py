@@ -69,7 +69,10 @@ def test_published_notebook_was_executed(site, page):
 @pytest.mark.parametrize("page", CHAPTERS)
 def test_chapter_has_its_parts(site, page):
     soup = site_checks.read(site_checks.html_path(site, page))
-    counts = {what: len(soup.select(f"article .{what}")) for what in ("objectives", "theorem", "exercise", "solution", "ledger-line")}
+    counts = {
+        what: len(soup.select(f"article .{what}"))
+        for what in ("objectives", "theorem", "exercise", "solution", "ledger-line")
+    }
     assert counts["objectives"] == 1 and counts["theorem"] >= 1 and counts["ledger-line"] >= 1, counts
     assert 3 <= counts["exercise"] <= 6 and counts["solution"] == counts["exercise"], counts
 
@@ -94,23 +97,34 @@ def test_each_correction_is_listed_with_its_proof(site, ledger_json):
 
 
 def test_every_glossary_term_is_linked_from_a_chapter(site):
-    terms = {node["id"] for node in site_checks.read(site_checks.html_path(site, "book/glossary")).select("dl.glossary dt[id]")}
+    terms = {
+        node["id"]
+        for node in site_checks.read(site_checks.html_path(site, "book/glossary")).select("dl.glossary dt[id]")
+    }
     used = set()
     for page in PAGES:
-        for link in site_checks.read(site_checks.html_path(site, page)).select("article a[href*='glossary.html#term-']"):
+        for link in site_checks.read(site_checks.html_path(site, page)).select(
+            "article a[href*='glossary.html#term-']"
+        ):
             used.add(link["href"].split("#")[1])
     assert terms and terms == used
 
 
 def test_index_of_results_links_every_boxed_result(site):
-    boxes = [box["id"] for page in CHAPTERS for box in site_checks.read(site_checks.html_path(site, page)).select("article div.proof")]
+    boxes = [
+        box["id"]
+        for page in CHAPTERS
+        for box in site_checks.read(site_checks.html_path(site, page)).select("article div.proof")
+    ]
     listed = site_checks.read(site_checks.html_path(site, "book/results")).select("article li a")
     assert boxes and [link["href"].split("#")[1] for link in listed] == boxes
 
 
 def test_index_of_results_links_chapters_and_names_their_parts(site):
     soup = site_checks.read(site_checks.html_path(site, "book/results"))
-    links = [link["href"].removesuffix(".html") for link in soup.select("article p > a.reference") if "#" not in link["href"]]
+    links = [
+        link["href"].removesuffix(".html") for link in soup.select("article p > a.reference") if "#" not in link["href"]
+    ]
     assert [f"book/{link}" for link in links if f"book/{link}" in CHAPTERS] == CHAPTERS
     captions = [rubric.get_text().split(":")[0] for rubric in soup.select("article p.rubric.part")]
     assert captions == [f"Part {number}" for number in ("I", "II", "III", "IV", "V", "VI", "VII")]
@@ -126,7 +140,10 @@ def test_chapters_figures_and_results_are_numbered_through(site):
 
 
 def test_general_index_leads_into_every_chapter(site):
-    links = [link["href"] for link in site_checks.read(site_checks.html_path(site, "book/general-index")).select("article li a")]
+    links = [
+        link["href"]
+        for link in site_checks.read(site_checks.html_path(site, "book/general-index")).select("article li a")
+    ]
     for page in CHAPTERS:
         assert any(page.removeprefix("book/") + ".html#index-" in link for link in links), page
 
@@ -141,19 +158,27 @@ def test_module_of_the_library_has_its_page(site, links, module):
     path = site_checks.html_path(site, module.page)
     soup = site_checks.read(path)
     assert site_checks.content(soup) + site_checks.assets(soup) + links.problems(path, soup) == []
-    lines = [line for line in soup.select_one("article pre").get_text().splitlines()]
+    lines = list(soup.select_one("article pre").get_text().splitlines())
     for item in module.definitions.values():
         place = soup.find(id=library.anchor(item.name))
         assert place.select_one(f"#line-{item.first}") and not place.select_one(f"#line-{item.last + 1}"), item.name
-    assert [line.lstrip("0123456789 ") for line in lines] == [line.lstrip("0123456789 ") for line in module.text.splitlines()]
+    assert [line.lstrip("0123456789 ") for line in lines] == [
+        line.lstrip("0123456789 ") for line in module.text.splitlines()
+    ]
 
 
 def test_library_lists_every_module(site):
-    listed = [link["href"] for link in site_checks.read(site_checks.html_path(site, "book/library")).select("article li a")]
+    listed = [
+        link["href"] for link in site_checks.read(site_checks.html_path(site, "book/library")).select("article li a")
+    ]
     assert sorted(listed) == sorted(f"../{module.page}.html" for module in MODULES.values())
 
 
 def test_map_of_the_chapters_links_each_once(site):
-    drawing = site_checks.read(site_checks.html_path(site, "book/instructors")).select_one("article .dependency-map svg")
-    assert sorted(link["href"] for link in drawing.select("a")) == sorted(f"{page.removeprefix('book/')}.html" for page in CHAPTERS)
+    drawing = site_checks.read(site_checks.html_path(site, "book/instructors")).select_one(
+        "article .dependency-map svg"
+    )
+    assert sorted(link["href"] for link in drawing.select("a")) == sorted(
+        f"{page.removeprefix('book/')}.html" for page in CHAPTERS
+    )
     assert len(drawing.select("path.arrow")) == len(list(dependencies.arrows(dependencies.chapters(project.ROOT))))

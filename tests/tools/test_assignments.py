@@ -26,18 +26,29 @@ def test_there_is_one_set_for_each_part_with_a_source():
 @pytest.mark.parametrize("name", assignments.names(ROOT))
 def test_a_set_is_complete(name):
     source = assignments.read(ROOT, name)
-    headings = [line for cell in source.cells if cell.cell_type == "markdown" for line in cell.source.split("\n") if line.startswith("## ")]
+    headings = [
+        line
+        for cell in source.cells
+        if cell.cell_type == "markdown"
+        for line in cell.source.split("\n")
+        if line.startswith("## ")
+    ]
     assert 4 <= len(headings) <= 6
     by_machine, by_hand = assignments.points(source)
     assert by_machine >= 20 and by_hand >= 3
-    assert f"({sum(int(line.split('(')[-1].split()[0]) for line in headings)} points)" == f"({by_machine + by_hand} points)"
+    assert (
+        f"({sum(int(line.split('(')[-1].split()[0]) for line in headings)} points)"
+        == f"({by_machine + by_hand} points)"
+    )
     assert any("equivalence.same" in cell.source for cell in assignments.of_kind(source, "test"))
     assert any("ValueError" in cell.source for cell in assignments.of_kind(source, "test"))
     pages = project.toc_pages(ROOT)
     assert all(f"book/{chapter}" in pages for chapter in source.metadata["assignment"]["chapters"])
     for cell in source.cells:
         text = cell.source if cell.cell_type == "markdown" else ""
-        assert ":::" not in text and "{ref}" not in text and "{doc}" not in text, "students open the text as plain Markdown"
+        assert ":::" not in text and "{ref}" not in text and "{doc}" not in text, (
+            "students open the text as plain Markdown"
+        )
 
 
 def test_student_editions_hold_no_secret(tmp_path):
@@ -48,7 +59,9 @@ def test_student_editions_hold_no_secret(tmp_path):
         assert len(hidden) > 30
         assert not hidden & course.lines("\n".join(cell.source for cell in notebook.cells))
         assert not any("problem" in cell.metadata or cell.get("outputs") for cell in notebook.cells)
-        blanks = [cell for cell in notebook.cells if "# YOUR CODE HERE\n" in cell.source or cell.source == "YOUR ANSWER HERE"]
+        blanks = [
+            cell for cell in notebook.cells if "# YOUR CODE HERE\n" in cell.source or cell.source == "YOUR ANSWER HERE"
+        ]
         source = assignments.read(ROOT, path.stem)
         assert len(blanks) == len(assignments.of_kind(source, "answer") + assignments.of_kind(source, "essay"))
 
@@ -56,12 +69,19 @@ def test_student_editions_hold_no_secret(tmp_path):
 def test_the_two_editions_of_a_small_set(checkout, tmp_path):
     (student,) = assignments.make_course(checkout, tmp_path / "course", ["small"])
     released = "\n".join(cell.source for cell in nbformat.read(student, as_version=4).cells)
-    assert "quotient_of_two" not in released and "isclose" not in released and "one and one" not in released and "//" not in released
+    assert (
+        "quotient_of_two" not in released
+        and "isclose" not in released
+        and "one and one" not in released
+        and "//" not in released
+    )
     assert '"""Half of a number."""' in released and 'assert half(4) == 2, "half of four"' in released
     source = nbformat.read(tmp_path / "course" / "source" / "small" / "small.ipynb", as_version=4)
     kept = "\n".join(cell.source for cell in source.cells)
     assert "quotient_of_two" in kept and "isclose" in kept and "one and one" in kept and "//" not in kept
-    locked = {cell.metadata.nbgrader.grade_id for cell in source.cells if cell.metadata.get("nbgrader", {}).get("locked")}
+    locked = {
+        cell.metadata.nbgrader.grade_id for cell in source.cells if cell.metadata.get("nbgrader", {}).get("locked")
+    }
     assert {"half-of-even", "half-of-odd", "twice-value"} < locked and len(locked) == 4  # and the given cell
 
 
@@ -91,7 +111,9 @@ def test_with_a_remote_the_first_cell_installs_the_library(checkout):
     git("init", "-b", "main")
     assert "find_spec" not in assignments.instructor_edition(checkout, "small").cells[0].source
     git("remote", "add", "origin", "https://github.com/someone/fork.git")
-    assert "git+https://github.com/someone/fork@main" in assignments.instructor_edition(checkout, "small").cells[0].source
+    assert (
+        "git+https://github.com/someone/fork@main" in assignments.instructor_edition(checkout, "small").cells[0].source
+    )
 
 
 @pytest.mark.parametrize(
@@ -104,7 +126,11 @@ def test_with_a_remote_the_first_cell_installs_the_library(checkout):
         ("    ### END SOLUTION", "    ### SOLUTION ENDS", "half: an answer has one region"),
         ("loses: [twice-value]", "loses: [thrice-value]", "must lose tests of the set"),
         ("replaces: twice", "replaces: half", "every answer needs one wrong answer"),
-        ("assert twice_seven == 14\n### END HIDDEN TESTS", "### END HIDDEN TESTS\ntwice_seven", "ends in a bare expression"),
+        (
+            "assert twice_seven == 14\n### END HIDDEN TESTS",
+            "### END HIDDEN TESTS\ntwice_seven",
+            "ends in a bare expression",
+        ),
         ('"kind": "essay"', '"kind": "test"', "an essay is text"),
         ("import math", "import math\n### BEGIN SOLUTION", "has a region"),
     ],
@@ -122,7 +148,9 @@ def test_unknown_name():
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr == (
-        "No assignment was made: there is no problem set 'no-such-set'; there are: " + ", ".join(assignments.names(ROOT)) + "\n"
+        "No assignment was made: there is no problem set 'no-such-set'; there are: "
+        + ", ".join(assignments.names(ROOT))
+        + "\n"
     )
 
 
@@ -154,18 +182,27 @@ def test_a_cell_that_hangs_or_crashes_costs_its_own_points(checkout, tmp_path):
         settings.write("c.GuardedExecute.timeout = 3\n")
     for student, filled in SUBMISSIONS.items():
         course.hand_in(classroom, "small", student, filled)
-    course.hand_in(classroom, "small", "edits-tests", {"twice": GOOD["twice"], "half-of-even": "assert True", "half-of-odd": "assert True"})
+    course.hand_in(
+        classroom,
+        "small",
+        "edits-tests",
+        {"twice": GOOD["twice"], "half-of-even": "assert True", "half-of-odd": "assert True"},
+    )
     course.hand_in(classroom, "small", "deletes-tests", GOOD)
     path = classroom / "submitted" / "deletes-tests" / "small" / "small.ipynb"
     notebook = nbformat.read(path, as_version=4)
-    notebook.cells = [cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade_id") != "half-of-odd"]
+    notebook.cells = [
+        cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade_id") != "half-of-odd"
+    ]
     nbformat.write(notebook, path)
 
     course.nbgrader(classroom, "autograde", "small")
     given = course.scores(classroom, "small")
     for student in (*SUBMISSIONS, *EXPECTED):
         cells = given[student]["cells"]
-        assert (cells["half-of-even"], cells["half-of-odd"], cells["twice-value"]) == EXPECTED.get(student, (0, 0, 4)), student
+        assert (cells["half-of-even"], cells["half-of-odd"], cells["twice-value"]) == EXPECTED.get(
+            student, (0, 0, 4)
+        ), student
     course.nbgrader(classroom, "generate_feedback", "small")
     feedback = (classroom / "feedback" / "never-ends" / "small" / "small.html").read_text(encoding="utf-8")
     assert "stopped after 3 s" in feedback

@@ -65,7 +65,9 @@ def checkout(tmp_path):
 
 
 def ci(checkout):
-    done = subprocess.run([".ci/run"], cwd=checkout, env={"PATH": str(checkout / "bin")}, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [".ci/run"], cwd=checkout, env={"PATH": str(checkout / "bin")}, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -74,7 +76,10 @@ def test_ci_installs_a_browser_only_where_there_is_none(checkout):
     program(checkout / "bin" / "sudo", '#!/bin/sh\nshift; "$@"\n')
     program(checkout / "bin" / "apt-get", '#!/bin/sh\necho "$*" >>asked\n')
     assert ci(checkout) == ["make test"]
-    assert (checkout / "asked").read_text().splitlines() == ["-qq update", "-qq install -y --no-install-recommends chromium"]
+    assert (checkout / "asked").read_text().splitlines() == [
+        "-qq update",
+        "-qq install -y --no-install-recommends chromium",
+    ]
     (checkout / "asked").unlink()
     program(checkout / "bin" / "google-chrome")
     assert ci(checkout) == ["make test"]

@@ -55,6 +55,7 @@ def chromium():
 @pytest.fixture
 def problems(chromium, tmp_path):
     """All problems of a page, given its text and what differs in the files beside it."""
+
     def found(text, **files):
         notebook = nbformat.writes(nbformat.v4.new_notebook())
         beside = {"setter.js": SETTER, "folder.js": FOLDER, "a.svg": PICTURE, "a.ipynb": notebook} | files
@@ -79,18 +80,42 @@ def test_sound_page_passes(problems):
         ("</article>", '<script>console.error("broken")</script></article>', "console: broken"),
         ("</article>", "<script>undefined.broken</script></article>", "script error: Cannot read properties"),
         ("</article>", '<img src="absent.svg" alt="None."></article>', "absent.svg"),
-        ("</article>", '<script src="http://example.org/x.js"></script></article>', "asked for http://example.org/x.js"),
-        ("</article>", '<script>fetch("http://127.0.0.1:1/x").catch(() => 0)</script></article>', "asked for http://127.0.0.1:1/x"),
+        (
+            "</article>",
+            '<script src="http://example.org/x.js"></script></article>',
+            "asked for http://example.org/x.js",
+        ),
+        (
+            "</article>",
+            '<script>fetch("http://127.0.0.1:1/x").catch(() => 0)</script></article>',
+            "asked for http://127.0.0.1:1/x",
+        ),
         ("</article>", '<script>new WebSocket("ws://127.0.0.1:1/")</script></article>', "opened a socket"),
         (".wide { overflow-x: auto }", "", "the page is 9"),
         (".wide { overflow-x: auto }", ".wide { overflow-x: hidden }", "sticks out of the window: Wide"),
         ('<div class="wide" tabindex="0">', '<div class="wide">', "on a phone: scrollable-region-focusable"),
         ("<details>", "<details open>", "article summary is open from the start"),
         ("<summary>", '<summary onclick="event.preventDefault()">', "article summary does not open by keyboard"),
-        ("<summary>", '<summary onclick="if (event.detail) event.preventDefault()">', "article summary does not open by a click"),
-        ("<button class", "<button onkeydown='event.preventDefault()' class", "toggle-button does not open by keyboard"),
-        ("</article>", "<details open><summary>More</summary><p>Text</p></details></article>", "part 3 is open from the start"),
-        ("</article>", "<details><summary onclick='return false'>More</summary><p>Text</p></details></article>", "part 3 does not open"),
+        (
+            "<summary>",
+            '<summary onclick="if (event.detail) event.preventDefault()">',
+            "article summary does not open by a click",
+        ),
+        (
+            "<button class",
+            "<button onkeydown='event.preventDefault()' class",
+            "toggle-button does not open by keyboard",
+        ),
+        (
+            "</article>",
+            "<details open><summary>More</summary><p>Text</p></details></article>",
+            "part 3 is open from the start",
+        ),
+        (
+            "</article>",
+            "<details><summary onclick='return false'>More</summary><p>Text</p></details></article>",
+            "part 3 does not open",
+        ),
         ("a { color: #0b5cc9 }", "a { color: #9bf }", "in light mode: color-contrast"),
         ("a { color: #8bf }", "a { color: #0b5cc9 }", "in dark mode: color-contrast"),
         ("Text with <span", "Text with <span style='color: #999'", "in light mode: color-contrast"),
@@ -118,7 +143,11 @@ def test_fault_is_found(problems, old, new, message):
         ("a.svg", "no picture", "a.svg cannot be seen in light mode"),
         ("a.ipynb", "{}", "delivers no notebook (status 200)"),
         ("a.ipynb", "<html></html>", "delivers no notebook (status 200)"),
-        ("a.ipynb", nbformat.writes(nbformat.v4.new_notebook()).replace('"cells": []', '"cells": [{}]'), "delivers no notebook"),
+        (
+            "a.ipynb",
+            nbformat.writes(nbformat.v4.new_notebook()).replace('"cells": []', '"cells": [{}]'),
+            "delivers no notebook",
+        ),
     ],
 )
 def test_fault_beside_the_page_is_found(problems, name, content, message):
@@ -134,6 +163,9 @@ def test_equations_that_are_never_set_are_not_waited_for(problems, monkeypatch):
 
 def test_each_look_of_text_is_checked_once_and_a_hidden_one_not_at_all(problems):
     pale = '<p style="color: #999">Pale</p>'
-    assert sum("color-contrast" in problem for problem in problems(SOUND.replace("</article>", 3 * pale + "</article>"))) == 1
+    assert (
+        sum("color-contrast" in problem for problem in problems(SOUND.replace("</article>", 3 * pale + "</article>")))
+        == 1
+    )
     hidden = '<p style="color: #999; display: none">Pale</p>'
     assert problems(SOUND.replace("</article>", hidden + "</article>")) == []

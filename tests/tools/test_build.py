@@ -20,7 +20,9 @@ jupytext: {text_representation: {extension: .md, format_name: myst}}
 kernelspec: {name: python3, display_name: Python 3, language: python}
 ---
 """
-PAGE = FRONT + """# A page
+PAGE = (
+    FRONT
+    + """# A page
 
 ```{code-cell} ipython3
 from lib.services import ledger
@@ -30,6 +32,7 @@ print("the answer is", answer())
 ledger.check("toy/answer", answer())
 ```
 """
+)
 CLAIM = """
 [source]
 name = "A toy"
@@ -53,7 +56,9 @@ def book(tmp_path_factory):
     (root / "lib" / "claims").mkdir()
     (root / "lib" / "claims" / "toy.toml").write_text(CLAIM)
     (root / "lib" / "toy.py").write_text("def answer():\n    return 41\n")
-    (root / "_toc.yml").write_text("format: jb-book\nroot: book/index\nchapters:\n- file: book/page\n- file: book/bibliography\n")
+    (root / "_toc.yml").write_text(
+        "format: jb-book\nroot: book/index\nchapters:\n- file: book/page\n- file: book/bibliography\n"
+    )
     (root / "book" / "index.md").write_text("# Start\n\n```{ledger-summary}\n```\n\n```{ledger-table}\n```\n")
     (root / "book" / "bibliography.md").write_text("# Bibliography\n\n```{bibliography}\n:all:\n```\n")
     (root / "book" / "page.md").write_text(PAGE)
@@ -108,12 +113,17 @@ def test_a_small_book_lives(book):
     dangling = build(book)
     assert dangling.returncode != 0 and "nowhere" in dangling.stderr + dangling.stdout
     still = build(book)
-    assert still.returncode != 0 and "nowhere" in still.stderr + still.stdout, "the second build must fail as the first did"
+    assert still.returncode != 0 and "nowhere" in still.stderr + still.stdout, (
+        "the second build must fail as the first did"
+    )
     assert not (book / "_build" / "html").exists()
 
     (book / "book" / "page.md").write_text(PAGE + "\n:::{correction} toy/answer\n:::\n")
     uncorrected = build(book)
-    assert uncorrected.returncode != 0 and "'toy/answer' is not a claim in lib/claims with" in uncorrected.stderr + uncorrected.stdout
+    assert (
+        uncorrected.returncode != 0
+        and "'toy/answer' is not a claim in lib/claims with" in uncorrected.stderr + uncorrected.stdout
+    )
 
     (book / "book" / "page.md").write_text(PAGE)
     (book / "book" / "stray.md").write_text("# Stray\n")
@@ -131,7 +141,12 @@ def test_an_interrupted_build_is_mended_by_the_next(book):
     for cell in without_outputs["cells"]:
         cell.pop("outputs", None)
     stamp = book / "_build" / "code-fingerprint"
-    for damage in (lambda: kept.write_text("{"), kept.unlink, lambda: kept.write_text(json.dumps(without_outputs)), lambda: stamp.write_bytes(b"\xff")):
+    for damage in (
+        lambda: kept.write_text("{"),
+        kept.unlink,
+        lambda: kept.write_text(json.dumps(without_outputs)),
+        lambda: stamp.write_bytes(b"\xff"),
+    ):
         (kept,) = (book / "_build" / ".jupyter_cache").rglob("base.ipynb")
         damage()
         mended = build(book)
@@ -153,7 +168,10 @@ def test_a_failing_page_does_not_cost_the_others(book):
     (book / "book" / "page.md").write_text(PAGE)
     (book / "lib" / "toy.py").write_text("def answer():\n    return 44\n")
     other = FRONT + "# Another\n\n```{code-cell} ipython3\n" + "%s\n```\n"
-    for cell, message in (("1 / 0", "ZeroDivisionError"), ("import sys\nprint('grumble', file=sys.stderr)", "wrote to stderr, and a page has no place for it:\ngrumble")):
+    for cell, message in (
+        ("1 / 0", "ZeroDivisionError"),
+        ("import sys\nprint('grumble', file=sys.stderr)", "wrote to stderr, and a page has no place for it:\ngrumble"),
+    ):
         (book / "book" / "other.md").write_text(other % cell)
         failing = build(book)
         assert failing.returncode != 0 and "book/other.md:\n" in failing.stderr and message in failing.stderr
@@ -191,7 +209,14 @@ def parent(stat):
 def test_a_killed_build_leaves_nothing_behind(book, end):
     (book / "book" / "page.md").write_text(PAGE.replace("print(", "import time; time.sleep(120)\nprint("))
     command = [sys.executable, "-m", "tools.build", "--root", str(book)]
-    builder = subprocess.Popen(command, cwd=book, env=os.environ | {"PYTHONPATH": str(book)}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    builder = subprocess.Popen(
+        command,
+        cwd=book,
+        env=os.environ | {"PYTHONPATH": str(book)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     wait_for(lambda: len(children(builder.pid)) >= 3)  # two workers and a kernel
     below = children(builder.pid)
     builder.send_signal(end)
@@ -221,5 +246,11 @@ def test_slips_in_the_configuration_end_in_a_sentence(book):
 
 
 def test_another_checkouts_lib_is_refused(tmp_path):
-    done = subprocess.run([sys.executable, "-m", "tools.build", "--root", str(tmp_path)], cwd=project.ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "tools.build", "--root", str(tmp_path)],
+        cwd=project.ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode != 0 and "lib is imported from" in done.stderr

@@ -20,7 +20,9 @@ def test_grades_are_what_the_answers_deserve(name, tmp_path):
     course.nbgrader(tmp_path, "autograde", name)
     source = assignments.read(ROOT, name)
     by_machine, by_hand = assignments.points(source)
-    essays = {assignments.identity(cell): cell.metadata["problem"]["points"] for cell in assignments.of_kind(source, "essay")}
+    essays = {
+        assignments.identity(cell): cell.metadata["problem"]["points"] for cell in assignments.of_kind(source, "essay")
+    }
     marks = [{"student": "reference", "cell": cell, "points": points} for cell, points in essays.items()]
     given = course.scores(tmp_path, name, marks)
 
@@ -38,6 +40,10 @@ def test_grades_are_what_the_answers_deserve(name, tmp_path):
     for student in ("reference", "blank", "wrong"):
         (page,) = (tmp_path / "feedback" / student / name).glob("*.html")
         shown = html.unescape(re.sub(r"<[^>]+>", "", page.read_text(encoding="utf-8")))
-        own = set() if student == "blank" else set().union(*map(course.lines, course.answers(ROOT, name, student).values()))
+        own = (
+            set()
+            if student == "blank"
+            else set().union(*map(course.lines, course.answers(ROOT, name, student).values()))
+        )
         assert not (hidden - own) & course.lines(shown)
         assert f"(Score: {given[student]['score']:.1f} / {given[student]['of']:.1f})" in shown

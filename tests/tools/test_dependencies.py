@@ -31,7 +31,9 @@ def book(tmp_path):
         for name, text in needs.items():
             folder = tmp_path / "book" / ("one" if name in "ab" else "two")
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / f"{name}.md").write_text(PAGE.format(name=name, needs=text, time=(times or {}).get(name, "about 60 minutes")))
+            (folder / f"{name}.md").write_text(
+                PAGE.format(name=name, needs=text, time=(times or {}).get(name, "about 60 minutes"))
+            )
         (tmp_path / "book" / "index.md").write_text("# Book\n")
         lines = ""
         for part, first in (("one", True), ("two", False)):
@@ -45,14 +47,28 @@ def book(tmp_path):
 
 def test_all_ways_to_name_a_chapter_are_read(book):
     second = "{doc}`../one/a` and {doc}`the second </book/one/b>`"
-    found = dependencies.chapters(book(a="algebra", b="{doc}`a`; {doc}`/book/index`", c=second, d="see {ref}`ch-c`,\n{ref}`it <ch-b>`"))
+    found = dependencies.chapters(
+        book(a="algebra", b="{doc}`a`; {doc}`/book/index`", c=second, d="see {ref}`ch-c`,\n{ref}`it <ch-b>`")
+    )
     assert {page[-1]: "".join(needed[-1] for needed in chapter.needs) for page, chapter in found.items()} == {
-        "a": "", "b": "a", "c": "ab", "d": "cb"}
-    assert found["book/two/c"].title == "Title of c" and found["book/two/c"].part == "Part two" and found["book/two/c"].minutes == 60
+        "a": "",
+        "b": "a",
+        "c": "ab",
+        "d": "cb",
+    }
+    assert (
+        found["book/two/c"].title == "Title of c"
+        and found["book/two/c"].part == "Part two"
+        and found["book/two/c"].minutes == 60
+    )
     assert dependencies.all_needed(found, "book/two/d") == ["book/one/a", "book/one/b", "book/two/c"]
     assert dependencies.reading_minutes(found, ["book/one/b"]) == 120
     assert dependencies.reading_minutes(found, ["book/two/c", "book/two/d"]) == 240
-    assert list(dependencies.arrows(found)) == [("book/one/a", "book/one/b"), ("book/one/b", "book/two/c"), ("book/two/c", "book/two/d")]
+    assert list(dependencies.arrows(found)) == [
+        ("book/one/a", "book/one/b"),
+        ("book/one/b", "book/two/c"),
+        ("book/two/c", "book/two/d"),
+    ]
     assert dependencies.ranks(found) == {"book/one/a": 0, "book/one/b": 1, "book/two/c": 0, "book/two/d": 1}
 
 
@@ -61,8 +77,14 @@ def test_all_ways_to_name_a_chapter_are_read(book):
     [
         ({"a": "", "c": "{doc}`a`"}, r"^book/two/c: the prerequisite \{doc\}`a` names no page of _toc.yml$"),
         ({"a": "", "c": "{ref}`ch-x`"}, r"^book/two/c: the prerequisite \{ref\}`ch-x` names no label; .*\(ch-x\)="),
-        ({"a": "{doc}`b`", "b": "", "c": ""}, r"^book/one/a needs book/one/b, which comes later in _toc.yml: move one of them or drop"),
-        ({"a": "{doc}`b`", "b": "{ref}`ch-c`", "c": "{doc}`../one/a`"}, r"in a circle: (book/\w+/\w needs ){3}book/\w+/\w; drop one"),
+        (
+            {"a": "{doc}`b`", "b": "", "c": ""},
+            r"^book/one/a needs book/one/b, which comes later in _toc.yml: move one of them or drop",
+        ),
+        (
+            {"a": "{doc}`b`", "b": "{ref}`ch-c`", "c": "{doc}`../one/a`"},
+            r"in a circle: (book/\w+/\w needs ){3}book/\w+/\w; drop one",
+        ),
         ({"a": "{doc}`a`", "c": ""}, r"in a circle: book/one/a needs book/one/a; drop one"),
     ],
 )
@@ -91,9 +113,17 @@ def test_chapter_without_prerequisites_or_time_is_refused(book):
 
 @pytest.mark.parametrize(
     ("text", "wanted"),
-    [("about 90 minutes", 90), ("about two hours and a half, in three sittings. Rest.", 150), ("about an hour", 60), ("about 3 hours", 180),
-     ("about one hour and 20 minutes", 80),
-     (" about\n55 minutes", None), ("about many hours", None), ("about", None), ("90 minutes", None)],
+    [
+        ("about 90 minutes", 90),
+        ("about two hours and a half, in three sittings. Rest.", 150),
+        ("about an hour", 60),
+        ("about 3 hours", 180),
+        ("about one hour and 20 minutes", 80),
+        (" about\n55 minutes", None),
+        ("about many hours", None),
+        ("about", None),
+        ("90 minutes", None),
+    ],
 )
 def test_times_are_read(text, wanted):
     if wanted:
@@ -120,7 +150,11 @@ def site(root, page):
     command = [sys.executable, "-m", "sphinx", "-q", "-W", root, root / "html"]
     done = subprocess.run(command, cwd=project.ROOT, capture_output=True, text=True, check=False)
     path = root / "html" / "book" / "index.html"
-    return done.returncode, done.stdout + done.stderr, BeautifulSoup(path.read_text(), "html.parser") if path.exists() else None
+    return (
+        done.returncode,
+        done.stdout + done.stderr,
+        BeautifulSoup(path.read_text(), "html.parser") if path.exists() else None,
+    )
 
 
 def test_directives_show_the_map_and_the_table(book):
@@ -129,12 +163,19 @@ def test_directives_show_the_map_and_the_table(book):
     assert (status, messages) == (0, "")
     drawing = soup.select_one("figure.dependency-map")
     assert [link["href"] for link in drawing.select("svg a")] == ["one/a.html", "one/b.html", "two/c.html"]
-    assert len(drawing.select("path.arrow")) == 2 and drawing.select_one("svg > title") and drawing.select_one("svg > desc")
+    assert (
+        len(drawing.select("path.arrow")) == 2
+        and drawing.select_one("svg > title")
+        and drawing.select_one("svg > desc")
+    )
     words = [item.get_text().strip() for item in soup.select(".dependency-words li p")]
     assert words == ["A needs no other chapter.", "B needs A.", "C needs A, B."]
     rows = [[cell.get_text().strip() for cell in row.select("td")] for row in soup.select("tbody tr")]
-    assert rows == [["A", "60 min", "no other chapter", "1 chapter, 1.0 h"], ["B", "60 min", "A", "2 chapters, 2.0 h"],
-                    ["C", "60 min", "A, B", "3 chapters, 3.0 h"]]
+    assert rows == [
+        ["A", "60 min", "no other chapter", "1 chapter, 1.0 h"],
+        ["B", "60 min", "A", "2 chapters, 2.0 h"],
+        ["C", "60 min", "A, B", "3 chapters, 3.0 h"],
+    ]
 
 
 def test_build_stops_at_a_chapter_that_needs_a_later_one(book):

@@ -59,7 +59,10 @@ def test_python_without_venv(checkout):
 
 
 def test_environment_that_cannot_be_made(checkout):
-    stops_with(set_up(checkout, PYTHON=fake_python(checkout, "3.11.7", venv_works=False)), "could not make the virtual environment")
+    stops_with(
+        set_up(checkout, PYTHON=fake_python(checkout, "3.11.7", venv_works=False)),
+        "could not make the virtual environment",
+    )
 
 
 def test_failed_install(checkout):
@@ -75,7 +78,10 @@ def test_failed_install_leaves_the_old_environment(checkout):
     old.chmod(0o755)
     (checkout / ".venv" / "made-from").write_text("of other requirements\n")
     stops_with(set_up(checkout, PYTHON=fake_python(checkout, "3.11.7")), "a package could not be installed")
-    assert old.read_text() == "#!/bin/sh\nexit 0\n" and (checkout / ".venv" / "made-from").read_text() == "of other requirements\n"
+    assert (
+        old.read_text() == "#!/bin/sh\nexit 0\n"
+        and (checkout / ".venv" / "made-from").read_text() == "of other requirements\n"
+    )
     assert (checkout / ".venv" / "install.log").exists() and not (checkout / ".venv-old").exists()
 
 
@@ -93,7 +99,9 @@ def test_a_ready_environment_is_kept_without_naming_its_python_and_index_again(c
     python.parent.mkdir(parents=True)
     python.write_text("#!/bin/sh\nexit 0\n")
     python.chmod(0o755)
-    sums = subprocess.run(["cksum", "requirements.txt", "pyproject.toml"], cwd=checkout, capture_output=True, text=True, check=True)
+    sums = subprocess.run(
+        ["cksum", "requirements.txt", "pyproject.toml"], cwd=checkout, capture_output=True, text=True, check=True
+    )
     stamp = checkout / ".venv" / "made-from"
     stamp.write_text(f"python9.9\nhttps://example.org/cpu\n{sums.stdout}{checkout}\n")
     kept = set_up(checkout)

@@ -5,9 +5,16 @@ import pytest
 
 from tools import figure_sources, library, project
 
-KNOWN = {("scaling.spectra", "power_law"), ("scaling.linear_student", "solve"), ("scaling.linear_student", "Solution"),
-         ("foundations.online", "simulate"), ("services.data", "digits"), ("services.plot", "use_style"), ("services.ledger", "check"),
-         ("services.sweep", "run")}
+KNOWN = {
+    ("scaling.spectra", "power_law"),
+    ("scaling.linear_student", "solve"),
+    ("scaling.linear_student", "Solution"),
+    ("foundations.online", "simulate"),
+    ("services.data", "digits"),
+    ("services.plot", "use_style"),
+    ("services.ledger", "check"),
+    ("services.sweep", "run"),
+}
 MODULES = {module for module, _ in KNOWN}
 IMPORTS = """import numpy as np
 from lib.foundations import online
@@ -41,7 +48,10 @@ def test_every_way_to_import_is_understood(imports, call):
 
 def test_functions_of_the_cell_itself_come_first_and_in_the_order_of_the_text():
     assert names("x = spectra.power_law(2, 1)", "y = online.simulate(x)\nz = linear_student.solve(y)") == [
-        "online.simulate", "linear_student.solve", "spectra.power_law"]
+        "online.simulate",
+        "linear_student.solve",
+        "spectra.power_law",
+    ]
 
 
 def test_nearer_statements_come_before_farther_ones():
@@ -78,7 +88,10 @@ def test_value_that_grows_has_all_its_sources():
     grown = "x = [spectra.power_law(2, 1)]\nx.append(online.simulate(1))"
     assert names(grown, "print(x)") == ["online.simulate", "spectra.power_law"]
     assert names("x = {}\nfor n in (1, 2):\n    x[n] = online.simulate(n)", "print(x)") == ["online.simulate"]
-    assert names("x = spectra.power_law(2, 1)\nx += online.simulate(1)", "print(x)") == ["online.simulate", "spectra.power_law"]
+    assert names("x = spectra.power_law(2, 1)\nx += online.simulate(1)", "print(x)") == [
+        "online.simulate",
+        "spectra.power_law",
+    ]
 
 
 def test_element_that_grows_in_a_loop_changes_the_whole():
@@ -115,7 +128,9 @@ def test_functions_of_the_notebook_are_followed():
     helper = "def f(n):\n    return online.simulate(n)"
     assert names(helper, "x = f(3)", "print(x)") == ["online.simulate"]
     assert names(helper, "def g(n):\n    return f(n)", "x = list(map(g, [1]))", "print(x)") == ["online.simulate"]
-    assert names("x = spectra.power_law(2, 1)", helper, "y = f(x)", "print(y)") == ["online.simulate"]  # the trace ends there
+    assert names("x = spectra.power_law(2, 1)", helper, "y = f(x)", "print(y)") == [
+        "online.simulate"
+    ]  # the trace ends there
     assert names("x = spectra.power_law(2, 1)", "def f(n):\n    return n * x", "print(f(2))") == ["spectra.power_law"]
 
 
@@ -149,8 +164,11 @@ def test_cell_that_is_no_python_is_named():
 
 def test_figures_are_found_by_their_names_and_followed_through_the_modules():
     make = nbformat.v4.new_code_cell
-    cells = [make("from lib.services import data"), make("x = data.load('digits')"),
-             make("print(x)", metadata={"mystnb": {"figure": {"name": "fig-a", "caption": "A."}}}),
-             make("print(3)", metadata={"mystnb": {"figure": {"name": "fig-b", "caption": "B."}}})]
+    cells = [
+        make("from lib.services import data"),
+        make("x = data.load('digits')"),
+        make("print(x)", metadata={"mystnb": {"figure": {"name": "fig-a", "caption": "A."}}}),
+        make("print(3)", metadata={"mystnb": {"figure": {"name": "fig-b", "caption": "B."}}}),
+    ]
     found = figure_sources.figures(nbformat.v4.new_notebook(cells=cells), library.modules(project.ROOT))
     assert found == {"fig-a": [("services.data", "load")], "fig-b": []}

@@ -28,10 +28,20 @@ def said(*cells, timeout=30, memory=4.0, course=None):
     """What the tests say after these cells of a student; and the notebook."""
 
     def cell(source, identity, **more):
-        metadata = {"grade_id": identity, "grade": False, "solution": False, "locked": True, "schema_version": 3, "task": False, **more}
+        metadata = {
+            "grade_id": identity,
+            "grade": False,
+            "solution": False,
+            "locked": True,
+            "schema_version": 3,
+            "task": False,
+            **more,
+        }
         return new_code_cell(source, metadata={"nbgrader": metadata})
 
-    notebook = new_notebook(metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}})
+    notebook = new_notebook(
+        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    )
     notebook.cells = [cell(GIVEN, "given"), *map(new_code_cell, cells)]
     notebook.cells += [cell(source, identity, grade=True, points=1) for identity, source in TESTS.items()]
     return grading.graded(notebook, timeout=timeout, memory=memory, course=course)
@@ -167,7 +177,9 @@ def test_the_system_keeps_files_closed_where_python_looks_away(tmp_path):
 
 
 def test_a_kernel_that_dies_or_hangs_costs_its_own_cell_only():
-    found, notebook = said(HONEST, "import os\nos._exit(1)", "def half(number):\n    while True:\n        pass", timeout=8)
+    found, notebook = said(
+        HONEST, "import os\nos._exit(1)", "def half(number):\n    while True:\n        pass", timeout=8
+    )
     assert found["value"] is None and found["expression"] is None
     assert "stopped after 8 s" in found["shape"]
     assert "the kernel died" in notebook.cells[2].outputs[0].traceback[0]
@@ -185,16 +197,34 @@ assert value == secret_number_of_the_test, 'words that help'
     [
         {"output_type": "stream", "name": "stdout", "text": "x\n    secret_number_of_the_test = 3\n"},
         {"output_type": "display_data", "data": {"text/plain": repr(HIDDEN)}, "metadata": {}},
-        {"output_type": "error", "ename": "ValueError", "evalue": "secret_number_of_the_test = 3", "traceback": ["a", "b"]},
+        {
+            "output_type": "error",
+            "ename": "ValueError",
+            "evalue": "secret_number_of_the_test = 3",
+            "traceback": ["a", "b"],
+        },
     ],
 )
 @pytest.mark.parametrize("graded", [True, False])
 def test_feedback_holds_no_hidden_line(output, graded):
     module = grading.settings()
-    metadata = {"grade_id": "a", "grade": True, "solution": False, "locked": True, "points": 1, "schema_version": 3, "task": False}
+    metadata = {
+        "grade_id": "a",
+        "grade": True,
+        "solution": False,
+        "locked": True,
+        "points": 1,
+        "schema_version": 3,
+        "task": False,
+    }
     test = new_code_cell(HIDDEN, metadata={"nbgrader": metadata})
     own = new_code_cell("print(1)")
-    words = {"output_type": "error", "ename": "AssertionError", "evalue": "words that help", "traceback": ["long", "story"]}
+    words = {
+        "output_type": "error",
+        "ename": "AssertionError",
+        "evalue": "words that help",
+        "traceback": ["long", "story"],
+    }
     test.outputs, own.outputs = [nbformat.from_dict(words)], []
     (test if graded else own).outputs.append(nbformat.from_dict(output))
     shown, _ = module.HideTests().preprocess(new_notebook(cells=[own, test]), {})
@@ -203,7 +233,9 @@ def test_feedback_holds_no_hidden_line(output, graded):
 
 
 def test_a_notebook_under_another_name_is_graded_and_an_unreadable_one_is_named(tmp_path, capsys):
-    paths = [tmp_path / student / "small" / name for student, name in (("ann", "small (1).ipynb"), ("ben", "small.ipynb"))]
+    paths = [
+        tmp_path / student / "small" / name for student, name in (("ann", "small (1).ipynb"), ("ben", "small.ipynb"))
+    ]
     for path, text in zip(paths, ('{"cells": []}', '{"cells": ['), strict=True):
         path.parent.mkdir(parents=True)
         path.write_text(text)

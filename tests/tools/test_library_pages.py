@@ -30,8 +30,12 @@ def test_public_definitions_are_found_with_their_lines(tmp_path):
 
 def test_names_are_followed_to_the_module_that_defines_them(tmp_path):
     first = "def f():\n    pass\n\n\nLIMIT = 3\n"
-    modules = write(tmp_path, a=first, b="from lib.fields.a import f as g, LIMIT\n",
-                    c="from lib.fields import a\nfrom lib.fields.b import g\n")
+    modules = write(
+        tmp_path,
+        a=first,
+        b="from lib.fields.a import f as g, LIMIT\n",
+        c="from lib.fields import a\nfrom lib.fields.b import g\n",
+    )
     for module, name in (("fields.a", "f"), ("fields.b", "g"), ("fields.c", "g")):
         home, definition = library.find(modules, module, name)
         assert (home.name, definition.name) == ("fields.a", "f")

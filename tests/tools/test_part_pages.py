@@ -8,9 +8,34 @@ from tools.sphinx_ext.part_pages import part_of, shown
 EXTENSION = "tools.sphinx_ext.part_pages"
 ROWS = [
     {"citation": "key"},
-    {"id": "fdt/b", "citation": "key", "measured": True, "error": None, "verdict": "corrected", "printed": "two", "right": "one", "place": 1},
-    {"id": "fdt/c", "citation": "key", "measured": None, "chapter": None, "anchor": None, "verdict": "open", "reason": "no data", "place": None},
-    {"id": "linear/d", "citation": None, "verdict": "holds", "measured": 3.2e-7, "error": None, "chapter": "book/other/d"},
+    {
+        "id": "fdt/b",
+        "citation": "key",
+        "measured": True,
+        "error": None,
+        "verdict": "corrected",
+        "printed": "two",
+        "right": "one",
+        "place": 1,
+    },
+    {
+        "id": "fdt/c",
+        "citation": "key",
+        "measured": None,
+        "chapter": None,
+        "anchor": None,
+        "verdict": "open",
+        "reason": "no data",
+        "place": None,
+    },
+    {
+        "id": "linear/d",
+        "citation": None,
+        "verdict": "holds",
+        "measured": 3.2e-7,
+        "error": None,
+        "chapter": "book/other/d",
+    },
 ]
 CHAPTER = "# Chapter\n\n(ledger-fdt-a)=\nText.\n"
 
@@ -40,7 +65,12 @@ def test_numbers_for_a_sentence(value, error, text):
 
 def test_open_rows_belong_to_the_part_of_their_family():
     rows = [ROW | row for row in ROWS]
-    assert part_of(rows) == {"fdt/a": "fluctuations", "fdt/b": "fluctuations", "fdt/c": "fluctuations", "linear/d": "other"}
+    assert part_of(rows) == {
+        "fdt/a": "fluctuations",
+        "fdt/b": "fluctuations",
+        "fdt/c": "fluctuations",
+        "linear/d": "other",
+    }
 
 
 def test_roles_and_counts(tmp_path):

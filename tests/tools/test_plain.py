@@ -22,7 +22,16 @@ PLACES = {
     "ex-here": ("book/a/here", "exercise", "1.3", "By hand"),
     "ch-there": ("book/b/there", "section", "0", "There, with {doc}`/book/glossary`"),
 }
-ROW = {"id": "toy/one", "source": "Uno", "locator": "eq. (1)", "printed": "$a+b$", "right": "$a-b$", "extraction": False, "place": 1, "citation": "one2001"}
+ROW = {
+    "id": "toy/one",
+    "source": "Uno",
+    "locator": "eq. (1)",
+    "printed": "$a+b$",
+    "right": "$a-b$",
+    "extraction": False,
+    "place": 1,
+    "citation": "one2001",
+}
 ROWS = [ROW, ROW | {"id": "toy/none", "printed": None}, ROW | {"id": "toy/two", "extraction": True, "place": 0}]
 
 
@@ -44,38 +53,54 @@ CASES = {
     "equation in a list": ("- a\n\n  $$\n  x\n  $$\n", "- a\n\n  $$\n  x\n  $$"),
     "math directive": ("```{math}\n:label: eq-here\nx\n```", "$$\nx \\tag{1.1}\n$$"),
     "bare environment": (
-        "\\begin{align*}\na&=b\\nonumber\\\\\nc&=d\n\\end{align*}", "$$\n\\begin{aligned}\na&=b\\\\\nc&=d\n\\end{aligned}\n$$"),
+        "\\begin{align*}\na&=b\\nonumber\\\\\nc&=d\n\\end{align*}",
+        "$$\n\\begin{aligned}\na&=b\\\\\nc&=d\n\\end{aligned}\n$$",
+    ),
     "bare gather": ("\\begin{gather}\na\n\\end{gather}", "$$\n\\begin{gathered}\na\n\\end{gathered}\n$$"),
     "code": ("```python\n$$ {eq}`eq-here`\n:::\n```", "```python\n$$ {eq}`eq-here`\n:::\n```"),
     "inline code and TeX": ("`{eq}` and ``a`b`` and $a\nb$ and \\$5", "`{eq}` and ``a`b`` and $a b$ and \\$5"),
     "admonition": (
         ":::{admonition} Objectives\n:class: objectives\nYou can\n\n- see {eq}`eq-here`.\n:::",
-        "> **Objectives**\n>\n> You can\n>\n> - see (1.1)."),
+        "> **Objectives**\n>\n> You can\n>\n> - see (1.1).",
+    ),
     "equation in a box": (":::{note}\n$$\na\\\\\nb\n$$ (eq-here)\n:::", "> **Note**\n>\n> $$ a\\\\ b \\tag{1.1} $$"),
-    "folded box": (":::{admonition} More\n:class: dropdown\nText.\n:::", "<details>\n<summary>More</summary>\n\nText.\n\n</details>"),
+    "folded box": (
+        ":::{admonition} More\n:class: dropdown\nText.\n:::",
+        "<details>\n<summary>More</summary>\n\nText.\n\n</details>",
+    ),
     "theorem": (":::{prf:theorem} All is $x$\n:label: thm-here\nSo.\n:::", "> **Theorem 1.1 (All is $x$)**\n>\n> So."),
     "exercise": (":::{exercise} By hand\n:label: ex-here\nFind $x$.\n:::", "**Exercise 1.3 (By hand)**\n\nFind $x$."),
-    "solution": ("::::{solution} ex-here\n:class: dropdown\n:::{note}\nA\n:::\n```python\nx\n```\n::::",
-                 "<details>\n<summary>Solution to Exercise 1.3 (By hand)</summary>\n\n"
-                 "> **Note**\n>\n> A\n\n```python\nx\n```\n\n</details>"),
+    "solution": (
+        "::::{solution} ex-here\n:class: dropdown\n:::{note}\nA\n:::\n```python\nx\n```\n::::",
+        "<details>\n<summary>Solution to Exercise 1.3 (By hand)</summary>\n\n"
+        "> **Note**\n>\n> A\n\n```python\nx\n```\n\n</details>",
+    ),
     "correction": (
         ":::{correction} toy/one\nBecause.\n:::",
-        "> **Correction 2: Uno, eq. (1)**\n>\n> **Printed:** $a+b$\n>\n> **Right:** $a-b$\n>\n> Because."),
+        "> **Correction 2: Uno, eq. (1)**\n>\n> **Printed:** $a+b$\n>\n> **Right:** $a-b$\n>\n> Because.",
+    ),
     "damaged text": (
         ":::{correction} toy/two\n:::",
-        "> **Correction 1: Uno, eq. (1)**\n>\n> **In the text we worked from:** $a+b$\n>\n> **Right:** $a-b$"),
+        "> **Correction 1: Uno, eq. (1)**\n>\n> **In the text we worked from:** $a+b$\n>\n> **Right:** $a-b$",
+    ),
     "generated": ("```{nb-exec-table}\n```", "*The book's site shows the nb exec table here.*"),
     "text after a box": ("Before.\n:::{note}\nA\n:::\nAfter.", "Before.\n\n> **Note**\n>\n> A\n\nAfter."),
-    "empty lines in code": (":::{exercise}\n```python\na\n\n\nb\n```\n:::\n\n\n\nEnd.", "**Exercise**\n\n```python\na\n\n\nb\n```\n\nEnd."),
+    "empty lines in code": (
+        ":::{exercise}\n```python\na\n\n\nb\n```\n:::\n\n\n\nEnd.",
+        "**Exercise**\n\n```python\na\n\n\nb\n```\n\nEnd.",
+    ),
     "unknown with text": (":::{aside} Title\nText.\n:::", "> **Title**\n>\n> Text."),
     "page": (
         "{doc}`../b/there`, {doc}`/book/b/there`, {doc}`that <../b/there>`",
-        "[There](../b/there.ipynb), [There](../b/there.ipynb), [that](../b/there.ipynb)"),
+        "[There](../b/there.ipynb), [There](../b/there.ipynb), [that](../b/there.ipynb)",
+    ),
     "page that is no notebook": ("{doc}`/book/glossary`", "Glossary"),
     "section": ("{ref}`ch-there`", "[There, with Glossary](../b/there.ipynb)"),
     "own exercise": ("{ref}`ex-here` and {ref}`the\nlast <ex-here>`", "Exercise 1.3 and the last"),
     "figure, result, equation": (
-        "{numref}`fig-here`, {prf:ref}`thm-here`, {eq}`eq-there`", "Fig. 1.2, Theorem 1.1, [(2.7)](../b/there.ipynb)"),
+        "{numref}`fig-here`, {prf:ref}`thm-here`, {eq}`eq-there`",
+        "Fig. 1.2, Theorem 1.1, [(2.7)](../b/there.ipynb)",
+    ),
     "figure with text": ("{numref}`figure %s <fig-here>`", "figure 1.2"),
     "term": ("{term}`a\nterm`, {term}`terms <term>`", "a term, terms"),
     "citation": ("{cite}`one2001,two2002`", "(Uno, 2001; van Due and Müller, 2002)"),
@@ -93,16 +118,21 @@ def test_markup(page, source, wanted):
 def test_ledgers_counts_are_written_out(page):
     made = page.text("```{ledger-summary}\n```")
     assert made.startswith("Of the 3 claims of the sources that the book takes up:\n\n- **1 reproduced**: derived here")
-    assert "- **2 corrected**: " in made and made.endswith("Beside them stand 0 results of the book itself; all hold within the stated tolerance.")
+    assert "- **2 corrected**: " in made and made.endswith(
+        "Beside them stand 0 results of the book itself; all hold within the stated tolerance."
+    )
 
 
-@pytest.mark.parametrize(("source", "message"), [
-    ("{eq}`eq-lost`", "book/a/here refers to 'eq-lost', which no page defines"),
-    ("$$\nx\n$$ (eq-lost)", "refers to 'eq-lost'"),
-    ("{doc}`lost`", "refers to the page 'lost', which is not in _toc.yml"),
-    ("{cite}`lost1999`", "cites 'lost1999', which is not in book/references.bib"),
-    (":::{correction} toy/none\n:::", "correction 'toy/none' is not a claim"),
-])
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("{eq}`eq-lost`", "book/a/here refers to 'eq-lost', which no page defines"),
+        ("$$\nx\n$$ (eq-lost)", "refers to 'eq-lost'"),
+        ("{doc}`lost`", "refers to the page 'lost', which is not in _toc.yml"),
+        ("{cite}`lost1999`", "cites 'lost1999', which is not in book/references.bib"),
+        (":::{correction} toy/none\n:::", "correction 'toy/none' is not a claim"),
+    ],
+)
 def test_dangling_references_are_named(page, source, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         page.text(source)
@@ -114,11 +144,17 @@ def test_a_notebook_is_folded_captioned_and_given_its_references(page):
     drawing = v4.new_output("display_data", {"image/svg+xml": '<svg a="#1">&amp;\n</svg>', "text/plain": "<Figure>"})
     image = {"alt": 'A "line" that falls.'}
     code = [
-        v4.new_code_cell("x = 1  # {eq}`eq-here`", metadata={"tags": ["hide-input"], "mystnb": {"figure": figure, "image": image}},
-                         execution_count=1, outputs=[drawing]),
+        v4.new_code_cell(
+            "x = 1  # {eq}`eq-here`",
+            metadata={"tags": ["hide-input"], "mystnb": {"figure": figure, "image": image}},
+            execution_count=1,
+            outputs=[drawing],
+        ),
         v4.new_code_cell("y", execution_count=2, outputs=[v4.new_output("stream", text="1\n")]),
     ]
-    source = v4.new_notebook(cells=[v4.new_markdown_cell("(x)=\n# T"), *code, v4.new_markdown_cell("(y)=")], metadata={"source_map": [1]})
+    source = v4.new_notebook(
+        cells=[v4.new_markdown_cell("(x)=\n# T"), *code, v4.new_markdown_cell("(y)=")], metadata={"source_map": [1]}
+    )
     untouched = nbformat.writes(source)
     made = plain.notebook(source, "book/a/here", page.known)
     nbformat.validate(made)
@@ -132,12 +168,14 @@ def test_a_notebook_is_folded_captioned_and_given_its_references(page):
     ]
     assert made.cells[1].outputs[0].data == {
         "text/html": '<img alt="A &quot;line&quot; that falls." style="background-color: white; max-width: 100%" '
-                     'src="data:image/svg+xml,%3Csvg a=%22%231%22%3E%26amp;%0A%3C/svg%3E">',
+        'src="data:image/svg+xml,%3Csvg a=%22%231%22%3E%26amp;%0A%3C/svg%3E">',
         "text/plain": "<Figure>",
     }
     assert made.cells[1].metadata["jupyter"] == {"source_hidden": True} and made.cells[1].metadata["cellView"] == "form"
     assert "jupyter" not in made.cells[3].metadata and made.cells[3].outputs == code[1].outputs
-    assert nbformat.writes(plain.notebook(source, "book/a/here", page.known)) == nbformat.writes(made), "the same input, the same file"
+    assert nbformat.writes(plain.notebook(source, "book/a/here", page.known)) == nbformat.writes(made), (
+        "the same input, the same file"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -153,21 +191,30 @@ def test_no_myst_is_left_on_any_page(known, name):
         new = nbformat.v4.new_code_cell if kind == "code" else nbformat.v4.new_markdown_cell
         notebook.cells.append(new(source, metadata=metadata))
     made = plain.notebook(notebook, name, known)
-    assert [c.source for c in made.cells if c.cell_type == "code"] == [c.source for c in notebook.cells if c.cell_type == "code"]
+    assert [c.source for c in made.cells if c.cell_type == "code"] == [
+        c.source for c in notebook.cells if c.cell_type == "code"
+    ]
     for cell in made.cells:
         if cell.cell_type == "markdown":
             prose = re.sub(r"\$\$.*?\$\$", "", cell.source, flags=re.DOTALL)
             left = re.search(r":::|`{3,}\{|\{[\w:+-]+\}`|^\([^()\s]+\)=|^ *\\begin\{", prose, re.MULTILINE)
             assert left is None, f"{left.group()!r} in {cell.source}"
-            assert cell.source.count("$$") % 2 == 0 and cell.source.count("<details>") == cell.source.count("</details>")
-            assert not any(line.strip() == "> $$" for line in cell.source.split("\n")), "JupyterLab would take the quotation marks for TeX"
+            assert cell.source.count("$$") % 2 == 0 and cell.source.count("<details>") == cell.source.count(
+                "</details>"
+            )
+            assert not any(line.strip() == "> $$" for line in cell.source.split("\n")), (
+                "JupyterLab would take the quotation marks for TeX"
+            )
     assert writer.known is known
 
 
 def test_pieces_of_a_page():
     text = "Text\n\n(t)=\n$$\nnever closed"
     assert [(block.kind, block.name, block.text) for block in markup.blocks(text)] == [
-        ("text", "", "Text\n"), ("target", "t", ""), ("text", "", "$$\nnever closed")]
+        ("text", "", "Text\n"),
+        ("target", "t", ""),
+        ("text", "", "$$\nnever closed"),
+    ]
     (unclosed,) = markup.blocks(":::{note}\ntext")
     assert (unclosed.kind, unclosed.text) == ("directive", "text")
 
@@ -185,5 +232,12 @@ def test_numbers_run_through_a_numbered_chapter_and_through_all_other_pages(tmp_
     assert book.titles["book/c"] == "Page c" and book.places["sec-c"].name == "Page c"
     places = {label: place for label, place in book.places.items() if place.page in ("book/c", "book/d")}
     names = {label: place.full_name for label, place in places.items() if place.kind != "section"}
-    assert names == {"eq-c": "(2.1)", "lem-c": "Lemma 2.1 (L)", "eq-c2": "(2.3)", "eq-d": "(4)", "lem-d": "Lemma 2 (L)", "eq-d2": "(6)"}
+    assert names == {
+        "eq-c": "(2.1)",
+        "lem-c": "Lemma 2.1 (L)",
+        "eq-c2": "(2.3)",
+        "eq-d": "(4)",
+        "lem-d": "Lemma 2 (L)",
+        "eq-d2": "(6)",
+    }
     assert book.notebooks == frozenset()

@@ -26,7 +26,9 @@ def checkout(tmp_path):
         shutil.copytree(project.ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("_config.yml", "requirements.txt"):
         shutil.copy(project.ROOT / name, tmp_path)
-    (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: book/index\nparts:\n- caption: A\n  chapters:\n  - file: book/part/a\n")
+    (tmp_path / "_toc.yml").write_text(
+        "format: jb-book\nroot: book/index\nparts:\n- caption: A\n  chapters:\n  - file: book/part/a\n"
+    )
     (tmp_path / "book" / "part").mkdir(parents=True)
     for name in ("index", "part/a"):
         (tmp_path / "book" / f"{name}.md").write_text("# Title\n")
@@ -68,7 +70,16 @@ def test_notebooks_are_told_from_pages():
     assert "online-learning" in names and "ledger" not in names
 
 
-@pytest.mark.parametrize("name", ["lib/foundations/langevin.py", "lib/claims/fdt.1-langevin.toml", "lib/new-data.txt", "requirements.txt", "tools/project.py"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "lib/foundations/langevin.py",
+        "lib/claims/fdt.1-langevin.toml",
+        "lib/new-data.txt",
+        "requirements.txt",
+        "tools/project.py",
+    ],
+)
 def test_code_fingerprint_sees_every_input_of_a_result(checkout, name):
     before = project.code_fingerprint(checkout)
     assert project.code_fingerprint(checkout) == before
@@ -96,25 +107,39 @@ def test_code_fingerprint_sees_no_prose_and_no_compiled_files(checkout):
 
 @pytest.mark.parametrize(
     "address",
-    ["https://github.com/someone/fork.git", "https://github.com/someone/fork", "git@github.com:someone/fork.git",
-     "ssh://git@github.com/someone/fork.git", "https://token@github.com/someone/fork/"],
+    [
+        "https://github.com/someone/fork.git",
+        "https://github.com/someone/fork",
+        "git@github.com:someone/fork.git",
+        "ssh://git@github.com/someone/fork.git",
+        "https://token@github.com/someone/fork/",
+    ],
 )
 def test_launch_links_open_the_fork(address):
     remote = project.parse_remote(address, "draft")
     assert remote.url == "https://github.com/someone/fork"
     assert remote.binder("book/a") == "https://mybinder.org/v2/gh/someone/fork/draft?urlpath=lab/tree/book/a.md"
-    assert remote.colab("book/a") == "https://colab.research.google.com/github/someone/fork/blob/gh-pages/_sources/book/a.ipynb"
+    assert (
+        remote.colab("book/a")
+        == "https://colab.research.google.com/github/someone/fork/blob/gh-pages/_sources/book/a.ipynb"
+    )
 
 
 def test_a_slash_in_a_branch_is_no_part_of_binders_address():
     remote = project.parse_remote("https://github.com/someone/fork", "feature/a#1")
-    assert remote.binder("book/a") == "https://mybinder.org/v2/gh/someone/fork/feature%2Fa%231?urlpath=lab/tree/book/a.md"
-    assert remote.colab("book/a") == "https://colab.research.google.com/github/someone/fork/blob/gh-pages/_sources/book/a.ipynb"
+    assert (
+        remote.binder("book/a") == "https://mybinder.org/v2/gh/someone/fork/feature%2Fa%231?urlpath=lab/tree/book/a.md"
+    )
+    assert (
+        remote.colab("book/a")
+        == "https://colab.research.google.com/github/someone/fork/blob/gh-pages/_sources/book/a.ipynb"
+    )
 
 
 @pytest.fixture
 def clone(tmp_path):
     """A repository of one commit on the branch ``main``, and a function that runs git in it."""
+
     def git(*arguments):
         identity = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
         subprocess.run(["git", *identity, *arguments], cwd=tmp_path, check=True, capture_output=True)
@@ -147,7 +172,9 @@ def test_gitlab_has_binder_but_no_colab():
     assert remote.colab("book/a") is None
 
 
-@pytest.mark.parametrize("address", ["", "/srv/git/book.git", "https://example.org/a/b.git", "https://github.com/only", "../book"])
+@pytest.mark.parametrize(
+    "address", ["", "/srv/git/book.git", "https://example.org/a/b.git", "https://github.com/only", "../book"]
+)
 def test_no_link_is_made_for_a_remote_that_cannot_be_launched(address):
     assert project.parse_remote(address, "main") is None
 
@@ -203,7 +230,9 @@ def test_every_extension_in_the_configuration_is_locked():
     modules = packages_distributions()
     for name in config["sphinx"]["config"]["extensions"]:
         package = modules.get(name.split(".")[0], [name])  # some packages give their module another name
-        assert name.startswith("tools.") or any(canonicalize_name(each) in direct | indirect for each in [name, *package]), name
+        assert name.startswith("tools.") or any(
+            canonicalize_name(each) in direct | indirect for each in [name, *package]
+        ), name
 
 
 def test_version_is_the_same_wherever_a_reader_sees_it():
@@ -224,11 +253,15 @@ def test_pin_lines_are_read():
 
 
 def test_the_library_declares_what_it_imports():
-    declared = set(tomllib.loads((project.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"])
+    declared = set(
+        tomllib.loads((project.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    )
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in (project.ROOT / "lib").rglob("*.py")]
     nodes = [node for tree in trees for node in ast.walk(tree)]
     names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     names |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
     outside = {name.partition(".")[0] for name in names} - set(sys.stdlib_module_names) - {"lib"}
     brought_along = {"cycler", "matplotlib_inline"}  # by matplotlib and IPython
-    assert {canonicalize_name({"sklearn": "scikit-learn"}.get(name, name)) for name in outside - brought_along} == declared
+    assert {
+        canonicalize_name({"sklearn": "scikit-learn"}.get(name, name)) for name in outside - brought_along
+    } == declared

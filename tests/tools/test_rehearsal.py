@@ -38,7 +38,9 @@ def git(folder, *arguments):
 
 def test_one_chapter_of_each_part():
     first, every = rehearsal.chapters(project.ROOT), rehearsal.chapters(project.ROOT, every=True)
-    assert [part.split(":")[0] for part, _ in first] == [f"Part {n}" for n in ("I", "II", "III", "IV", "V", "VI", "VII")]
+    assert [part.split(":")[0] for part, _ in first] == [
+        f"Part {n}" for n in ("I", "II", "III", "IV", "V", "VI", "VII")
+    ]
     assert set(first) < set(every) and all((project.ROOT / f"{page}.md").is_file() for _, page in every)
 
 
@@ -123,7 +125,9 @@ def test_a_launched_kernel_has_as_many_threads_as_the_books():
     assert path.stat().st_mode & 0o111
     done = subprocess.run([path, "env"], env={"PATH": os.environ["PATH"]}, capture_output=True, text=True, check=True)
     found = dict(line.split("=", 1) for line in done.stdout.splitlines())
-    wanted = {name: value for name, value in project.kernel_environment(project.ROOT).items() if name.endswith("_NUM_THREADS")}
+    wanted = {
+        name: value for name, value in project.kernel_environment(project.ROOT).items() if name.endswith("_NUM_THREADS")
+    }
     assert len(wanted) == 4 and wanted.items() <= found.items()
 
 
@@ -143,13 +147,23 @@ def launched(tmp_path_factory):
     """A server of this environment in a folder with a few pages."""
     folder = tmp_path_factory.mktemp("launch")
     (folder / "book").mkdir()
-    for name, code in {"good": "import time; time.sleep(1)", "bad": "1 / 0", "deadly": "import os; os._exit(1)"}.items():
+    for name, code in {
+        "good": "import time; time.sleep(1)",
+        "bad": "1 / 0",
+        "deadly": "import os; os._exit(1)",
+    }.items():
         (folder / "book" / f"{name}.md").write_text(NOTEBOOK.format(code=code))
-    environment = {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "HOME": str(folder), "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+    environment = {
+        "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+        "HOME": str(folder),
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+    }
     with lab_server.running(folder, folder / "book", environment, 0) as server:
         yield server
         family = [server.process, *server.process.children(recursive=True)]
-    assert not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in family), "the server was left running"
+    assert not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in family), (
+        "the server was left running"
+    )
 
 
 def test_a_page_is_played_and_its_memory_is_seen(launched):
@@ -158,18 +172,24 @@ def test_a_page_is_played_and_its_memory_is_seen(launched):
     assert (part, page, cells) == ("Part I", "good", 2) and seconds > 0
     assert peak > before + 80e6, "the page holds 80 MB for a second"
     header, line = rehearsal.table([(part, page, cells, seconds, peak)])
-    assert header.split() == ["part", "chapter", "cells", "seconds", "peak", "MB"] and line.split()[-1] == f"{peak / 1e6:.0f}"
+    assert (
+        header.split() == ["part", "chapter", "cells", "seconds", "peak", "MB"]
+        and line.split()[-1] == f"{peak / 1e6:.0f}"
+    )
     deadline = time.monotonic() + 10
     while launched.ask("GET", "kernels") and time.monotonic() < deadline:
         time.sleep(0.1)
     assert launched.ask("GET", "kernels") == [], "the kernel was left running"
 
 
-@pytest.mark.parametrize(("page", "message"), [
-    ("bad", "code cell 2 of bad.md failed: ZeroDivisionError: division by zero"),
-    ("deadly", "code cell 2 of deadly.md failed: the kernel died"),
-    ("absent", "the server answered 404"),
-])
+@pytest.mark.parametrize(
+    ("page", "message"),
+    [
+        ("bad", "code cell 2 of bad.md failed: ZeroDivisionError: division by zero"),
+        ("deadly", "code cell 2 of deadly.md failed: the kernel died"),
+        ("absent", "the server answered 404"),
+    ],
+)
 def test_a_page_that_does_not_run_stops_the_rehearsal(launched, page, message):
     with pytest.raises(lab_server.LaunchFailed, match=message):
         lab_server.play(launched, page)
@@ -178,6 +198,9 @@ def test_a_page_that_does_not_run_stops_the_rehearsal(launched, page, message):
 def test_a_server_that_does_not_start_is_reported(tmp_path):
     (tmp_path / "jupyter").write_text("#!/bin/sh\necho no such configuration\nexit 1\n")
     (tmp_path / "jupyter").chmod(0o755)
-    with pytest.raises(lab_server.LaunchFailed, match="did not start; its last lines were\nno such configuration"):
-        with lab_server.running(tmp_path, tmp_path, {"PATH": str(tmp_path)}, 0):
-            pass
+    complaint = "did not start; its last lines were\nno such configuration"
+    with (
+        pytest.raises(lab_server.LaunchFailed, match=complaint),
+        lab_server.running(tmp_path, tmp_path, {"PATH": str(tmp_path)}, 0),
+    ):
+        pass

@@ -12,11 +12,11 @@ LONG = "A very long sentence goes on and on about " + "one thing and another, " 
 PAGES = {
     "index": (
         "# Start\n\nThe first line & more words than before. A second one.\n\n"
-        "```{toctree}\n:caption: \"Part I: Foundations\"\nbook/p/a\nbook/p/b\n```\n"
+        '```{toctree}\n:caption: "Part I: Foundations"\nbook/p/a\nbook/p/b\n```\n'
     ),
     "book/p/a": (
         "# Chapter\n\n```{admonition} Objectives\nAfter this you can.\n```\n\n## The question\n\n"
-        "At $x=1$ it waits. **Why does it wait, and who says \"now\" to it?** It falls. Let $y$ be.\n\n## More\n\nLater words.\n"
+        'At $x=1$ it waits. **Why does it wait, and who says "now" to it?** It falls. Let $y$ be.\n\n## More\n\nLater words.\n'
     ),
     "book/p/b": f"# Formula\n\n$$x$$\n\n{LONG}\n",
 }
@@ -24,7 +24,10 @@ PAGES = {
 
 def tags(soup):
     """What a service reads in the head of a page."""
-    return {node.get("property") or node["name"]: node["content"] for node in soup.select("meta[property^='og:'], meta[name=description]")}
+    return {
+        node.get("property") or node["name"]: node["content"]
+        for node in soup.select("meta[property^='og:'], meta[name=description]")
+    }
 
 
 @pytest.fixture(scope="module", params=["https://github.com/Someone/fork.git", None], ids=["fork", "no remote"])
@@ -39,7 +42,7 @@ def test_each_page_has_title_and_description(site):
     root, _ = site
     for name, title, text in (
         ("index", "Start", "The first line & more words than before. A second one."),
-        ("book/p/a", "Chapter", 'Why does it wait, and who says “now” to it? It falls.'),
+        ("book/p/a", "Chapter", "Why does it wait, and who says “now” to it? It falls."),
         ("book/p/b", "Formula", preview.BOOK),
     ):
         found = tags(read(root, name))
@@ -68,14 +71,17 @@ def test_wrong_address_leads_back(site):
 
 def test_description_stops_at_an_equation_and_at_the_limit():
     def described(*paragraphs):
-        section = nodes.section("", nodes.title("", "T"), *(nodes.paragraph("", "", *children) for children in paragraphs))
+        section = nodes.section(
+            "", nodes.title("", "T"), *(nodes.paragraph("", "", *children) for children in paragraphs)
+        )
         return preview.describe(section)
 
     equation, opening = nodes.math("x", "x"), "It waits for a long time before anything happens."
     assert described([nodes.Text(f"{opening} Two. With "), equation, nodes.Text(" three. Four.")]) == f"{opening} Two."
     assert described([nodes.Text(f"{opening} {LONG}")]) == opening
-    assert described([nodes.Text("With "), equation, nodes.Text(". It waits on. Why does it wait, and what ends the wait at last?")]) == (
-        "Why does it wait, and what ends the wait at last?")
+    assert described(
+        [nodes.Text("With "), equation, nodes.Text(". It waits on. Why does it wait, and what ends the wait at last?")]
+    ) == ("Why does it wait, and what ends the wait at last?")
     assert described([nodes.Text("With "), equation, nodes.Text(f". {opening}")], [nodes.Text(opening)]) == opening
     assert described([nodes.Text("Too short.")], [equation]) == preview.BOOK
 

@@ -31,7 +31,12 @@ def problems(site, text):
     path = site / "page.html"
     path.write_text(text)
     soup = site_checks.read(path)
-    found = site_checks.content(soup) + site_checks.figures(soup) + site_checks.assets(soup) + site_checks.mathjax(path, soup)
+    found = (
+        site_checks.content(soup)
+        + site_checks.figures(soup)
+        + site_checks.assets(soup)
+        + site_checks.mathjax(path, soup)
+    )
     return found + site_checks.Links(site).problems(path, soup)
 
 
@@ -92,13 +97,18 @@ def test_pages_are_compared_with_the_toc(tmp_path):
 def launched(tmp_path, monkeypatch):
     """A checkout with one notebook page and its published copy, and a remote."""
     (tmp_path / "book").mkdir()
-    (tmp_path / "book" / "a.md").write_text("---\njupytext: {text_representation: {extension: .md, format_name: myst}}\nkernelspec: {name: python3}\n---\n")
+    (tmp_path / "book" / "a.md").write_text(
+        "---\njupytext: {text_representation: {extension: .md, format_name: myst}}\nkernelspec: {name: python3}\n---\n"
+    )
     published = tmp_path / "html" / "_sources" / "book" / "a.ipynb"
     published.parent.mkdir(parents=True)
     published.touch()
     remote = project.Remote("github.com", "someone/fork", "main")
     monkeypatch.setattr(project, "remote", lambda root: remote)
-    links = [f'<a class="btn-launch-{n}" href="{u}"></a>' for n, u in (("b", remote.binder("book/a")), ("c", remote.colab("book/a")))]
+    links = [
+        f'<a class="btn-launch-{n}" href="{u}"></a>'
+        for n, u in (("b", remote.binder("book/a")), ("c", remote.colab("book/a")))
+    ]
     return tmp_path, '<a href="../_sources/book/a.ipynb"></a>', links
 
 
@@ -191,12 +201,17 @@ def test_page_for_a_wrong_address_is_checked(launched, old, new, message):
 
 def test_ledger_page_is_compared_with_the_rows(tmp_path):
     (tmp_path / "book").mkdir()
-    counts = "".join(f"<li>{n} {verdict}: why</li>" for n, verdict in ((1, "reproduced"), (0, "corrected"), (0, "refuted"), (1, "open")))
+    counts = "".join(
+        f"<li>{n} {verdict}: why</li>"
+        for n, verdict in ((1, "reproduced"), (0, "corrected"), (0, "refuted"), (1, "open"))
+    )
     table = '<table class="ledger"><tbody><tr></tr><tr></tr></tbody></table>'
     page = tmp_path / "book" / "ledger.html"
     (tmp_path / "book" / "a.html").write_text('<p id="ledger-x-1"></p>')
-    rows = [{"id": "x/1", "chapter": "book/a", "anchor": "ledger-x-1", "verdict": "reproduced", "citation": "key"},
-            {"id": "x/2", "chapter": None, "anchor": None, "verdict": "open", "citation": "key"}]
+    rows = [
+        {"id": "x/1", "chapter": "book/a", "anchor": "ledger-x-1", "verdict": "reproduced", "citation": "key"},
+        {"id": "x/2", "chapter": None, "anchor": None, "verdict": "open", "citation": "key"},
+    ]
 
     def found(text, rows=rows):
         page.write_text(text)
@@ -216,9 +231,13 @@ def test_line_under_a_figure_is_compared_with_the_trace(tmp_path):
     (tmp_path / "_config.yml").write_text("parse: {myst_enable_extensions: []}")
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "a.py").write_text("def make_it():\n    pass\n")
-    head = "---\nkernelspec: {name: python3}\njupytext: {text_representation: {extension: .md, format_name: myst}}\n---\n"
+    head = (
+        "---\nkernelspec: {name: python3}\njupytext: {text_representation: {extension: .md, format_name: myst}}\n---\n"
+    )
     cell = "```{{code-cell}} ipython3\n---\nmystnb: {{figure: {{name: {}, caption: C.}}}}\n---\n{}\n```\n"
-    (tmp_path / "p.md").write_text(head + cell.format("fig-a", "from lib import a\na.make_it()") + cell.format("fig-b", "print(1)"))
+    (tmp_path / "p.md").write_text(
+        head + cell.format("fig-a", "from lib import a\na.make_it()") + cell.format("fig-b", "print(1)")
+    )
     made = '<figure id="fig-a"><img><p class="computed-by">By <a href="../library/a.html#make-it">a</a></p></figure>'
     none = '<figure id="fig-b"><img><p class="computed-by">In this page\'s own cells.</p></figure>'
 
@@ -230,5 +249,8 @@ def test_line_under_a_figure_is_compared_with_the_trace(tmp_path):
     assert "not by ['a.html#make-it']" in found(made.replace("make-it", "other") + none)[0]
     assert "not by ['a.html#make-it']" in found(made.replace("computed-by", "") + none)[0]
     assert "computed by [], not by" in found(none.replace("fig-b", "fig-a") + none)[0]
-    assert "fig-b is said to be computed by ['a.html#make-it'], not by []" in found(made + made.replace("fig-a", "fig-b"))[0]
+    assert (
+        "fig-b is said to be computed by ['a.html#make-it'], not by []"
+        in found(made + made.replace("fig-a", "fig-b"))[0]
+    )
     assert "does not say" in found(made + none.replace("own", "my"))[0]

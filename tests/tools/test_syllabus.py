@@ -12,7 +12,10 @@ FOUND = {
 
 
 def test_weeks_are_read():
-    assert syllabus.weeks(["p/a, p/b | small", "", "p/c"], FOUND, ["small"]) == [(["book/p/a", "book/p/b"], "small"), (["book/p/c"], "")]
+    assert syllabus.weeks(["p/a, p/b | small", "", "p/c"], FOUND, ["small"]) == [
+        (["book/p/a", "book/p/b"], "small"),
+        (["book/p/c"], ""),
+    ]
 
 
 @pytest.mark.parametrize(

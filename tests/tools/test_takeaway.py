@@ -56,11 +56,19 @@ def write(checkout, monkeypatch, remote=None):
 
 def test_notebooks_are_plain_and_begin_with_the_hosted_cell_if_there_is_a_remote(checkout, monkeypatch):
     alone = write(checkout, monkeypatch)
-    assert [cell.source for cell in alone.cells] == ["# A page\n\n> **Note**\n>\n> Text.", "import lib\n\nprint(lib.__name__)"]
+    assert [cell.source for cell in alone.cells] == [
+        "# A page\n\n> **Note**\n>\n> Text.",
+        "import lib\n\nprint(lib.__name__)",
+    ]
     hosted = write(checkout, monkeypatch, REMOTE)
     nbformat.validate(hosted)
-    assert hosted.cells[0].metadata.tags == ["hosted"] and [c.source for c in hosted.cells[1:]] == [c.source for c in alone.cells]
-    assert '%pip install -q "physics-of-learning @ git+https://github.com/someone/fork@feature/x"\n' in hosted.cells[0].source
+    assert hosted.cells[0].metadata.tags == ["hosted"] and [c.source for c in hosted.cells[1:]] == [
+        c.source for c in alone.cells
+    ]
+    assert (
+        '%pip install -q "physics-of-learning @ git+https://github.com/someone/fork@feature/x"\n'
+        in hosted.cells[0].source
+    )
 
 
 def test_the_same_notebook_runs_unchanged_where_the_library_is_installed(checkout, monkeypatch, tmp_path):
@@ -84,9 +92,14 @@ def test_one_file_holds_all_that_it_takes_and_is_the_same_each_time(checkout, mo
     write(checkout, monkeypatch)
     assert path.read_bytes() == first
     with zipfile.ZipFile(io.BytesIO(first)) as archive:
-        names = [f"physics-of-learning/{name}" for name in ("README.txt", "book/page.ipynb", "lib/__init__.py", "requirements.txt")]
+        names = [
+            f"physics-of-learning/{name}"
+            for name in ("README.txt", "book/page.ipynb", "lib/__init__.py", "requirements.txt")
+        ]
         assert archive.namelist() == names
         readme = archive.read(names[0]).decode()
         assert "pip install torch==1.2.3 --index-url" in readme
         assert archive.read(names[1]) == (root / "_build" / "notebooks" / "book" / "page.ipynb").read_bytes()
-        assert {(entry.external_attr >> 16, entry.date_time) for entry in archive.infolist()} == {(0o644, takeaway.EPOCH)}
+        assert {(entry.external_attr >> 16, entry.date_time) for entry in archive.infolist()} == {
+            (0o644, takeaway.EPOCH)
+        }

@@ -30,9 +30,25 @@ from pathlib import Path
 
 GUARDED = {"builtins", "math", "cmath", "operator", "numpy", "scipy", "sympy", "mpmath", "lib"}
 BLOCKED = {
-    "gc.get_objects", "gc.get_referents", "gc.get_referrers", "os.exec", "os.fork", "os.forkpty", "os.kill", "os.killpg", "os.posix_spawn",
-    "os.spawn", "os.system", "pty.spawn", "socket.connect", "socket.getaddrinfo", "subprocess.Popen",
-    "sys._current_frames", "sys.addaudithook", "sys.setprofile", "sys.settrace",
+    "gc.get_objects",
+    "gc.get_referents",
+    "gc.get_referrers",
+    "os.exec",
+    "os.fork",
+    "os.forkpty",
+    "os.kill",
+    "os.killpg",
+    "os.posix_spawn",
+    "os.spawn",
+    "os.system",
+    "pty.spawn",
+    "socket.connect",
+    "socket.getaddrinfo",
+    "subprocess.Popen",
+    "sys._current_frames",
+    "sys.addaudithook",
+    "sys.setprofile",
+    "sys.settrace",
 }
 READING = {"open", "os.listdir", "os.scandir", "os.chdir", "sqlite3.connect"}
 WRITING = {"os.chmod", "os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.symlink", "os.truncate"}
@@ -156,7 +172,8 @@ class Kept:
         tops = GUARDED | {name.split(".")[0] for name in chosen}
         self.modules = {
             name: (module, type(module), dict(vars(module)))
-            for name, module in sys.modules.items() if name.split(".")[0] in tops and isinstance(module, types.ModuleType)
+            for name, module in sys.modules.items()
+            if name.split(".")[0] in tops and isinstance(module, types.ModuleType)
         }
         self.near = [name for name in self.modules if name in chosen or name.split(".")[0] in ("lib", "builtins")]
         self.classes, self.functions = {}, {}
@@ -217,7 +234,9 @@ class Kept:
         if id(kind) not in self.known and not self._came_later(kind):
             base = next((base for base in (tuple, list, dict) if isinstance(value, base)), None)
             if base is None:
-                raise AssertionError(f"{kind.__name__} is a class of this notebook: give plain numbers, arrays, lists, tuples or expressions")
+                raise AssertionError(
+                    f"{kind.__name__} is a class of this notebook: give plain numbers, arrays, lists, tuples or expressions"
+                )
             value = base(base.items(value) if base is dict else base.__iter__(value))
         if isinstance(value, tuple | list | set):
             inside = [self.plain(one) for one in value]
@@ -226,7 +245,7 @@ class Kept:
         elif isinstance(value, dict):
             for one in value.values():
                 self.plain(one)
-        elif kind.__module__ == "numpy" and getattr(value, "dtype", None) == object:
+        elif kind.__module__ == "numpy" and getattr(value, "dtype", None) == object:  # noqa: E721 - a subclass is another type
             for one in value.ravel():
                 self.plain(one)
         elif str(kind.__module__).startswith("sympy."):

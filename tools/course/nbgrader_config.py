@@ -68,7 +68,11 @@ def defined(tree):
         if isinstance(statement, ast.FunctionDef | ast.ClassDef):
             found.add(statement.name)
         else:
-            found |= {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+            found |= {
+                node.id
+                for node in ast.walk(statement)
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+            }
     return found
 
 
@@ -87,7 +91,9 @@ class Wary(ast.NodeTransformer):
         return node if node.func.id in self.trusted else self._through("__returned__", node)
 
     def visit_Name(self, node):
-        return self._through("__plain__", node) if isinstance(node.ctx, ast.Load) and node.id not in self.trusted else node
+        return (
+            self._through("__plain__", node) if isinstance(node.ctx, ast.Load) and node.id not in self.trusted else node
+        )
 
     def _through(self, check, node):
         return ast.copy_location(ast.Call(ast.Name(check, ast.Load()), [node], []), node)
@@ -121,14 +127,24 @@ class GuardedExecute(Execute):
 
     def create_kernel_manager(self):
         manager = super().create_kernel_manager()
-        manager.kernel_spec.argv = [sys.executable, str(COURSE / "guarded_kernel.py"), "-f", "{connection_file}", "--log-level=ERROR"]
+        manager.kernel_spec.argv = [
+            sys.executable,
+            str(COURSE / "guarded_kernel.py"),
+            "-f",
+            "{connection_file}",
+            "--log-level=ERROR",
+        ]
         return manager
 
     def start_new_kernel(self, **options):
         self._hang_up()
         key, address = secrets.token_hex(), os.path.join(self.scratch, "line")
         told = {
-            "key": key, "address": address, "memory": self.memory, "scratch": self.scratch, "modules": self.modules,
+            "key": key,
+            "address": address,
+            "memory": self.memory,
+            "scratch": self.scratch,
+            "modules": self.modules,
             "hidden": [str(folder) for folder in hidden_folders()],
         }
         places = dict.fromkeys(("TMPDIR", "IPYTHONDIR", "MPLCONFIGDIR"), self.scratch)
@@ -207,7 +223,9 @@ class GuardedExecute(Execute):
     def _give_up(self, index, problem):
         self.stopped.add(index)
         reason = f"stopped after {self.timeout} s" if isinstance(problem, CellTimeoutError) else "the kernel died"
-        failure = new_output("error", ename=type(problem).__name__, evalue=reason, traceback=[f"This cell did not end: {reason}."])
+        failure = new_output(
+            "error", ename=type(problem).__name__, evalue=reason, traceback=[f"This cell did not end: {reason}."]
+        )
         self.nb.cells[index].outputs = [failure]
 
     def _start_again(self, end):
@@ -245,7 +263,13 @@ class HideTests(ClearHiddenTests):
     longest = 200  # characters of a message
 
     def preprocess(self, nb, resources):
-        lines = {line.strip() for cell in nb.cells if is_test(cell) for part in HIDDEN.findall(cell.source) for line in part.split("\n")}
+        lines = {
+            line.strip()
+            for cell in nb.cells
+            if is_test(cell)
+            for part in HIDDEN.findall(cell.source)
+            for line in part.split("\n")
+        }
         shown = {line.strip() for cell in nb.cells for line in HIDDEN.sub("", cell.source).split("\n")}
         self.secrets = [self._squeezed(line) for line in lines - shown if len(line) >= 15]
         return super().preprocess(nb, resources)
@@ -271,7 +295,9 @@ class HideTests(ClearHiddenTests):
                 output.evalue = output.evalue[: self.longest]
                 output.traceback = [": ".join(part for part in (output.ename[: self.longest], output.evalue) if part)]
             if self._tells(json.dumps(output, ensure_ascii=False)):
-                cell.outputs[number] = new_output("error", ename="Withheld", evalue="", traceback=["Withheld: this output shows a hidden test."])
+                cell.outputs[number] = new_output(
+                    "error", ename="Withheld", evalue="", traceback=["Withheld: this output shows a hidden test."]
+                )
         return cell, resources
 
 
@@ -285,7 +311,9 @@ def tidy(assignment, student, notebooks):
         try:
             json.loads(Path(notebooks[place]).read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            print(f"{notebooks[place]} CANNOT BE READ as a notebook: it is not graded; ask for it again", file=sys.stderr)
+            print(
+                f"{notebooks[place]} CANNOT BE READ as a notebook: it is not graded; ask for it again", file=sys.stderr
+            )
 
 
 def usual(converter, name):
@@ -293,9 +321,10 @@ def usual(converter, name):
     return list(converter.class_traits()[name].default())
 
 
-c = get_config()  # noqa: F821 (nbgrader provides it)
+c = get_config()  # noqa: F821 - the configuration loader defines it
 c.Autograde.autograde_preprocessors = [
-    GuardedExecute if preprocessor is Execute else preprocessor for preprocessor in usual(Autograde, "autograde_preprocessors")
+    GuardedExecute if preprocessor is Execute else preprocessor
+    for preprocessor in usual(Autograde, "autograde_preprocessors")
 ]
 c.GenerateFeedback.preprocessors = [HideTests, *usual(GenerateFeedback, "preprocessors")]
 c.Autograde.pre_convert_hook = tidy

@@ -7,8 +7,10 @@ from sphinx.util.docutils import SphinxDirective
 
 from tools import dependencies, dependency_map
 
-CAPTION = ("An arrow leads from a chapter to one that names it as a prerequisite; arrows that follow from others are left out. Every box"
-           " is a link.")
+CAPTION = (
+    "An arrow leads from a chapter to one that names it as a prerequisite; arrows that follow from others are left out. Every box"
+    " is a link."
+)
 
 
 class Chapters(SphinxDirective):
@@ -46,15 +48,22 @@ class DependencyMap(Chapters):
     def run(self):
         found = self.chapters()
         svg = dependency_map.draw(found, self.address)
-        drawing = ('<figure class="dependency-map"><div class="dependency-scroll" tabindex="0" role="region" aria-label="Dependency map">'
-                   f'{svg}</div><figcaption><p><span class="caption-text">{CAPTION}</span></p></figcaption></figure>')
+        drawing = (
+            '<figure class="dependency-map"><div class="dependency-scroll" tabindex="0" role="region" aria-label="Dependency map">'
+            f'{svg}</div><figcaption><p><span class="caption-text">{CAPTION}</span></p></figcaption></figure>'
+        )
         words = nodes.admonition(classes=["dropdown", "dependency-words"])
         words += nodes.title("", "The map in words")
         for part in dict.fromkeys(chapter.part for chapter in found.values()):
             items = nodes.bullet_list()
             for page, chapter in found.items():
                 if chapter.part == part:
-                    line = [*self.links(found, [page]), nodes.Text(" needs "), *self.links(found, chapter.needs), nodes.Text(".")]
+                    line = [
+                        *self.links(found, [page]),
+                        nodes.Text(" needs "),
+                        *self.links(found, chapter.needs),
+                        nodes.Text("."),
+                    ]
                     items += nodes.list_item("", nodes.paragraph("", "", *line))
             words += [nodes.paragraph("", "", nodes.strong("", part)), items]
         return [nodes.raw("", drawing, format="html"), words]
@@ -77,8 +86,12 @@ class PrerequisitesTable(Chapters):
         for page, chapter in found.items():
             hours = dependencies.reading_minutes(found, [page]) / 60
             before = len(dependencies.all_needed(found, page))
-            cells = (self.links(found, [page]), [nodes.Text(f"{chapter.minutes} min")], self.links(found, chapter.needs),
-                     [nodes.Text(f"{1 + before} chapters, {hours:.1f} h" if before else f"1 chapter, {hours:.1f} h")])
+            cells = (
+                self.links(found, [page]),
+                [nodes.Text(f"{chapter.minutes} min")],
+                self.links(found, chapter.needs),
+                [nodes.Text(f"{1 + before} chapters, {hours:.1f} h" if before else f"1 chapter, {hours:.1f} h")],
+            )
             line = nodes.row()
             line += [nodes.entry("", nodes.paragraph("", "", *cell)) for cell in cells]
             body += line

@@ -60,14 +60,19 @@ def _results(app, docname):
         if chapter in captions and homes & set(dict(parts(env))[captions[chapter]]):
             made.append(nodes.rubric("", captions[chapter], classes=["part"]))
         if chapter in homes:
-            made += [nodes.paragraph("", "", _link(app, docname, chapter, env.titles[chapter].children)), _boxes(app, docname, chapter)]
+            made += [
+                nodes.paragraph("", "", _link(app, docname, chapter, env.titles[chapter].children)),
+                _boxes(app, docname, chapter),
+            ]
     return made
 
 
 def _boxes(app, docname, chapter):
     """The boxed results of a chapter as a list of links."""
     items = nodes.bullet_list()
-    for result in app.env.get_doctree(chapter).findall(lambda node: isinstance(node, nodes.Element) and "realtype" in node):
+    for result in app.env.get_doctree(chapter).findall(
+        lambda node: isinstance(node, nodes.Element) and "realtype" in node
+    ):
         title = _bare_title(result[0].children) or [nodes.Text(result["realtype"].title())]
         items += _item(_link(app, docname, chapter, title, "#" + result["ids"][0]))
     return items

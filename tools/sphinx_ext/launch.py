@@ -45,7 +45,14 @@ def offer_launch(app, pagename, templatename, context, doctree):
         return
     links = [("Binder", remote.binder(pagename), "fas fa-rocket"), ("Colab", remote.colab(pagename), "fas fa-cloud")]
     buttons = [
-        {"type": "link", "text": name, "url": url, "tooltip": f"Launch on {name}", "icon": icon, "label": f"launch-{name.lower()}-button"}
+        {
+            "type": "link",
+            "text": name,
+            "url": url,
+            "tooltip": f"Launch on {name}",
+            "icon": icon,
+            "label": f"launch-{name.lower()}-button",
+        }
         for name, url, icon in links
         if url is not None
     ]

@@ -28,7 +28,11 @@ MEANING = {
 def own_results(own):
     """The second tally in a sentence."""
     number = sum(own.values())
-    checked = f"{own[ledger.OWN]} hold within the stated tolerance, {own['open']} are open" if own["open"] else "all hold within the stated tolerance"
+    checked = (
+        f"{own[ledger.OWN]} hold within the stated tolerance, {own['open']} are open"
+        if own["open"]
+        else "all hold within the stated tolerance"
+    )
     return f"Beside them stand {number} results of the book itself; {checked}."
 
 
@@ -46,15 +50,25 @@ def read_rows(env):
     """The gathered rows; the page that asks for them is read again when they change."""
     path = Path(env.srcdir) / "_build" / "ledger.json"
     if not path.exists():
-        raise ExtensionError(f"{path} is missing: build with `make book`, which gathers the ledger before the pages are written")
+        raise ExtensionError(
+            f"{path} is missing: build with `make book`, which gathers the ledger before the pages are written"
+        )
     env.note_dependency(str(path))
     return json.loads(path.read_text(encoding="utf-8"))
 
 
 def chapter_title(env, chapter):
     """A reference to a page by its title; Sphinx fills the title in when all pages are read."""
-    return addnodes.pending_xref("", nodes.inline("", chapter), refdomain="std", reftype="doc", reftarget="/" + chapter,
-                                 refexplicit=False, refwarn=True, refdoc=env.docname)
+    return addnodes.pending_xref(
+        "",
+        nodes.inline("", chapter),
+        refdomain="std",
+        reftype="doc",
+        reftarget="/" + chapter,
+        refexplicit=False,
+        refwarn=True,
+        refdoc=env.docname,
+    )
 
 
 class LedgerDirective(SphinxDirective):
@@ -122,8 +136,12 @@ class CorrectionList(LedgerDirective):
                 else:
                     found = f" measured {_measured(row)}, expected {_number(row['expected'])}, in "
                 proof = nodes.paragraph("", "", nodes.strong("", "Proof:"), nodes.Text(found))
-                proof += [self.link(row["id"], row["chapter"], correction_label(row["id"])), nodes.Text(", chapter "),
-                          chapter_title(self.env, row["chapter"]), nodes.Text(".")]
+                proof += [
+                    self.link(row["id"], row["chapter"], correction_label(row["id"])),
+                    nodes.Text(", chapter "),
+                    chapter_title(self.env, row["chapter"]),
+                    nodes.Text("."),
+                ]
                 cell = nodes.admonition(classes=["dropdown", "proving-cell"])
                 cell += nodes.title("", "The cell that proves it")
                 cell += nodes.literal_block(row["cell"], row["cell"], language="python")
@@ -139,8 +157,12 @@ class LedgerSummary(LedgerDirective):
         sources, own = ledger.tallies(self.rows())
         items = nodes.bullet_list(classes=["ledger-summary"])
         for verdict, number in sources.items():
-            items += nodes.list_item("", nodes.paragraph("", "", nodes.strong("", f"{number} "), _badge(verdict),
-                                                         nodes.Text(f": {MEANING[verdict]}")))
+            items += nodes.list_item(
+                "",
+                nodes.paragraph(
+                    "", "", nodes.strong("", f"{number} "), _badge(verdict), nodes.Text(f": {MEANING[verdict]}")
+                ),
+            )
         lead = nodes.paragraph("", f"Of the {sum(sources.values())} claims of the sources that the book takes up:")
         return [lead, items, nodes.paragraph("", own_results(own), classes=["ledger-own"])]
 
@@ -188,7 +210,11 @@ class LedgerTable(LedgerDirective):
 
     def cells(self, row):
         name = self.link(row["id"], row["chapter"], row["anchor"]) if row["chapter"] else nodes.literal("", row["id"])
-        expected = "—" if row["expected"] is None else _number(row["expected"]) + (f" (within {row['tolerance']})" if row["tolerance"] else "")
+        expected = (
+            "—"
+            if row["expected"] is None
+            else _number(row["expected"]) + (f" (within {row['tolerance']})" if row["tolerance"] else "")
+        )
         where = nodes.paragraph("", "", *self.inline(row["locator"]))
         yield [nodes.paragraph("", "", name), where, nodes.paragraph("", "", _badge(row["verdict"]))]
         yield self.markdown(row["statement"])

@@ -30,7 +30,13 @@ def _linked(line, here, modules):
 
     def link(match):
         kind, name, dot, attribute = match.groups()
-        home = here.imported.get(name) if kind == "n" else (name.removeprefix("lib."), None) if name.startswith("lib.") else None
+        home = (
+            here.imported.get(name)
+            if kind == "n"
+            else (name.removeprefix("lib."), None)
+            if name.startswith("lib.")
+            else None
+        )
         if home is None or home[0] not in modules:
             return match[0]
         found = library.find(modules, home[0], attribute if home[1] is None else home[1])
@@ -62,7 +68,9 @@ def _pieces(text):
 
 def _code(text):
     """A docstring's summary as HTML."""
-    return "".join(f"<code>{html.escape(piece)}</code>" if code else html.escape(piece) for piece, code in _pieces(text))
+    return "".join(
+        f"<code>{html.escape(piece)}</code>" if code else html.escape(piece) for piece, code in _pieces(text)
+    )
 
 
 def _page(app, module, modules):
@@ -73,9 +81,12 @@ def _page(app, module, modules):
     ]
     tested = f" It is tested by <code>{module.tests}</code>." if (Path(app.srcdir) / module.tests).exists() else ""
     back = app.builder.get_relative_uri(module.page, LIST)
-    return (f"<h1>lib.{module.name}</h1>\n<p>{_code(module.summary)}. This is the file <code>{module.file}</code> of"
-            f' <a class="reference internal" href="{back}">the library</a>.{tested}</p>\n'
-            + (f"<ul>\n{chr(10).join(rows)}\n</ul>\n" if rows else "") + _source(app, module, modules))
+    return (
+        f"<h1>lib.{module.name}</h1>\n<p>{_code(module.summary)}. This is the file <code>{module.file}</code> of"
+        f' <a class="reference internal" href="{back}">the library</a>.{tested}</p>\n'
+        + (f"<ul>\n{chr(10).join(rows)}\n</ul>\n" if rows else "")
+        + _source(app, module, modules)
+    )
 
 
 def write_modules(app):
@@ -90,7 +101,9 @@ def write_modules(app):
 def _link(app, docname, module, name=None):
     """A reference from a page to a module, or to a definition in it."""
     address = app.builder.get_relative_uri(docname, module.page) + (f"#{library.anchor(name)}" if name else "")
-    return nodes.reference("", "", nodes.literal("", f"{module.name}.{name}" if name else module.name), internal=True, refuri=address)
+    return nodes.reference(
+        "", "", nodes.literal("", f"{module.name}.{name}" if name else module.name), internal=True, refuri=address
+    )
 
 
 class LibraryList(SphinxDirective):
@@ -106,7 +119,9 @@ class LibraryList(SphinxDirective):
         return made
 
     def item(self, module):
-        summary = [nodes.literal("", piece) if code else nodes.Text(piece) for piece, code in _pieces(f": {module.summary}.")]
+        summary = [
+            nodes.literal("", piece) if code else nodes.Text(piece) for piece, code in _pieces(f": {module.summary}.")
+        ]
         return nodes.paragraph("", "", _link(self.env.app, self.env.docname, module), *summary)
 
 

@@ -91,7 +91,9 @@ class PartLedger(LedgerDirective):
         part = part_of(rows)
         mine = [row for row in rows if part[row["id"]] == self.arguments[0]]
         if not mine:
-            raise self.error(f"part-ledger {self.arguments[0]!r}: no claim belongs to a chapter in book/{self.arguments[0]}/")
+            raise self.error(
+                f"part-ledger {self.arguments[0]!r}: no claim belongs to a chapter in book/{self.arguments[0]}/"
+            )
         return [self.counts(mine), *self.corrections(rows, {row["id"] for row in mine})]
 
     def counts(self, mine):

@@ -49,8 +49,10 @@ def _opening(paragraph):
     question on, because a sentence in the middle refers to what stands before it."""
     sentences = SENTENCE.split(" ".join(_words(paragraph).split()))
     if EQUATION in sentences[0]:
-        asked = [place for place, sentence in enumerate(sentences) if EQUATION not in sentence and sentence.endswith("?")]
-        sentences = sentences[asked[0]:] if asked else []
+        asked = [
+            place for place, sentence in enumerate(sentences) if EQUATION not in sentence and sentence.endswith("?")
+        ]
+        sentences = sentences[asked[0] :] if asked else []
     kept = ""
     for sentence in sentences:
         if EQUATION in sentence or sentence[-1:] not in (".", "?", "!") or len(f"{kept} {sentence}") > LONGEST:
@@ -61,14 +63,19 @@ def _opening(paragraph):
 
 def describe(doctree):
     """The opening of the first paragraph that has one in words; the book's own line if none has."""
-    return next((text for text in map(_opening, _paragraphs(doctree)) if SHORTEST <= len(text) and text[0].isupper()), BOOK)
+    return next(
+        (text for text in map(_opening, _paragraphs(doctree)) if len(text) >= SHORTEST and text[0].isupper()), BOOK
+    )
 
 
 def add_description(app, pagename, templatename, context, doctree):
     """Hand title and description to the extension, and give the description to search engines too."""
     if doctree is None:
         return
-    text, title = html.escape(describe(doctree)), html.escape(app.env.titles[pagename].astext())  # without the chapter's number
+    text, title = (
+        html.escape(describe(doctree)),
+        html.escape(app.env.titles[pagename].astext()),
+    )  # without the chapter's number
     context["meta"] = (context["meta"] or {}) | {"og:title": title, "og:description": text}
     context["metatags"] += f'<meta name="description" content="{text}" />\n'
 

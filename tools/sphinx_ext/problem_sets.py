@@ -43,27 +43,45 @@ class ProblemSets(SphinxDirective):
     def row(self, root, name):
         edition = _student_editions(root) / f"{name}.ipynb"
         if not edition.exists():
-            raise self.severe(f"{edition} is missing: build with `make book`, which cuts the student editions before the pages are written")
+            raise self.severe(
+                f"{edition} is missing: build with `make book`, which cuts the student editions before the pages are written"
+            )
         source = assignments.read(root, name)
         about = source.metadata["assignment"]
         by_machine, by_hand = assignments.points(source)
         needs = nodes.bullet_list()
         for chapter in about["chapters"]:
             needs += nodes.list_item("", nodes.paragraph("", "", self.chapter(chapter)))
-        link = nodes.reference("", f"{name}.ipynb", internal=True, refuri="../" * self.env.docname.count("/") + f"{PUBLISHED}/{name}.ipynb")
+        link = nodes.reference(
+            "", f"{name}.ipynb", internal=True, refuri="../" * self.env.docname.count("/") + f"{PUBLISHED}/{name}.ipynb"
+        )
         line = nodes.row()
         line += [
-            nodes.entry("", nodes.paragraph("", "", nodes.strong("", about["title"])), nodes.paragraph("", about["part"])),
+            nodes.entry(
+                "", nodes.paragraph("", "", nodes.strong("", about["title"])), nodes.paragraph("", about["part"])
+            ),
             nodes.entry("", needs),
-            nodes.entry("", nodes.paragraph("", f"{by_machine} + {by_hand} points"), nodes.paragraph("", f"{about['minutes']} minutes")),
+            nodes.entry(
+                "",
+                nodes.paragraph("", f"{by_machine} + {by_hand} points"),
+                nodes.paragraph("", f"{about['minutes']} minutes"),
+            ),
             nodes.entry("", nodes.paragraph("", "", link)),
         ]
         return line
 
     def chapter(self, chapter):
         """A link to a chapter by its title, which Sphinx fills in when all pages are read."""
-        return addnodes.pending_xref("", nodes.inline("", chapter), refdomain="std", reftype="doc", reftarget=f"/book/{chapter}",
-                                     refexplicit=False, refwarn=True, refdoc=self.env.docname)
+        return addnodes.pending_xref(
+            "",
+            nodes.inline("", chapter),
+            refdomain="std",
+            reftype="doc",
+            reftarget=f"/book/{chapter}",
+            refexplicit=False,
+            refwarn=True,
+            refdoc=self.env.docname,
+        )
 
 
 def publish(app, error):

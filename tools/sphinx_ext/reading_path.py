@@ -27,7 +27,7 @@ def entries(lines):
 def out_of_order(path, needs):
     """The first pair (chapter, prerequisite) of a path in which the prerequisite comes later, or None."""
     for place, page in enumerate(path):
-        late = [need for need in needs[page] if need in path[place + 1:]]
+        late = [need for need in needs[page] if need in path[place + 1 :]]
         if late:
             return page, late[0]
     return None
@@ -56,7 +56,9 @@ class ReadingPath(SphinxDirective):
         for page, reason in listed:
             items += self.item(page, facts[page][0], reason)
         total = sum(time for time, _ in facts.values())
-        end = nodes.paragraph("", "", nodes.strong("", "In all"), nodes.Text(f" about {hours(total)}."), classes=["reading-time"])
+        end = nodes.paragraph(
+            "", "", nodes.strong("", "In all"), nodes.Text(f" about {hours(total)}."), classes=["reading-time"]
+        )
         return [items, end]
 
     def checked(self, page):
@@ -69,7 +71,9 @@ class ReadingPath(SphinxDirective):
         title = chapter_title(self.env, page)
         holder = nodes.container()
         self.state.nested_parse(StringList([reason], self.get_source_info()[0]), self.content_offset, holder)
-        return nodes.list_item("", nodes.paragraph("", "", title, nodes.Text(f" ({time} minutes). "), *holder[0].children))
+        return nodes.list_item(
+            "", nodes.paragraph("", "", title, nodes.Text(f" ({time} minutes). "), *holder[0].children)
+        )
 
 
 def setup(app):

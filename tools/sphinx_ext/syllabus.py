@@ -56,20 +56,29 @@ class Syllabus(Chapters):
         table += group
         group += [nodes.colspec(colwidth=width) for width in (10, 56, 16, 18)]
         head = nodes.row()
-        head += [nodes.entry("", nodes.paragraph("", title)) for title in ("Week", "Chapters", "Reading", "Problem set")]
+        head += [
+            nodes.entry("", nodes.paragraph("", title)) for title in ("Week", "Chapters", "Reading", "Problem set")
+        ]
         group += nodes.thead("", head)
         body = nodes.tbody()
         for number, (pages, handed_out) in enumerate(plan, 1):
             links = nodes.bullet_list()
             links += [nodes.list_item("", nodes.paragraph("", "", chapter_title(self.env, page))) for page in pages]
-            cells = [[nodes.paragraph("", str(number))], [links], [nodes.paragraph("", hours(sum(found[page].minutes for page in pages)))],
-                     [nodes.paragraph("", "", nodes.literal("", handed_out))] if handed_out else []]
+            cells = [
+                [nodes.paragraph("", str(number))],
+                [links],
+                [nodes.paragraph("", hours(sum(found[page].minutes for page in pages)))],
+                [nodes.paragraph("", "", nodes.literal("", handed_out))] if handed_out else [],
+            ]
             row = nodes.row()
             row += [nodes.entry("", *cell) for cell in cells]
             body += row
         group += body
         total = hours(sum(found[page].minutes for pages, _ in plan for page in pages))
-        return [table, nodes.paragraph("", f"In all {sum(len(pages) for pages, _ in plan)} chapters, about {total} of reading.")]
+        return [
+            table,
+            nodes.paragraph("", f"In all {sum(len(pages) for pages, _ in plan)} chapters, about {total} of reading."),
+        ]
 
 
 def setup(app):

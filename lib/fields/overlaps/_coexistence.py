@@ -33,7 +33,9 @@ def bottom(w, p):
     e = np.sqrt(1 + above)  # (...)
     ratio = (p / w**2 + (1 - p) * (1 / w - 0.5 - delta * tail)) / (2 * e)  # (...)  (D - E²)/(2Eδ)
     beta = e - delta * ratio  # (...)
-    curved = delta * (p / w**2 + (1 - p) * (1 / w - 2 * tail)) - above**2 / (1 + e) ** 2 / np.where(delta > 0, delta, 1)  # (...)
+    curved = delta * (p / w**2 + (1 - p) * (1 / w - 2 * tail)) - above**2 / (1 + e) ** 2 / np.where(
+        delta > 0, delta, 1
+    )  # (...)
     return ratio, e, beta, curved / (2 * e) * (1 + beta)
 
 

@@ -13,7 +13,9 @@ from lib.common import checks
 from lib.fields.overlaps import _perpendicular
 
 STEPS = 10  # grid points per standard deviation of the prior overlap
-MOST_POINTS = 2_000_000  # of a grid in m, and four times as many in m and q; a trial residual that needs more is too far off
+MOST_POINTS = (
+    2_000_000  # of a grid in m, and four times as many in m and q; a trial residual that needs more is too far off
+)
 _FIRST, _THIRD = np.sqrt(2 / np.pi), -np.sqrt(1 / (3 * np.pi))  # of ĥ_1 and ĥ_3 in powers of m/√(½ + q + m²)
 
 
@@ -87,15 +89,24 @@ class Units:
         return np.sqrt(2 * self.s * (self.coupling * max(0.5 * (b - c) ** 2, hump) + 50 / self.d) + inner**2)
 
     def grid(self, low, high):
-        return np.linspace(low, high, max(50, int(np.ceil((high - low) * STEPS * np.sqrt(self.d / self.s)))) + 1)  # (G,)
+        return np.linspace(
+            low, high, max(50, int(np.ceil((high - low) * STEPS * np.sqrt(self.d / self.s)))) + 1
+        )  # (G,)
 
     def phase(self, tau):
         """Outermost minimum of S and the maximum inside it, 0 where there is none."""
         if self.free:
-            m, nodes, rest = self.grid(0.0, self.reach(tau, 0.0))[1:], self.nodes(tau), (self.coupling, self.d, self.s)  # (G,)
+            m, nodes, rest = (
+                self.grid(0.0, self.reach(tau, 0.0))[1:],
+                self.nodes(tau),
+                (self.coupling, self.d, self.s),
+            )  # (G,)
             up = action(m, self.residual(tau), *rest, nodes)[1] > 0  # (G,)
             turns = np.flatnonzero(up[1:] != up[:-1])  # (E,)
-            found = [brentq(lambda x: action(np.array(x), self.residual(tau), *rest, nodes)[1], *m[k : k + 2], xtol=1e-15) for k in turns]
+            found = [
+                brentq(lambda x: action(np.array(x), self.residual(tau), *rest, nodes)[1], *m[k : k + 2], xtol=1e-15)
+                for k in turns
+            ]
         else:
             found = extrema(self.residual(tau), self.coupling, self.s).tolist()
         found = [0.0, 0.0, *found]
@@ -106,7 +117,11 @@ class Units:
         m, (q, log) = self.grid(low, high), self.nodes(tau)  # (G,), (K,), (K,)
         square = (m**2)[:, None]  # (G, 1)
         ratio = square / (0.5 + q + square)  # (G, K)
-        exponent = 0.5 * self.gain * ratio * (tau[0] * _FIRST + tau[1] * _THIRD * ratio) ** 2 + log - self.d / (2 * self.s) * square  # (G, K)
+        exponent = (
+            0.5 * self.gain * ratio * (tau[0] * _FIRST + tau[1] * _THIRD * ratio) ** 2
+            + log
+            - self.d / (2 * self.s) * square
+        )  # (G, K)
         highest = exponent.max()
         rows, columns = np.nonzero(exponent > highest - 50)  # (M,), (M,)
         ratio, density = ratio[rows, columns], np.exp(exponent[rows, columns] - highest)  # (M,), (M,)
@@ -136,7 +151,14 @@ class Units:
         log, mean, hessian = (sum(share * part[k] for share, part in parts) for k in range(3))  # (), (2,), (2, 2)
         grid = np.concatenate([part[3] for _, part in parts])  # (G,)
         density = np.concatenate([share * part[4] for share, part in parts])  # (G,)
-        return log + entr([held, 1 - held]).sum(), mean, hessian, grid, density, sum(share * part[5] for share, part in parts)
+        return (
+            log + entr([held, 1 - held]).sum(),
+            mean,
+            hessian,
+            grid,
+            density,
+            sum(share * part[5] for share, part in parts),
+        )
 
     def minimum(self, target, barrier=0.0, held=None):
         """The minimum of Φ by Newton's method; a step is halved until it does not climb behind the lowest point on its line."""

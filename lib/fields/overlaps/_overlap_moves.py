@@ -179,5 +179,7 @@ def chain(
                 records[s, 2] += 1 / len(m)
                 records[s, 4] += across[c]
             if abs(m[c]) < edge:
-                histogram[min(int((m[c] + edge) / (2 * edge) * bins), bins - 1)] += bins / (2 * edge * len(m) * len(records))
+                histogram[min(int((m[c] + edge) / (2 * edge) * bins), bins - 1)] += bins / (
+                    2 * edge * len(m) * len(records)
+                )
         records[s, 4] = records[s, 4] / (records[s, 2] * len(m)) if records[s, 2] > 0 else np.nan

@@ -91,15 +91,21 @@ def gaussian(strength, load, epsilon, *, weight_variance=1.0):
     epsilon = _epsilon(epsilon)
     pull = lazy * nu  # (...)  1/k²
     high = 1 / np.sqrt(np.maximum(pull, 1))  # (...)
-    b = _coexistence.root(lambda b, lazy, pull: b * lazy - (1 - b) * (1 - pull * b * b), np.zeros(nu.shape), high, lazy, pull)  # (...)
+    b = _coexistence.root(
+        lambda b, lazy, pull: b * lazy - (1 - b) * (1 - pull * b * b), np.zeros(nu.shape), high, lazy, pull
+    )  # (...)
     # Near its zero 1 - g_0 ν b² cancels, and the equation for b replaces it; far from it 1 - b may cancel.
     variance = np.where(pull * b * b > 0.5, s * (1 - b) / (b * lazy), s / np.maximum(1 - pull * b * b, 0.5))  # (...)
-    return _state(epsilon, b, np.full(b.shape, epsilon), variance, np.zeros(b.shape), np.zeros(b.shape), np.full(b.shape, s))
+    return _state(
+        epsilon, b, np.full(b.shape, epsilon), variance, np.zeros(b.shape), np.zeros(b.shape), np.full(b.shape, s)
+    )
 
 
 def _state(epsilon, b, c, variance, minimum, outliers, perpendicular):
     third = 1 - c / epsilon if epsilon != 0 else np.full(b.shape, np.nan)  # (...)
-    return State(np.stack([b, c], axis=-1), np.stack([1 - b, third], axis=-1), variance, minimum, outliers, perpendicular)  # (..., 2), (..., 2)
+    return State(
+        np.stack([b, c], axis=-1), np.stack([1 - b, third], axis=-1), variance, minimum, outliers, perpendicular
+    )  # (..., 2), (..., 2)
 
 
 def coexistence(strength, load, epsilon, *, weight_variance=1.0, perpendicular="fixed"):
@@ -156,7 +162,14 @@ def coexistence(strength, load, epsilon, *, weight_variance=1.0, perpendicular="
     state.variance[mixed] = s / ((1 - w) * slack)
     state.minimum[mixed], state.perpendicular[mixed] = _coexistence.overlap(w, s, free)
     state.outliers[mixed] = 3 * np.pi * (abs(epsilon) - k * share) / (g * (1 - w) ** 2 * k * e)
-    fields = (state.residuals[:, 0], state.residuals[:, 1], state.variance, state.minimum, state.outliers, state.perpendicular)
+    fields = (
+        state.residuals[:, 0],
+        state.residuals[:, 1],
+        state.variance,
+        state.minimum,
+        state.outliers,
+        state.perpendicular,
+    )
     return _state(epsilon, *(field.reshape(shape) for field in fields))
 
 
@@ -205,7 +218,14 @@ def maxwell(strength, epsilon, *, weight_variance=1.0, perpendicular="fixed"):
     """
     epsilon = _epsilon(epsilon, cubic=True)
     free = _perpendicular.is_free(perpendicular)
-    return _line(strength, epsilon, weight_variance, free, _coexistence.deepest, lambda p: 1 / _coexistence.bottom(_coexistence.lowest(p), p)[0])
+    return _line(
+        strength,
+        epsilon,
+        weight_variance,
+        free,
+        _coexistence.deepest,
+        lambda p: 1 / _coexistence.bottom(_coexistence.lowest(p), p)[0],
+    )
 
 
 def spinodal(strength, epsilon, *, weight_variance=1.0, perpendicular="fixed"):

@@ -22,8 +22,15 @@ from lib.fields.overlaps._overlap_moves import project, sweep
 from lib.fields.overlaps.monte_carlo import FARTHEST, _model
 from lib.foundations.sampling import Average
 
-_FINE, _MARGIN = 20, 8.0  # grid points in a deviation of the prior; how far the grid reaches beyond the barrier, in deviations
-DAMPINGS = (0.5, 0.1, 0.02)  # of the iteration for the lazy phase: the next, slower one where the one before does not settle
+_FINE, _MARGIN = (
+    20,
+    8.0,
+)  # grid points in a deviation of the prior; how far the grid reaches beyond the barrier, in deviations
+DAMPINGS = (
+    0.5,
+    0.1,
+    0.02,
+)  # of the iteration for the lazy phase: the next, slower one where the one before does not settle
 _POINTS = 6000  # largest grid: its matrix of moves has that many rows
 
 
@@ -56,14 +63,59 @@ class LazyPhase:
 @njit(cache=True, nogil=True)
 def _first(m, relu, variance, dimension, gain, samples, y, burn_in, step, barrier, outliers, limit, random):
     """Sweeps until `outliers` neurons are beyond the barrier, and whether they are."""
-    h, a, counts, across = np.empty((len(m), len(y))), np.empty((len(y), len(y))), np.zeros((2, 2)), np.full(len(m), variance)
+    h, a, counts, across = (
+        np.empty((len(m), len(y))),
+        np.empty((len(y), len(y))),
+        np.zeros((2, 2)),
+        np.full(len(m), variance),
+    )
     for c in range(len(m)):
         project(m[c], relu, variance, h[c])
     for _ in range(burn_in):
-        sweep(m, across, h, a, relu, False, variance, dimension, gain, samples, y, 0.0, step, 0.0, barrier, barrier, 0, counts, random)
+        sweep(
+            m,
+            across,
+            h,
+            a,
+            relu,
+            False,
+            variance,
+            dimension,
+            gain,
+            samples,
+            y,
+            0.0,
+            step,
+            0.0,
+            barrier,
+            barrier,
+            0,
+            counts,
+            random,
+        )
     for turn in range(limit):
         counts[:] = 0
-        if sweep(m, across, h, a, relu, False, variance, dimension, gain, samples, y, 0.0, step, 0.0, np.inf, barrier, outliers, counts, random):
+        if sweep(
+            m,
+            across,
+            h,
+            a,
+            relu,
+            False,
+            variance,
+            dimension,
+            gain,
+            samples,
+            y,
+            0.0,
+            step,
+            0.0,
+            np.inf,
+            barrier,
+            outliers,
+            counts,
+            random,
+        ):
             return turn + counts[1, 0] / len(m), True
     return float(limit), False
 
@@ -110,7 +162,11 @@ def simulate(
     """
     relu, y, dimension, width, samples, variance, gain = _model(
         activation, target, dimension, width, effective_samples, weight_variance, readout_variance)  # fmt: skip
-    barrier, chains, limit = _barrier(barrier, variance), checks.integer("chains", chains), checks.integer("limit", limit)
+    barrier, chains, limit = (
+        _barrier(barrier, variance),
+        checks.integer("chains", chains),
+        checks.integer("limit", limit),
+    )
     step, burn_in = checks.number("step", step, above=0, at_most=1e3), checks.integer("burn_in", burn_in, at_least=0)
     if checks.integer("outliers", outliers) > width:
         checks.fail("outliers", f"be at most the width, {width}", outliers)
@@ -120,7 +176,9 @@ def simulate(
         random = checks.generator("seed", child)
         m = np.sqrt(variance / dimension) * random.standard_normal(width)  # (N,)
         m = np.clip(m, -barrier, barrier)  # (N,)  the barrier is closed, so that burn-in starts inside
-        times[c], escaped[c] = _first(m, relu, variance, dimension, gain, samples, y, burn_in, step, barrier, outliers, limit, random)
+        times[c], escaped[c] = _first(
+            m, relu, variance, dimension, gain, samples, y, burn_in, step, barrier, outliers, limit, random
+        )
     return EscapeTimes(times, escaped)
 
 
@@ -131,7 +189,9 @@ def _features(overlaps, relu, variance, size):
     return h
 
 
-def lazy_phase(activation, target, dimension, width, effective_samples, barrier, *, weight_variance=1.0, readout_variance=1.0):
+def lazy_phase(
+    activation, target, dimension, width, effective_samples, barrier, *, weight_variance=1.0, readout_variance=1.0
+):
     r"""The lazy phase, kept together by a wall at the barrier: its residuals and the energy E(m) of one neuron.
 
     Self-consistent:  A = 1 + P_e s_a² ⟨ĥĥᵀ⟩  with the mean over e^{-E} at |m| < barrier, where E holds A; it exists also where the phase is
@@ -183,7 +243,10 @@ def lazy_phase(activation, target, dimension, width, effective_samples, barrier,
             matrix = matrix + damping * change  # (n, n)
             others = np.eye(len(y)) + matrix * (width - 1) / width  # (n, n)
             solved = np.linalg.solve(others, np.column_stack([h.T, y]))  # (n, G + 1)
-            u, pull = gain * np.einsum("gi,ig->g", h, solved[:, :-1]), gain * samples * (h @ solved[:, -1]) ** 2  # (G,), (G,)
+            u, pull = (
+                gain * np.einsum("gi,ig->g", h, solved[:, :-1]),
+                gain * samples * (h @ solved[:, -1]) ** 2,
+            )  # (G,), (G,)
             energy = dimension * m**2 / (2 * variance) + (np.log1p(u) - pull / (1 + u)) / 2  # (G,)
             if np.abs(change).max() <= 1e-11 * (1 + np.abs(matrix).max()):
                 energy -= energy[inside].min()

@@ -18,7 +18,15 @@ import numpy as np
 from scipy.optimize.elementwise import find_root
 
 from lib.common import checks
-from lib.fields.overlaps.single_index import _basis, _components, _gaussian_overlap, _learnabilities, _residuals, _target, _variance
+from lib.fields.overlaps.single_index import (
+    _basis,
+    _components,
+    _gaussian_overlap,
+    _learnabilities,
+    _residuals,
+    _target,
+    _variance,
+)
 
 GRID = 1024  # trial ratios; two states closer to each other than one step, next to where both vanish, are not seen
 LARGEST = 1e12  # largest P_e Y²/N: a step of the grid stays below 0.1 in ln u
@@ -54,10 +62,16 @@ def _state(model, log_ratio):
     residuals = _residuals(kernel, strength + 0 * u, y)  # (..., n)
     along = (seen @ residuals[..., None])[..., 0]  # (..., Q)  r·ĥ
     change = ((slope * seen) @ residuals[..., None])[..., 0]  # (..., Q)  its derivative
-    return residuals, 0.5 * per_unit * (residuals @ y), 2 * per_unit * strength * (weights * along * change).sum(axis=-1)
+    return (
+        residuals,
+        0.5 * per_unit * (residuals @ y),
+        2 * per_unit * strength * (weights * along * change).sum(axis=-1),
+    )
 
 
-def _branches(activation, target, dimension, width, effective_samples, weight_variance, readout_variance, degrees, *, uniform):
+def _branches(
+    activation, target, dimension, width, effective_samples, weight_variance, readout_variance, degrees, *, uniform
+):
     """Checked arguments, the balance of forces on a grid of ln u, and its roots; `uniform` lets all d directions share one ratio."""
     activation, listed = _basis(activation, degrees)
     y = _target(target, listed.size)  # (n,)
@@ -94,10 +108,14 @@ def _branches(activation, target, dimension, width, effective_samples, weight_va
     ratio = np.exp(roots)  # (K,)
     free_energy = 0.5 * directions * (np.expm1(roots) - roots) + data  # (K,)
     stable = signs[cells] > 0  # (K,)
-    return Branches(ratio * s / d, ratio, residuals, _learnabilities(residuals, y), stable, free_energy, int(free_energy.argmin()))
+    return Branches(
+        ratio * s / d, ratio, residuals, _learnabilities(residuals, y), stable, free_energy, int(free_energy.argmin())
+    )
 
 
-def solve(activation, target, dimension, width, effective_samples, *, weight_variance=1.0, readout_variance=1.0, degrees=None):
+def solve(
+    activation, target, dimension, width, effective_samples, *, weight_variance=1.0, readout_variance=1.0, degrees=None
+):
     r"""All solutions of the adaptive approach: each unit's weights change their variance along the teacher, and along it alone.
 
     The force on ln u is scanned, and every change of its sign refined; iteration of the two equations in turn may end in a cycle instead.
@@ -127,10 +145,22 @@ def solve(activation, target, dimension, width, effective_samples, *, weight_var
     >>> found.ratio.round(3).tolist(), found.stable.tolist()
     ([2.456], [True])
     """
-    return _branches(activation, target, dimension, width, effective_samples, weight_variance, readout_variance, degrees, uniform=False)
+    return _branches(
+        activation,
+        target,
+        dimension,
+        width,
+        effective_samples,
+        weight_variance,
+        readout_variance,
+        degrees,
+        uniform=False,
+    )
 
 
-def scaling(activation, target, dimension, width, effective_samples, *, weight_variance=1.0, readout_variance=1.0, degrees=None):
+def scaling(
+    activation, target, dimension, width, effective_samples, *, weight_variance=1.0, readout_variance=1.0, degrees=None
+):
     r"""All solutions of the scaling approach: the weights keep their prior's shape and change its scale alone, Σ = u σ_w² I/d.
 
     All d directions pay,  Γ(u) = (d/2)(u - 1 - ln u) + (P_e/2N) Y·r,  and none can be told from the others.  A ReLU network has
@@ -163,4 +193,14 @@ def scaling(activation, target, dimension, width, effective_samples, *, weight_v
     [0.91, 0.059]
     [0.99, 0.871]
     """
-    return _branches(activation, target, dimension, width, effective_samples, weight_variance, readout_variance, degrees, uniform=True)
+    return _branches(
+        activation,
+        target,
+        dimension,
+        width,
+        effective_samples,
+        weight_variance,
+        readout_variance,
+        degrees,
+        uniform=True,
+    )

@@ -43,7 +43,9 @@ class OverlapChains:
     acceptance: np.ndarray  # (2,)  of the local and of the independent proposals after burn-in; 0 where there were none
     perpendicular: np.ndarray  # (S, C)  mean of q⊥ = |w_⊥|² over the neurons; σ_w² where it is fixed
     outlying_perpendicular: np.ndarray  # (S, C)  mean of q⊥ over the outliers, not a number where there are none
-    last: np.ndarray  # (C, N)  the last overlaps, from which another run may start; with free lengths (2, C, N), overlaps and q⊥
+    last: (
+        np.ndarray
+    )  # (C, N)  the last overlaps, from which another run may start; with free lengths (2, C, N), overlaps and q⊥
 
     def learnabilities(self):
         """1 - residual/target of the components that the target has, array (S, C, n'); :func:`lib.fields.hmc.summary` gives mean and error."""
@@ -61,7 +63,9 @@ class OverlapChains:
             checks.fail("barrier", "be one that some neuron is beyond", "no outliers")
         total = self.outliers * np.nan_to_num(self.outlying_perpendicular)  # (S, C)
         mean = float(total.mean()) / share
-        return Average(mean, float(hmc.summary(total - mean * self.outliers).error) / share)  # a ratio, to first order in its fluctuations
+        return Average(
+            mean, float(hmc.summary(total - mean * self.outliers).error) / share
+        )  # a ratio, to first order in its fluctuations
 
 
 def _model(activation, target, dimension, width, effective_samples, weight_variance, readout_variance):
@@ -71,12 +75,16 @@ def _model(activation, target, dimension, width, effective_samples, weight_varia
     y = checks.entries("target", target, at_least=-1e9, at_most=1e9, ndim=1)  # (n,)
     lengths = [len(degrees) for degrees in DEGREES[activation]]
     if len(y) not in lengths or not y.any():
-        checks.fail("target", f"have {' or '.join(map(str, lengths))} components, not all zero, for {activation}", target)
+        checks.fail(
+            "target", f"have {' or '.join(map(str, lengths))} components, not all zero, for {activation}", target
+        )
     dimension, width = checks.integer("dimension", dimension), checks.integer("width", width)
     variance = checks.number("weight_variance", weight_variance, at_least=1e-9, at_most=1e9)
     readout = checks.number("readout_variance", readout_variance, above=0, at_most=1e9)
     # Above, the 1 in A would be lost in the rounding of a matrix of low rank.
-    samples = checks.number("effective_samples", effective_samples, at_least=0, at_most=1e10 / (readout * max(1.0, variance)))
+    samples = checks.number(
+        "effective_samples", effective_samples, at_least=0, at_most=1e10 / (readout * max(1.0, variance))
+    )
     return activation == "relu", y, dimension, width, samples, variance, samples * readout / width
 
 
@@ -178,25 +186,48 @@ def sample(
     (0.98, 0.4)
     """
     free = _perpendicular.is_free(perpendicular)
-    model = _model(activation, target, _perpendicular.dimension(dimension, free), width, effective_samples, weight_variance, readout_variance)
+    model = _model(
+        activation,
+        target,
+        _perpendicular.dimension(dimension, free),
+        width,
+        effective_samples,
+        weight_variance,
+        readout_variance,
+    )
     relu, y, dimension, width, samples, variance, gain = model
-    chains, steps, every = checks.integer("chains", chains), checks.integer("steps", steps), checks.integer("every", every)
+    chains, steps, every = (
+        checks.integer("chains", chains),
+        checks.integer("steps", steps),
+        checks.integer("every", every),
+    )
     burn_in = steps * every if burn_in is None else checks.integer("burn_in", burn_in, at_least=0)
     share = checks.number("independence", independence, at_least=0, below=1)
     barrier = 0.75 * np.sqrt(variance) if barrier is None else checks.number("barrier", barrier, above=0)
     edge = 4 * np.sqrt(variance) if edge is None else checks.number("edge", edge, above=0)
     bins, seeds = checks.integer("bins", bins), checks.seed_sequence("seed", seed)
-    randoms = [checks.generator("seed", child) for child in np.random.SeedSequence(seeds.entropy, spawn_key=seeds.spawn_key).spawn(chains)]
+    randoms = [
+        checks.generator("seed", child)
+        for child in np.random.SeedSequence(seeds.entropy, spawn_key=seeds.spawn_key).spawn(chains)
+    ]
     reach = FARTHEST * np.sqrt(variance)
     if start is None:
-        start = np.sqrt(variance / dimension) * np.stack([random.standard_normal(width) for random in randoms])  # (C, N)
+        start = np.sqrt(variance / dimension) * np.stack(
+            [random.standard_normal(width) for random in randoms]
+        )  # (C, N)
         if free:
-            start = np.stack([start, [_prior_lengths(random, dimension, variance, width) for random in randoms]])  # (2, C, N)
+            start = np.stack(
+                [start, [_prior_lengths(random, dimension, variance, width) for random in randoms]]
+            )  # (2, C, N)
     state = checks.array("start", start, shape=(2, chains, width) if free else (chains, width))  # (2, C, N) or (C, N)
     m, across = state if free else (state, np.full(state.shape, variance))  # (C, N), (C, N)
     checks.entries("start", m, at_least=-reach, at_most=reach)
     checks.entries("start", across, above=0, at_most=reach**2)
-    residuals, records, histogram = np.zeros((steps, chains, len(y))), np.zeros((steps, chains, 5)), np.zeros((chains, bins))
+    residuals, records, histogram = (
+        np.zeros((steps, chains, len(y))),
+        np.zeros((steps, chains, 5)),
+        np.zeros((chains, bins)),
+    )
     counts = np.zeros((chains, 2, 2))  # (C, 2, 2)  accepted and proposed, local and independent
     for c, random in enumerate(randoms):
         chain(m[c], across[c], relu, free, variance, dimension, gain, samples, y, burn_in, every, share, barrier, edge,

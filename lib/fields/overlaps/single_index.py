@@ -25,7 +25,9 @@ def _basis(activation, degrees):
     """Checked activation and degrees (n,); those of the activation's teacher if none are given."""
     if not isinstance(activation, str) or activation not in DEGREES:
         checks.fail("activation", f"be one of {', '.join(DEGREES)}", activation)
-    listed = checks.entries("degrees", DEGREES[activation] if degrees is None else degrees, at_least=0, at_most=HIGHEST_DEGREE, ndim=1)  # (n,)
+    listed = checks.entries(
+        "degrees", DEGREES[activation] if degrees is None else degrees, at_least=0, at_most=HIGHEST_DEGREE, ndim=1
+    )  # (n,)
     if listed.size == 0 or np.any(listed != np.rint(listed)) or np.unique(listed).size < listed.size:
         checks.fail("degrees", "hold one or more different integers", degrees)
     return activation, listed.astype(int)
@@ -50,15 +52,23 @@ def _coefficient(activation, n):
         return np.sqrt(2 / np.pi * factorial(n)) * (-0.5) ** half / (factorial(half) * n) if odd else 0.0
     if n < 2:
         return 0.5 if odd else 1 / np.sqrt(2 * np.pi)
-    return 0.0 if odd else (-0.5) ** (half - 1) * factorial(n - 2) / (factorial(half - 1) * np.sqrt(2 * np.pi * factorial(n)))
+    return (
+        0.0
+        if odd
+        else (-0.5) ** (half - 1) * factorial(n - 2) / (factorial(half - 1) * np.sqrt(2 * np.pi * factorial(n)))
+    )
 
 
 def _components(activation, degrees, overlap, weight_variance, fixed_length=False):
     """ĥ_n(m), (..., n), of checked arguments; |w|² = σ_w² + m², or σ_w² if it is fixed; σ_w² may be an array."""
     length = np.hypot(np.sqrt(weight_variance), 0 * overlap if fixed_length else overlap)[..., None]  # (..., 1)  |w|
-    ratio = overlap[..., None] / (np.hypot(np.sqrt(0.5), length) if activation == "erf" else length)  # (..., 1)  from -1 to 1
+    ratio = overlap[..., None] / (
+        np.hypot(np.sqrt(0.5), length) if activation == "erf" else length
+    )  # (..., 1)  from -1 to 1
     size = 1.0 if activation == "erf" else length
-    powers = np.ones((*ratio.shape[:-1], degrees.max() + 1))  # (..., 1+highest)  multiplied up, which is faster than to raise
+    powers = np.ones(
+        (*ratio.shape[:-1], degrees.max() + 1)
+    )  # (..., 1+highest)  multiplied up, which is faster than to raise
     for n in range(degrees.max()):
         powers[..., n + 1] = powers[..., n] * ratio[..., 0]
     return size * np.array([_coefficient(activation, n) for n in degrees.tolist()]) * powers[..., degrees]  # (..., n)
@@ -219,16 +229,34 @@ def ridge(activation, dimension, samples, ridge, *, weight_variance=1.0, readout
     0.00172
     """
     activation, _ = _basis(activation, None)
-    settings = {"weight_variance": _variance("weight_variance", weight_variance), "readout_variance": _variance("readout_variance", readout_variance)}
-    eigenvalues, multiplicities = nngp.sphere_spectrum(activation, dimension, [1] if activation == "erf" else [0, 1, 2], **settings)  # (L,), (L,)
+    settings = {
+        "weight_variance": _variance("weight_variance", weight_variance),
+        "readout_variance": _variance("readout_variance", readout_variance),
+    }
+    eigenvalues, multiplicities = nngp.sphere_spectrum(
+        activation, dimension, [1] if activation == "erf" else [0, 1, 2], **settings
+    )  # (L,), (L,)
     # On the sphere all inputs have the variance of this one.
     total = nngp.variance(activation, np.ones((1, dimension)), **settings)[0]
-    tail = max(total - multiplicities @ eigenvalues, 0.0)  # below zero by rounding alone, where erf is as good as linear
+    tail = max(
+        total - multiplicities @ eigenvalues, 0.0
+    )  # below zero by rounding alone, where erf is as good as linear
     bare = checks.entries("ridge", ridge, at_least=0)  # (...)
     return effective_ridge.solve(eigenvalues, samples, bare + tail, multiplicities=multiplicities)
 
 
-def lazy(activation, target, dimension, effective_samples, *, weight_variance=1.0, readout_variance=1.0, degrees=None, fixed_length=False, perpendicular="fixed"):
+def lazy(
+    activation,
+    target,
+    dimension,
+    effective_samples,
+    *,
+    weight_variance=1.0,
+    readout_variance=1.0,
+    degrees=None,
+    fixed_length=False,
+    perpendicular="fixed",
+):
     r"""What an infinitely wide network leaves of the target:  (1 + P_e M) r = Y,  M = s_a²⟨ĥĥᵀ⟩ over m ~ N(0, σ_w²/d).
 
     Its weights keep their prior.  For Gaussian inputs the cubic component mixes with the linear one, since |x|² fluctuates:  as long as

@@ -70,7 +70,10 @@ def coupling(dimension, width, effective_samples, *, readout_variance=1.0):
 
 
 def _action_arguments(residual, coupling, weight_variance):
-    strengths = (checks.number("coupling", coupling, at_least=0, at_most=1e150), checks.number("weight_variance", weight_variance, above=0))
+    strengths = (
+        checks.number("coupling", coupling, at_least=0, at_most=1e150),
+        checks.number("weight_variance", weight_variance, above=0),
+    )
     return *checks.entries("residual", residual, at_least=-1e50, at_most=1e50, shape=(2,)), *strengths
 
 
@@ -182,7 +185,17 @@ def _saddle(units, target, state, phase, held):
     )
 
 
-def solve(dimension, width, effective_samples, epsilon, *, weight_variance=1.0, readout_variance=1.0, outliers=None, perpendicular="fixed"):
+def solve(
+    dimension,
+    width,
+    effective_samples,
+    epsilon,
+    *,
+    weight_variance=1.0,
+    readout_variance=1.0,
+    outliers=None,
+    perpendicular="fixed",
+):
     r"""The saddle of a network of finite width:  (1 + P_e M)(b, √6c) = Y,  M = s_a²⟨ĥĥᵀ⟩ over the density e^{-S(m)}.
 
     With ``outliers`` the units cannot cross the barrier of S, and this fraction of them is kept beyond it: 0 is the lazy state that waits for its
@@ -215,9 +228,23 @@ def solve(dimension, width, effective_samples, epsilon, *, weight_variance=1.0, 
     [([1.008, 0.407], 1.67, 1.0), ([1.01, 0.509], 1.43, 0.276)]
     """
     free = _perpendicular.is_free(perpendicular)
-    variance, readout = checks.number("weight_variance", weight_variance, above=0), checks.number("readout_variance", readout_variance, above=0)
-    strength, d = coupling(dimension, width, effective_samples, readout_variance=readout), _perpendicular.dimension(dimension, free)
-    units = _overlap_density.Units(d, width, checks.number("effective_samples", effective_samples, above=0), variance, readout / width, strength, free)
+    variance, readout = (
+        checks.number("weight_variance", weight_variance, above=0),
+        checks.number("readout_variance", readout_variance, above=0),
+    )
+    strength, d = (
+        coupling(dimension, width, effective_samples, readout_variance=readout),
+        _perpendicular.dimension(dimension, free),
+    )
+    units = _overlap_density.Units(
+        d,
+        width,
+        checks.number("effective_samples", effective_samples, above=0),
+        variance,
+        readout / width,
+        strength,
+        free,
+    )
     target = single_index.staircase(checks.number("epsilon", epsilon, at_least=-1e50, at_most=1e50))  # (2,)
     held = None if outliers is None else checks.number("outliers", outliers, at_least=0, below=1)
     equilibrium = units.minimum(target)
@@ -234,7 +261,9 @@ def solve(dimension, width, effective_samples, epsilon, *, weight_variance=1.0, 
     return _saddle(units, target, equilibrium, units.phase(equilibrium[0]), None)
 
 
-def samples_to_learn(dimension, width, epsilon, *, level=0.5, weight_variance=1.0, readout_variance=1.0, perpendicular="fixed"):
+def samples_to_learn(
+    dimension, width, epsilon, *, level=0.5, weight_variance=1.0, readout_variance=1.0, perpendicular="fixed"
+):
     r"""Sample complexity: the smallest P_e at which the cubic learnability R_3 reaches a level, for a width N or in the lazy limit.
 
     At fixed N/d it grows as d for the adaptive network and as d³ for the lazy one, where it tends to  π(1 + 2σ_w²)³ d³/(16 σ_w⁶ s_a²)  for R_3 = ½.
@@ -262,14 +291,23 @@ def samples_to_learn(dimension, width, epsilon, *, level=0.5, weight_variance=1.
     free = _perpendicular.is_free(perpendicular)
     d, n = _perpendicular.dimension(dimension, free), None if width is None else checks.integer("width", width)
     given = {"weight_variance": weight_variance, "readout_variance": readout_variance}
-    strengths = {name: checks.number(name, value, above=0) for name, value in given.items()} | {"perpendicular": perpendicular}
-    slope, level = checks.number("epsilon", epsilon, at_least=-1e50, at_most=1e50), checks.number("level", level, above=0, below=1)
+    strengths = {name: checks.number(name, value, above=0) for name, value in given.items()} | {
+        "perpendicular": perpendicular
+    }
+    slope, level = (
+        checks.number("epsilon", epsilon, at_least=-1e50, at_most=1e50),
+        checks.number("level", level, above=0, below=1),
+    )
     if slope == 0:
         checks.fail("epsilon", "not be zero", epsilon)
 
     def short(log_samples):
         samples, target = np.exp(log_samples), single_index.staircase(slope)  # (), (2,)
-        learned = single_index.lazy("erf", target, d, samples, **strengths)[1] if n is None else solve(d, n, samples, slope, **strengths).learnabilities
+        learned = (
+            single_index.lazy("erf", target, d, samples, **strengths)[1]
+            if n is None
+            else solve(d, n, samples, slope, **strengths).learnabilities
+        )
         return learned[1] - level
 
     # Up from too few samples to teach anything, as the kernel is below s_a².

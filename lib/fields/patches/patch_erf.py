@@ -19,7 +19,9 @@ class Learned:
     learnabilities: np.ndarray  # (..., 2)  R_1 and R_3; R_3 is nan for ε = 0
     ratio: np.ndarray | float  # (...)  S⟨(w_c·w_*)²⟩/σ_w²
     kurtosis: np.ndarray | float  # (...)  of w_c·w_*; 3 for a Gaussian
-    perpendicular: np.ndarray | float  # (...)  mean |w_⊥|² of the filters beyond the barrier of the action, or of all if there is none
+    perpendicular: (
+        np.ndarray | float
+    )  # (...)  mean |w_⊥|² of the filters beyond the barrier of the action, or of all if there is none
     lazy_learnabilities: np.ndarray  # (..., 2)  of the Gaussian process, C → ∞, at the same κ
     kappa: np.ndarray | float  # (...)  κ
 
@@ -78,7 +80,9 @@ def equivalent(
             checks.fail("ridge", "be > 0 for the equivalent kernel", ridge)
         kappa = (ridge / chi / p)[()]  # (...)
     else:
-        kappa = single_index.ridge("erf", patches * size, p, ridge / chi, weight_variance=weight, readout_variance=readout / chi)  # (...)
+        kappa = single_index.ridge(
+            "erf", patches * size, p, ridge / chi, weight_variance=weight, readout_variance=readout / chi
+        )  # (...)
     return Equivalent(size, channels, readout / (patches * chi), kappa)
 
 
@@ -127,13 +131,21 @@ def solve(
     given["readout_variance"] = net.readout_variance
     target = single_index.staircase(epsilon)  # (2,)
     strength = 1 / np.asarray(net.kappa)  # (...)  P_e
-    saddles = [staircase.solve(net.dimension, net.width, one, epsilon, perpendicular=perpendicular, **given) for one in strength.ravel().tolist()]
-    found = {name: np.array([getattr(one, name) for one in saddles]) for name in ("learnabilities", "variance", "kurtosis", "perpendicular")}  # (p, 2), 3 (p,)
+    saddles = [
+        staircase.solve(net.dimension, net.width, one, epsilon, perpendicular=perpendicular, **given)
+        for one in strength.ravel().tolist()
+    ]
+    found = {
+        name: np.array([getattr(one, name) for one in saddles])
+        for name in ("learnabilities", "variance", "kurtosis", "perpendicular")
+    }  # (p, 2), 3 (p,)
     return Learned(
         learnabilities=found["learnabilities"].reshape(*strength.shape, 2),
         ratio=(net.dimension / weight_variance * found["variance"]).reshape(strength.shape)[()],
         kurtosis=found["kurtosis"].reshape(strength.shape)[()],
         perpendicular=found["perpendicular"].reshape(strength.shape)[()],
-        lazy_learnabilities=single_index.lazy("erf", target, net.dimension, strength, perpendicular=perpendicular, **given)[1],
+        lazy_learnabilities=single_index.lazy(
+            "erf", target, net.dimension, strength, perpendicular=perpendicular, **given
+        )[1],
         kappa=net.kappa,
     )

@@ -52,19 +52,29 @@ def sample(
     """
     x, y = _data(inputs, targets)  # (P, N_p, S), (P,)
     ridge, readout, weight = _prior(ridge, mean_field, readout_variance, weight_variance)
-    channels, chains, steps = (checks.integer(n, v) for n, v in (("channels", channels), ("chains", chains), ("steps", steps)))
+    channels, chains, steps = (
+        checks.integer(n, v) for n, v in (("channels", channels), ("chains", chains), ("steps", steps))
+    )
     burn_in = max(steps, 100) if burn_in is None else checks.integer("burn_in", burn_in, at_least=0)
     observable = (lambda w, a: a @ w) if observable is None else observable
     if not callable(observable):
         checks.fail("observable", "be a function of the weights and readouts", observable)
     random, (patches, size) = checks.generator("seed", seed), x.shape[1:]
-    readout, weight, flat = readout / (patches * channels), weight / size, x.reshape(len(x), patches * size)  # (), (), (P, d)
+    readout, weight, flat = (
+        readout / (patches * channels),
+        weight / size,
+        x.reshape(len(x), patches * size),
+    )  # (), (), (P, d)
 
     def answer(moved, start, variance):
         """Xᵀ(vΦΦᵀ + T)⁻¹(y - Φθ_0 - ξ), (M, N_p, S);  ΦΦᵀ = `moved` Xᵀ,  Φθ_0 = X `start`."""
         matrix = variance * moved.reshape(chains, *flat.shape) @ flat.T + ridge * np.eye(len(y))  # (M, P, P)
-        missing = y - start.reshape(chains, -1) @ flat.T - np.sqrt(ridge) * random.standard_normal((chains, len(y)))  # (M, P)
-        return (np.linalg.solve(matrix, missing[..., None])[..., 0] @ flat).reshape(chains, patches, size)  # (M, N_p, S)
+        missing = (
+            y - start.reshape(chains, -1) @ flat.T - np.sqrt(ridge) * random.standard_normal((chains, len(y)))
+        )  # (M, P)
+        return (np.linalg.solve(matrix, missing[..., None])[..., 0] @ flat).reshape(
+            chains, patches, size
+        )  # (M, N_p, S)
 
     w, kept = np.sqrt(weight) * random.standard_normal((chains, channels, size)), None  # (M, C, S)
     for n in range(burn_in + steps):

@@ -105,7 +105,9 @@ def linear(
         lazy, g = mode / kappa, mode / kappa / (kappa * channels)  # (...), (...)
         checks.finite("samples", lazy + g)
         highest = np.minimum(1, g**-0.5)  # (...)
-        b = find_root(_fallen, (np.zeros(p.shape), highest), args=(g, lazy), tolerances={"xatol": 0, "xrtol": 1e-15}).x  # (...)
+        b = find_root(
+            _fallen, (np.zeros(p.shape), highest), args=(g, lazy), tolerances={"xatol": 0, "xrtol": 1e-15}
+        ).x  # (...)
         # Of the factors 1 - b and 1 - gb² the smaller one follows from the other, so that neither is a difference of equal numbers.
         attracted = 1 - g * b**2 > 1 - b  # (...)
         left = np.where(attracted, 1 - g * b**2, lazy * b / np.where(attracted, 1, 1 - b))  # (...)  1 - gb²
@@ -148,7 +150,9 @@ def critical_samples(
     )  # fmt: skip
     with np.errstate(over="ignore"):
         prior = readout * weight  # (...)
-        return checks.finite("channels", (ridge + prior) * np.sqrt(patches * size * channels / (chi * prior)))[()]  # (...)
+        return checks.finite("channels", (ridge + prior) * np.sqrt(patches * size * channels / (chi * prior)))[
+            ()
+        ]  # (...)
 
 
 def samples_needed(

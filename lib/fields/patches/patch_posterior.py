@@ -67,7 +67,11 @@ def draw(samples, patches, patch_size, seed, *, epsilon=0.0):
     >>> bool(np.allclose(data.targets, data.signs @ (data.inputs @ data.direction).T / np.sqrt(2)))
     True
     """
-    shape = checks.integer("samples", samples), checks.integer("patches", patches), checks.integer("patch_size", patch_size)
+    shape = (
+        checks.integer("samples", samples),
+        checks.integer("patches", patches),
+        checks.integer("patch_size", patch_size),
+    )
     random, epsilon = checks.generator("seed", seed), checks.number("epsilon", epsilon)
     direction = random.standard_normal(shape[2])  # (S,)
     direction /= np.linalg.norm(direction)
@@ -117,7 +121,11 @@ def measure(weights, readouts, activation, data, *, weight_variance=1.0):
     with np.errstate(over="ignore", invalid="ignore"):
         m = w @ data.direction  # (M, C)
         stretch = np.sqrt(0.5 + (w**2).sum(axis=2))  # (M, C)
-        units = [m, 0 * m] if activation == "linear" else [np.sqrt(2 / np.pi) * m / stretch, -((m / stretch) ** 3) / np.sqrt(3 * np.pi)]  # (M, C)
+        units = (
+            [m, 0 * m]
+            if activation == "linear"
+            else [np.sqrt(2 / np.pi) * m / stretch, -((m / stretch) ** 3) / np.sqrt(3 * np.pi)]
+        )  # (M, C)
         gathered = data.signs @ a / np.sqrt(data.signs.size)  # (M, C)  readouts of the teacher's combination of patches
         columns = [w.shape[2] * (m**2).mean(axis=1) / variance]  # (M,)
         for unit, target in zip(units, single_index.staircase(data.epsilon)):
@@ -130,7 +138,10 @@ def _evaluated(w, functions, x, y, ridge, readout, weight):
     """U, inf where A is lost in rounding, and its gradient."""
     (phi, slope), flat = functions, x.reshape(-1, x.shape[2])  # (P·N_p, S)
     u = flat @ w.swapaxes(1, 2)  # (M, P·N_p, C)
-    features, stiffness = phi(u).reshape(len(w), len(y), x.shape[1] * w.shape[1]), x.shape[2] / weight  # (M, P, N_p·C), ()
+    features, stiffness = (
+        phi(u).reshape(len(w), len(y), x.shape[1] * w.shape[1]),
+        x.shape[2] / weight,
+    )  # (M, P, N_p·C), ()
     solved, alpha, logarithm = _regression(features, y, ridge, readout)
     value = (stiffness * (w**2).sum(axis=(1, 2)) + logarithm + alpha @ y) / 2  # (M,)
     gain = readout / features.shape[2]
@@ -259,7 +270,9 @@ def sample(
     prior = _prior(ridge, mean_field, readout_variance, weight_variance)
     shape = checks.integer("chains", chains), checks.integer("channels", channels), x.shape[2]
     random, scale = checks.generator("seed", seed), np.sqrt(prior[2] / x.shape[2])
-    start = scale * random.standard_normal(shape) if start is None else checks.array("start", start, shape=shape)  # (M, C, S)
+    start = (
+        scale * random.standard_normal(shape) if start is None else checks.array("start", start, shape=shape)
+    )  # (M, C, S)
     return hmc.sample(
         lambda w: _evaluated(w, functions, x, y, *prior), start, steps, random,
         leapfrog=leapfrog, burn_in=burn_in, acceptance=acceptance, scale=scale, observable=observable,

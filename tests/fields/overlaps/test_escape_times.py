@@ -39,29 +39,40 @@ def walked(energy, barrier, step, neurons=1):
     return start @ np.linalg.solve(leaving, np.ones(len(inside))) / start.sum()
 
 
-@pytest.mark.parametrize(("energy", "barrier", "step"), [(GRID**2 / 2, 2.525, 0.3), (2 * GRID**2, 2.025, 0.2), (GRID**2 - GRID, 1.525, 0.25)])
+@pytest.mark.parametrize(
+    ("energy", "barrier", "step"), [(GRID**2 / 2, 2.525, 0.3), (2 * GRID**2, 2.025, 0.2), (GRID**2 - GRID, 1.525, 0.25)]
+)
 def test_one_neuron_passes_in_the_time_of_the_linear_equations(energy, barrier, step):
     found = escape_times.first_passage(GRID, energy, barrier, step)
     assert found == pytest.approx(walked(energy, barrier, step), rel=1e-4)
 
-    assert escape_times.first_passage(GRID, energy, 0.775, step, neurons=6) == pytest.approx(walked(energy, 0.775, step, 6), rel=1e-3)
+    assert escape_times.first_passage(GRID, energy, 0.775, step, neurons=6) == pytest.approx(
+        walked(energy, 0.775, step, 6), rel=1e-3
+    )
 
 
 @settings(deadline=None, max_examples=20)
 @given(st.floats(0.5, 4), st.floats(0.11, 0.4), st.integers(1, 500))
 def test_more_neurons_pass_sooner_and_rare_passages_share_the_time(stiffness, step, neurons):
     energy = stiffness * GRID**2 / 2
-    one, few, more = (escape_times.first_passage(GRID, energy, 2.025, step, neurons=n) for n in (1, neurons, neurons + 1))
+    one, few, more = (
+        escape_times.first_passage(GRID, energy, 2.025, step, neurons=n) for n in (1, neurons, neurons + 1)
+    )
     assert more < few <= one * (1 + 1e-12)
     if one > 1e5 * neurons:
         assert few == pytest.approx(one / neurons, rel=0.01)
 
 
 def test_the_time_grows_with_the_exponential_of_the_barrier():
-    hill, climbs = 1.5 * (GRID / 1.5) ** 2 - 0.5 * (GRID / 1.5) ** 4, np.array([6.0, 8.0, 10.0])  # the top is near 1.5 √1.5
+    hill, climbs = (
+        1.5 * (GRID / 1.5) ** 2 - 0.5 * (GRID / 1.5) ** 4,
+        np.array([6.0, 8.0, 10.0]),
+    )  # the top is near 1.5 √1.5
     times = [escape_times.first_passage(GRID, h * hill * (np.abs(GRID) < 2.5), 1.525, 0.15) for h in climbs]
     slopes = np.diff(np.log(times)) / np.diff(climbs)
-    assert np.all(slopes > 0.75) and np.all(slopes < 1.0)  # e^{height} over an attempt rate that grows with the curvature
+    assert np.all(slopes > 0.75) and np.all(
+        slopes < 1.0
+    )  # e^{height} over an attempt rate that grows with the curvature
 
 
 # --- simulated nets ---------------------------------------------------------------------------------------------------------------
@@ -75,16 +86,20 @@ def test_without_data_neurons_escape_one_by_one(width, barrier):
     predicted = escape_times.first_passage(m, 6 * m**2, barrier - spacing / 2, 0.6 / 12**0.5, neurons=width)
     assert found.escaped.all()
     assert abs(found.times.mean() - predicted) < 4 * found.times.std() / 20 + 0.01 * predicted
-    assert found.mean().mean == pytest.approx(found.times.mean()) and found.mean().standard_error == pytest.approx(found.times.mean() / 20)
+    assert found.mean().mean == pytest.approx(found.times.mean()) and found.mean().standard_error == pytest.approx(
+        found.times.mean() / 20
+    )
 
 
 def measured(dimension, width, ratio, barrier, chains, burn_in=50):
     """Simulated mean and error, and predicted mean, at g_K = 30 and P_e/N = ratio."""
     samples = ratio * width
-    setting = dict(readout_variance=30 * dimension / samples)
+    setting = {"readout_variance": 30 * dimension / samples}
     phase = escape_times.lazy_phase("erf", TARGET, dimension, width, samples, barrier, **setting)
     predicted = escape_times.first_passage(phase.overlaps, phase.energy, barrier, 0.5 / dimension**0.5, neurons=width)
-    found = escape_times.simulate("erf", TARGET, dimension, width, samples, barrier, chains, 10**5, 5, **setting, burn_in=burn_in)
+    found = escape_times.simulate(
+        "erf", TARGET, dimension, width, samples, barrier, chains, 10**5, 5, **setting, burn_in=burn_in
+    )
     return found.mean(), predicted, phase.height
 
 
@@ -102,13 +117,19 @@ def test_the_first_escape_of_a_net_is_predicted_and_the_better_the_wider_it_is()
 def test_escapes_are_rarer_in_narrow_nets_and_exponentially_rare_in_many_dimensions():
     narrow, wide = (measured(50, width, 3.2, 0.95, 40)[0].mean for width in (800, 2400))
     assert 2 < narrow / wide < 6  # 1/N, and a barrier that is a little lower
-    times, heights = zip(*[(measured(d, 500, 3.6, 0.95, 40)[0].mean, measured(d, 500, 3.6, 0.95, 2)[2]) for d in (30, 60)])
-    assert np.log(times[1] / times[0]) == pytest.approx(heights[1] - heights[0], abs=0.7) and heights[1] - heights[0] > 1.5
+    times, heights = zip(
+        *[(measured(d, 500, 3.6, 0.95, 40)[0].mean, measured(d, 500, 3.6, 0.95, 2)[2]) for d in (30, 60)]
+    )
+    assert (
+        np.log(times[1] / times[0]) == pytest.approx(heights[1] - heights[0], abs=0.7) and heights[1] - heights[0] > 1.5
+    )
 
 
 def test_more_outliers_take_longer_and_a_limit_is_kept():
-    setting = dict(readout_variance=2.0, burn_in=30)
-    one, three = (escape_times.simulate("erf", TARGET, 20, 200, 800.0, 0.8, 20, 4000, 2, **setting, outliers=n) for n in (1, 3))
+    setting = {"readout_variance": 2.0, "burn_in": 30}
+    one, three = (
+        escape_times.simulate("erf", TARGET, 20, 200, 800.0, 0.8, 20, 4000, 2, **setting, outliers=n) for n in (1, 3)
+    )
     assert np.all(one.times <= three.times) and one.times.mean() < three.times.mean()
     short = escape_times.simulate("erf", TARGET, 60, 20, 0.0, 1.5, 5, 7, 2)
     assert not short.escaped.any() and np.array_equal(short.times, np.full(5, 7.0))
@@ -141,7 +162,11 @@ def test_in_a_wide_net_the_energy_is_the_decoupled_action():
 
 @pytest.mark.parametrize("basis", ["erf", "three", "relu"])
 def test_chains_in_the_lazy_phase_have_its_residuals(basis):
-    activation, target = {"erf": ("erf", TARGET), "three": ("erf", [*TARGET, 0.2]), "relu": ("relu", [0.0, 1.0, 0.2, -0.05])}[basis]
+    activation, target = {
+        "erf": ("erf", TARGET),
+        "three": ("erf", [*TARGET, 0.2]),
+        "relu": ("relu", [0.0, 1.0, 0.2, -0.05]),
+    }[basis]
     phase = escape_times.lazy_phase(activation, target, 60, 400, 300.0, 1.2, readout_variance=2.0)
     run = monte_carlo.sample(activation, target, 60, 400, 300.0, 4, 300, 4, readout_variance=2.0)
     found = hmc.summary(run.residuals)
@@ -169,7 +194,16 @@ def test_an_energy_that_falls_steeply_beyond_the_wall_does_not_disturb_the_phase
 MODEL = {"activation": "erf", "target": TARGET, "dimension": 5, "width": 4, "effective_samples": 3.0, "barrier": 1.0}
 PRIOR = {"weight_variance": 1.0, "readout_variance": 1.0}
 CALLS = {
-    escape_times.simulate: {**MODEL, **PRIOR, "chains": 2, "limit": 5, "seed": 1, "step": 0.5, "outliers": 1, "burn_in": 2},
+    escape_times.simulate: {
+        **MODEL,
+        **PRIOR,
+        "chains": 2,
+        "limit": 5,
+        "seed": 1,
+        "step": 0.5,
+        "outliers": 1,
+        "burn_in": 2,
+    },
     escape_times.lazy_phase: {**MODEL, **PRIOR},
     escape_times.first_passage: {"overlaps": GRID, "energy": GRID**2, "barrier": 1.0, "step": 0.2, "neurons": 2},
 }
@@ -177,7 +211,7 @@ OVER_ONE = [bad for bad in NUMBER if bad is True or bad != 0]
 BAD = {
     "activation": ["tanh", "linear", None, 1],
     "target": [[], [1.0], [0.0, 0.0], [np.nan, 1.0], [1e10, 0.0], [TARGET], "y", None],
-    **{name: COUNT for name in ("dimension", "width", "chains", "limit", "neurons")},
+    **dict.fromkeys(("dimension", "width", "chains", "limit", "neurons"), COUNT),
     "outliers": [*COUNT, 5],
     "effective_samples": [*OVER_ONE, 1e11],
     "weight_variance": NUMBER,

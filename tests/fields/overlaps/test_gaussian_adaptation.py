@@ -25,7 +25,9 @@ def seen(activation, m, s):
     if activation == "erf":
         h1, h3 = 2 / np.sqrt(np.pi) * m / np.sqrt(1 + 2 * q), -4 / np.sqrt(np.pi) * (m / np.sqrt(1 + 2 * q)) ** 3
         return np.stack([h1, h3 / np.sqrt(6)])
-    return np.stack([np.sqrt(q), m * np.sqrt(np.pi / 2), m**2 / np.sqrt(2 * q), -(m**4) / np.sqrt(24 * q**3)]) / np.sqrt(2 * np.pi)
+    return np.stack(
+        [np.sqrt(q), m * np.sqrt(np.pi / 2), m**2 / np.sqrt(2 * q), -(m**4) / np.sqrt(24 * q**3)]
+    ) / np.sqrt(2 * np.pi)
 
 
 def state(activation, y, s, readout, samples, variance, inner=None):
@@ -48,7 +50,15 @@ FIRST_ORDER_READOUT = {"readout_variance": 300 * 200 / 6930}
 
 
 @settings(deadline=None, max_examples=25)
-@given(ACTIVATION, EPSILON, st.integers(20, 400), st.floats(0.5, 2), st.floats(0.1, 3), st.floats(0.1, 20), st.floats(0.1, 20))
+@given(
+    ACTIVATION,
+    EPSILON,
+    st.integers(20, 400),
+    st.floats(0.5, 2),
+    st.floats(0.1, 3),
+    st.floats(0.1, 20),
+    st.floats(0.1, 20),
+)
 def test_every_solution_solves_the_closure_written_out(activation, epsilon, d, s, readout, strength, pull):
     samples, y = strength * d / readout, teacher(activation, epsilon)
     width = int(np.ceil(samples / pull))
@@ -78,7 +88,9 @@ def test_the_divergence_from_the_density_of_the_action_is_stationary(activation,
     for at, residuals in zip(np.log(found.ratio), found.residuals):
         assert divergence(at + 1e-4, residuals) - divergence(at - 1e-4, residuals) == pytest.approx(0, abs=2e-4 * 1e-6)
     if pull == 3.0 and activation == "erf":
-        assert minimize_scalar(divergence, args=(found.residuals[0],), bracket=(-1, 2)).x == pytest.approx(np.log(found.ratio[0]), abs=1e-6)
+        assert minimize_scalar(divergence, args=(found.residuals[0],), bracket=(-1, 2)).x == pytest.approx(
+            np.log(found.ratio[0]), abs=1e-6
+        )
 
 
 def energies(arguments, readout, log_ratio):
@@ -101,7 +113,9 @@ def test_all_solutions_are_found_and_named_stable_where_the_free_energy_has_a_mi
 
 def test_equilibrium_jumps_to_the_learned_solution_and_both_persist_around_the_jump():
     def at(pull):
-        return gaussian_adaptation.solve("erf", single_index.staircase(1.0), 200, 1000, 1000 * pull, readout_variance=60 / pull)
+        return gaussian_adaptation.solve(
+            "erf", single_index.staircase(1.0), 200, 1000, 1000 * pull, readout_variance=60 / pull
+        )
 
     assert [at(pull).ratio.size for pull in (2.0, 2.5, 10.0, 15.0)] == [1, 3, 3, 1]
     jump = brentq(lambda pull: at(pull).free_energy[2] - at(pull).free_energy[0], 2.5, 3, xtol=1e-6)
@@ -117,7 +131,9 @@ def test_units_that_cannot_be_told_apart(activation, strength, factor):
     samples = strength * d
     one = gaussian_adaptation.solve(activation, y, d, width, samples)
     for other in (
-        gaussian_adaptation.solve(activation, y, d, width * factor, samples * factor, readout_variance=1 / factor),  # mean-field scaling
+        gaussian_adaptation.solve(
+            activation, y, d, width * factor, samples * factor, readout_variance=1 / factor
+        ),  # mean-field scaling
         gaussian_adaptation.solve(activation, -y, d, width, samples),
     ):
         np.testing.assert_allclose(other.ratio, one.ratio, rtol=1e-9)
@@ -176,7 +192,10 @@ def test_scaling_is_stationary_and_keeps_the_shape_of_the_prior(activation, epsi
     at = np.log(found.ratio[found.equilibrium])
     assert found.free_energy[found.equilibrium] == pytest.approx(energy(at), rel=1e-8, abs=1e-8)
     step = 1e-3
-    slope, curvature = (energy(at + step) - energy(at - step)) / (2 * step), (energy(at + step) - 2 * energy(at) + energy(at - step)) / step**2
+    slope, curvature = (
+        (energy(at + step) - energy(at - step)) / (2 * step),
+        (energy(at + step) - 2 * energy(at) + energy(at - step)) / step**2,
+    )
     assert curvature > 0 and abs(slope) < 1e-5 * curvature
     np.testing.assert_allclose(found.variance, found.ratio * s / d, rtol=1e-13)
     if activation == "relu":
@@ -187,7 +206,10 @@ def test_scaling_is_stationary_and_keeps_the_shape_of_the_prior(activation, epsi
 # --- numbers of the talk's settings -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("readout", "width", "ratio", "sampled"), [(1.0, 100, 1.391, 1.383), (0.2, 100, 2.458, 2.233), (0.2, 400, 1.474, 1.425)])
+@pytest.mark.parametrize(
+    ("readout", "width", "ratio", "sampled"),
+    [(1.0, 100, 1.391, 1.383), (0.2, 100, 2.458, 2.233), (0.2, 400, 1.474, 1.425)],
+)
 def test_erf_network_of_twenty_inputs(readout, width, ratio, sampled):
     samples = 1 / single_index.ridge("erf", 20, 100, 0.1 * readout, readout_variance=readout)
     y = single_index.staircase(-0.1)
@@ -196,7 +218,9 @@ def test_erf_network_of_twenty_inputs(readout, width, ratio, sampled):
     assert found.ratio.item() == pytest.approx(sampled, rel=0.11)  # Hamiltonian Monte Carlo on one data set
     bare = gaussian_adaptation.solve("erf", y, 20, width, 100 / (0.1 * readout), readout_variance=readout)
     assert bare.ratio.item() > found.ratio.item()
-    more = gaussian_adaptation.solve("erf", np.append(y, 0.0), 20, width, samples, readout_variance=readout, degrees=(1, 3, 5))
+    more = gaussian_adaptation.solve(
+        "erf", np.append(y, 0.0), 20, width, samples, readout_variance=readout, degrees=(1, 3, 5)
+    )
     np.testing.assert_allclose(more.learnabilities[0, :2], found.learnabilities[0], rtol=0.01)
     assert more.ratio.item() == pytest.approx(found.ratio.item(), rel=0.01) and more.residuals[0, 2] != 0
 
@@ -214,7 +238,10 @@ def test_relu_networks_in_mean_field_scaling_learn_the_quadratic_part_at_samples
     ratio = np.array([found[0] for found in adaptive])
     np.testing.assert_allclose(ratio, [24.7, 36.7, 55, 84, 128], rtol=5e-3)
     y = single_index.relu_teacher(0.3)
-    lazy = [single_index.lazy("relu", y, 96 * b, found[2], readout_variance=1 / (750 * b))[1][2] for b, found in zip(beta, adaptive)]
+    lazy = [
+        single_index.lazy("relu", y, 96 * b, found[2], readout_variance=1 / (750 * b))[1][2]
+        for b, found in zip(beta, adaptive)
+    ]
     np.testing.assert_allclose(lazy, [0.025, 0.013, 0.0068, 0.0034, 0.0017], rtol=0.025)
     large = branch(256, 4)[0]
     assert np.log(ratio[4] / ratio[0]) / np.log(16) == pytest.approx(0.59, abs=0.006)
@@ -231,8 +258,12 @@ def test_relu_networks_in_mean_field_scaling_learn_the_quadratic_part_at_samples
 def test_one_gaussian_misses_the_jump_of_a_positive_cubic_part():
     for width in (1000, 10_000):
         samples = improved("erf", 50, 2000, 1.0, width)
-        found = gaussian_adaptation.solve("erf", single_index.staircase(0.05), 50, width, samples, readout_variance=1 / width)
-        assert found.ratio.size == 1 and found.learnabilities[0, 1] == pytest.approx(-0.33, abs=0.005)  # +0.31 beyond the closure
+        found = gaussian_adaptation.solve(
+            "erf", single_index.staircase(0.05), 50, width, samples, readout_variance=1 / width
+        )
+        assert found.ratio.size == 1 and found.learnabilities[0, 1] == pytest.approx(
+            -0.33, abs=0.005
+        )  # +0.31 beyond the closure
     samples = improved("erf", 50, 200, 1.0, 1000)
     found = gaussian_adaptation.solve("erf", single_index.staircase(-0.05), 50, 1000, samples, readout_variance=1e-3)
     assert found.ratio.item() == pytest.approx(11, abs=0.05)
@@ -242,7 +273,14 @@ def test_one_gaussian_misses_the_jump_of_a_positive_cubic_part():
 
 # --- bad input: both public functions, every argument ------------------------------------------------------------------------
 
-GOOD = {"activation": "erf", "target": [1.0, 2.0], "dimension": 20, "width": 10, "effective_samples": 9.0, "weight_variance": 1.0}
+GOOD = {
+    "activation": "erf",
+    "target": [1.0, 2.0],
+    "dimension": 20,
+    "width": 10,
+    "effective_samples": 9.0,
+    "weight_variance": 1.0,
+}
 GOOD |= {"readout_variance": 1.0, "degrees": (1, 3)}
 CALLS = {gaussian_adaptation.solve: GOOD, gaussian_adaptation.scaling: GOOD}
 COUNT = [0, -2, 2.0, "2", None, True]

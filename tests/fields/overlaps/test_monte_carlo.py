@@ -45,7 +45,9 @@ def exact(basis, width, dimension, samples, variance, readout, barrier):
     a = np.eye(len(target)) + (blocks if width == 1 else blocks[:, None] + blocks)
     residual = np.linalg.solve(a, np.broadcast_to(target, a.shape[:-1])[..., None])[..., 0]
     prior = dimension * m**2 / (2 * variance)
-    energy = (prior if width == 1 else prior[:, None] + prior) + (np.linalg.slogdet(a)[1] + samples * residual @ target) / 2
+    energy = (prior if width == 1 else prior[:, None] + prior) + (
+        np.linalg.slogdet(a)[1] + samples * residual @ target
+    ) / 2
     weights = np.exp(energy.min() - energy)
     weights /= weights.sum()
     square, out = (weights.reshape(len(m), -1).sum(1) @ column for column in (m**2, np.abs(m) > barrier))
@@ -56,9 +58,11 @@ def exact(basis, width, dimension, samples, variance, readout, barrier):
 @pytest.mark.parametrize("width", [1, 2])
 @pytest.mark.parametrize("basis", BASES)
 def test_one_and_two_neurons_have_the_averages_of_quadrature(basis, width, independence):
-    setting = dict(weight_variance=1.4, readout_variance=0.8)
+    setting = {"weight_variance": 1.4, "readout_variance": 0.8}
     activation, _, target = BASES[basis]
-    run = monte_carlo.sample(activation, target, 3, width, 20.0, 8, 4000, 11, **setting, independence=independence, every=5, barrier=1.5)
+    run = monte_carlo.sample(
+        activation, target, 3, width, 20.0, 8, 4000, 11, **setting, independence=independence, every=5, barrier=1.5
+    )
     residual, square, out = exact(basis, width, 3, 20.0, 1.4, 0.8, 1.5)
     found = agree(run.residuals, residual, floor=1e-4)
     assert np.all(found.error < 0.02)
@@ -75,8 +79,12 @@ def test_the_histogram_is_the_density_of_one_neuron():
     u, seen = 30 * (h**2).sum(axis=1), h @ TARGET
     density = np.exp(-5 * m**2 / 2 - np.log1p(u) / 2 + 30 / 2 * 30 * seen**2 / (1 + u))  # Sherman and Morrison
     density /= trapezoid(density, m)
-    expected = np.array([trapezoid(density[50 * i : 50 * i + 51], m[50 * i : 50 * i + 51]) for i in range(24)]) * 4  # bins of width 1/4
-    assert np.all(np.abs(run.histogram.mean(axis=0) - expected) < 5 * run.histogram.std(axis=0, ddof=1) / 8**0.5 + 0.004)
+    expected = (
+        np.array([trapezoid(density[50 * i : 50 * i + 51], m[50 * i : 50 * i + 51]) for i in range(24)]) * 4
+    )  # bins of width 1/4
+    assert np.all(
+        np.abs(run.histogram.mean(axis=0) - expected) < 5 * run.histogram.std(axis=0, ddof=1) / 8**0.5 + 0.004
+    )
     assert run.histogram.sum(axis=1) * 0.25 == pytest.approx(np.ones(8), abs=2e-3)
     assert np.array_equal(run.edges, np.linspace(-3, 3, 25))
 
@@ -90,7 +98,9 @@ def exact_free(basis, width, dimension, samples, variance, readout, barrier, cel
     m = barrier / (cells + 0.5) * np.arange(-7 * cells, 7 * cells + 1)
     lengths, shares = roots_genlaguerre(nodes, (dimension - 3) / 2)
     overlap, length = (grid.ravel() for grid in np.meshgrid(m, 2 * variance / dimension * lengths, indexing="ij"))
-    h = np.stack([single_index.projections(activation, m, q, degrees=degrees) for q in length[:nodes]], axis=1).reshape(len(length), -1)
+    h = np.stack([single_index.projections(activation, m, q, degrees=degrees) for q in length[:nodes]], axis=1).reshape(
+        len(length), -1
+    )
     prior = np.log(np.tile(shares, len(m))) - dimension * overlap**2 / (2 * variance)
     gain, total = readout / width * samples, 0
     for other, weight in zip([np.zeros(len(target))] if width == 1 else h, [0.0] if width == 1 else prior):
@@ -98,7 +108,9 @@ def exact_free(basis, width, dimension, samples, variance, readout, barrier, cel
         residual = np.linalg.solve(a, np.broadcast_to(target, h.shape)[..., None])[..., 0]
         weights = np.exp(prior + weight - (np.linalg.slogdet(a)[1] + samples * residual @ target) / 2)
         out = np.abs(overlap) > barrier
-        total = total + weights @ np.column_stack([residual, overlap**2, length, out, out * length, np.ones(len(overlap))])
+        total = total + weights @ np.column_stack(
+            [residual, overlap**2, length, out, out * length, np.ones(len(overlap))]
+        )
     *residual, square, length, out, outlying, norm = total
     return np.array(residual) / norm, square / norm, length / norm, out / norm, outlying / out
 
@@ -106,10 +118,12 @@ def exact_free(basis, width, dimension, samples, variance, readout, barrier, cel
 @pytest.mark.parametrize("independence", [0.5, 0.0])
 @pytest.mark.parametrize(("basis", "width"), [("two", 1), ("three", 1), ("relu", 1), ("two", 2)])
 def test_with_free_lengths_one_and_two_neurons_have_the_averages_of_quadrature(basis, width, independence):
-    setting = dict(weight_variance=1.4, readout_variance=0.8, perpendicular="free", independence=independence)
+    setting = {"weight_variance": 1.4, "readout_variance": 0.8, "perpendicular": "free", "independence": independence}
     activation, _, target = BASES[basis]
     run = monte_carlo.sample(activation, target, 5, width, 20.0, 8, 4000, 12, **setting, every=5, barrier=1.5)
-    residual, square, length, out, outlying = exact_free(basis, width, 5, 20.0, 1.4, 0.8, 1.5, *((40, 32) if width == 1 else (12, 8)))
+    residual, square, length, out, outlying = exact_free(
+        basis, width, 5, 20.0, 1.4, 0.8, 1.5, *((40, 32) if width == 1 else (12, 8))
+    )
     agree(run.residuals, residual, floor=2e-4)
     agree(run.second_moment, square, floor=2e-4)
     agree(run.perpendicular, length, floor=2e-4)
@@ -124,32 +138,48 @@ def test_with_free_lengths_one_and_two_neurons_have_the_averages_of_quadrature(b
 @pytest.mark.parametrize("dimension", [2, 3, 40])
 def test_without_data_the_free_lengths_are_the_priors(dimension):
     for independence in (0.5, 0.0):
-        setting = dict(weight_variance=1.7, barrier=1e-6, independence=independence, perpendicular="free")
+        setting = {"weight_variance": 1.7, "barrier": 1e-6, "independence": independence, "perpendicular": "free"}
         start = monte_carlo.planted(dimension, 50, 4, 1.0, 1.0, 1, weight_variance=1.7, squared_length=0.3)
         run = monte_carlo.sample("erf", TARGET, dimension, 50, 0.0, 4, 3000, 3, start=start, burn_in=500, **setting)
         length = agree(run.perpendicular, 1.7 * (dimension - 1) / dimension)
         agree(run.second_moment, 1.7 / dimension)
         assert length.error < 0.02 and run.outlier_perpendicular().mean == pytest.approx(float(length.mean), rel=1e-3)
         assert kstest(run.last[1].ravel() * dimension / 1.7, chi2(dimension - 1).cdf).pvalue > 1e-3
-    lazy = monte_carlo.sample("erf", TARGET, dimension, 400, 0.0, 4, 1, 3, burn_in=0, weight_variance=1.7, perpendicular="free")
+    lazy = monte_carlo.sample(
+        "erf", TARGET, dimension, 400, 0.0, 4, 1, 3, burn_in=0, weight_variance=1.7, perpendicular="free"
+    )
     assert lazy.perpendicular.mean() == pytest.approx(1.7 * (dimension - 1) / dimension, rel=0.1)
 
 
 @pytest.mark.parametrize("scaled", [200, 600, 1000, 2000])
 def test_many_neurons_of_free_length_follow_the_saddle_over_both(scaled):
     state = staircase.solve(50, 1200, 4.0 * scaled, -0.3, readout_variance=2.0, perpendicular="free")
-    setting = dict(readout_variance=2.0, burn_in=200, every=4, barrier=state.barrier or None, perpendicular="free")
+    setting = {
+        "readout_variance": 2.0,
+        "burn_in": 200,
+        "every": 4,
+        "barrier": state.barrier or None,
+        "perpendicular": "free",
+    }
     run = monte_carlo.sample("erf", TARGET, 50, 1200, 4.0 * scaled, 4, 100, 2, **setting)
     learned = hmc.summary(run.learnabilities())
     assert learned.error[1] < 0.003 and learned.mean == pytest.approx(state.learnabilities, abs=0.01)
-    assert run.second_moment.mean() == pytest.approx(state.variance, rel=0.03) and run.outliers.mean() == pytest.approx(state.outliers, abs=1e-4)
+    assert run.second_moment.mean() == pytest.approx(state.variance, rel=0.03) and run.outliers.mean() == pytest.approx(
+        state.outliers, abs=1e-4
+    )
     if scaled > 200:  # two outliers or more, which are shorter
-        assert run.outlier_perpendicular().mean == pytest.approx(state.perpendicular, abs=0.02) and state.perpendicular < 0.4
+        assert (
+            run.outlier_perpendicular().mean == pytest.approx(state.perpendicular, abs=0.02)
+            and state.perpendicular < 0.4
+        )
 
 
 def test_free_lengths_learn_from_fewer_samples():
-    setting = dict(readout_variance=8.0, burn_in=300, every=4)
-    fixed, free = (monte_carlo.sample("erf", TARGET, 50, 300, 600.0, 4, 250, 4, **setting, perpendicular=kind) for kind in ("fixed", "free"))
+    setting = {"readout_variance": 8.0, "burn_in": 300, "every": 4}
+    fixed, free = (
+        monte_carlo.sample("erf", TARGET, 50, 300, 600.0, 4, 250, 4, **setting, perpendicular=kind)
+        for kind in ("fixed", "free")
+    )
     assert np.all(fixed.perpendicular.round(12) == 1) and 0.95 < free.perpendicular.mean() < 0.98
     assert free.learnabilities()[..., 1].mean() > 4 * fixed.learnabilities()[..., 1].mean()
 
@@ -159,7 +189,14 @@ def test_phases_of_free_length_stay_apart_under_local_moves():
     for fraction in (0.0, 0.003):
         start = monte_carlo.planted(300, 3000, 2, fraction, 1.4, 1, squared_length=0.32)
         for share in (0.0, 0.5):  # at g_K = 30 and 1.25 times the coupling at which the phases are equal for d → ∞
-            setting = dict(readout_variance=30 * 300 / 8830, start=start, burn_in=60, independence=share, barrier=0.9, perpendicular="free")
+            setting = {
+                "readout_variance": 30 * 300 / 8830,
+                "start": start,
+                "burn_in": 60,
+                "independence": share,
+                "barrier": 0.9,
+                "perpendicular": "free",
+            }
             run = monte_carlo.sample("erf", TARGET, 300, 3000, 8830.0, 2, 40, 8, **setting)
             outliers[fraction, share] = 3000 * run.outliers[-1]
     assert np.all(outliers[0.0, 0.0] == 0) and np.all(outliers[0.003, 0.0] >= 1)
@@ -213,13 +250,17 @@ def saddle(dimension, samples, width, readout, epsilon, near):
 
 @pytest.mark.parametrize(("scaled", "quoted"), [(200, 0.023), (400, 0.027), (600, 0.121), (1000, 0.408), (2000, 0.675)])
 def test_many_neurons_follow_the_saddle(scaled, quoted):
-    run = monte_carlo.sample("erf", TARGET, 50, 1200, 4.0 * scaled, 4, 80, 2, readout_variance=2.0, burn_in=200, every=4)
+    run = monte_carlo.sample(
+        "erf", TARGET, 50, 1200, 4.0 * scaled, 4, 80, 2, readout_variance=2.0, burn_in=200, every=4
+    )
     learned = hmc.summary(run.learnabilities()[..., 1])
     assert learned.mean == pytest.approx(quoted, abs=0.003 + 4 * learned.error) and learned.error < 0.005
     if scaled == 600:  # about one outlier: the number of neurons shows
         return
     third, square = saddle(50, 4.0 * scaled, 1200, 2.0, -0.3, quoted)
-    assert learned.mean == pytest.approx(third, abs=0.01) and run.second_moment.mean() == pytest.approx(square, rel=0.03)
+    assert learned.mean == pytest.approx(third, abs=0.01) and run.second_moment.mean() == pytest.approx(
+        square, rel=0.03
+    )
     expected = {200: 0, 400: 0, 1000: 0.0033, 2000: 0.0049}[scaled]
     assert run.outliers.mean() == pytest.approx(expected, abs=1e-4)
 
@@ -231,7 +272,9 @@ def test_where_one_outlier_is_expected_or_none_a_narrow_net_learns_less_than_a_w
 
 @pytest.mark.parametrize(("samples", "quoted"), [(1500, 0.123), (3000, 0.502), (6000, 0.744)])
 def test_the_other_sign_of_the_cubic_part(samples, quoted):
-    run = monte_carlo.sample("erf", [1.0, 0.3 * 6**0.5], 50, 600, samples, 4, 120, 6, readout_variance=4.0, burn_in=200, every=4)
+    run = monte_carlo.sample(
+        "erf", [1.0, 0.3 * 6**0.5], 50, 600, samples, 4, 120, 6, readout_variance=4.0, burn_in=200, every=4
+    )
     agree(run.learnabilities()[..., 1], quoted, floor=0.006)
 
 
@@ -240,7 +283,7 @@ def test_local_moves_keep_phases_apart_that_independent_draws_join():
     for fraction in (0.0, 0.003):
         start = monte_carlo.planted(300, 3000, 2, fraction, 1.6, 1)
         for share in (0.0, 0.5):  # at g_K = 30 and 1.25 times the coupling at which the phases are equal
-            setting = dict(readout_variance=5 / 7, start=start, burn_in=60, independence=share, barrier=1.0)
+            setting = {"readout_variance": 5 / 7, "start": start, "burn_in": 60, "independence": share, "barrier": 1.0}
             run = monte_carlo.sample("erf", TARGET, 300, 3000, 12_600.0, 2, 40, 8, **setting)
             outliers[fraction, share] = 3000 * run.outliers[-1]
     assert np.all(outliers[0.0, 0.0] == 0) and np.all(outliers[0.003, 0.0] >= 1)
@@ -251,11 +294,20 @@ def test_local_moves_keep_phases_apart_that_independent_draws_join():
 
 
 @settings(deadline=None, max_examples=15)
-@given(st.integers(2, 30), st.integers(1, 12), st.floats(0.1, 500), st.integers(0, 99), st.sampled_from(sorted(BASES)), KINDS)
+@given(
+    st.integers(2, 30),
+    st.integers(1, 12),
+    st.floats(0.1, 500),
+    st.integers(0, 99),
+    st.sampled_from(sorted(BASES)),
+    KINDS,
+)
 def test_the_sign_of_the_target_changes_that_of_the_residual_only(dimension, width, samples, seed, basis, kind):
     activation, _, target = BASES[basis]
     setting = dimension, width, samples, 2, 5, seed
-    one, other = (monte_carlo.sample(activation, np.multiply(sign, target), *setting, perpendicular=kind) for sign in (1, -1))
+    one, other = (
+        monte_carlo.sample(activation, np.multiply(sign, target), *setting, perpendicular=kind) for sign in (1, -1)
+    )
     assert np.array_equal(one.last, other.last) and np.array_equal(one.residuals, -other.residuals)
     assert np.all(np.abs(one.residuals).max(axis=-1) <= np.linalg.norm(target))
 
@@ -265,7 +317,7 @@ def test_the_sign_of_the_target_changes_that_of_the_residual_only(dimension, wid
 def test_a_relu_shares_its_scale_between_weights_and_readouts(width, samples, power, seed, kind):
     target, c = BASES["relu"][2], 4.0**power
     one = monte_carlo.sample("relu", target, 6, width, samples, 2, 5, seed, perpendicular=kind)
-    scaled = dict(weight_variance=c, readout_variance=1 / c, perpendicular=kind)
+    scaled = {"weight_variance": c, "readout_variance": 1 / c, "perpendicular": kind}
     other = monte_carlo.sample("relu", target, 6, width, samples, 2, 5, seed, **scaled)
     np.testing.assert_allclose(other.residuals, one.residuals, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(other.second_moment, c * one.second_moment, rtol=1e-9)
@@ -276,7 +328,9 @@ def test_a_relu_shares_its_scale_between_weights_and_readouts(width, samples, po
 @pytest.mark.parametrize("kind", ["fixed", "free"])
 def test_runs_repeat_and_chains_do_not_depend_on_their_number(kind):
     seed = np.random.SeedSequence(9)
-    one, again = (monte_carlo.sample("erf", TARGET, 20, 30, 50.0, 3, 10, given, perpendicular=kind) for given in (seed, seed))
+    one, again = (
+        monte_carlo.sample("erf", TARGET, 20, 30, 50.0, 3, 10, given, perpendicular=kind) for given in (seed, seed)
+    )
     fewer = monte_carlo.sample("erf", TARGET, 20, 30, 50.0, 2, 10, 9, perpendicular=kind)
     assert np.array_equal(one.last, again.last) and np.array_equal(one.residuals[:, :2], fewer.residuals)
     start = one.last.copy()
@@ -286,7 +340,11 @@ def test_runs_repeat_and_chains_do_not_depend_on_their_number(kind):
 
 def test_planted_overlaps_are_where_they_are_said_to_be():
     m = monte_carlo.planted(400, 50, 30, 0.2, 1.7, 2, weight_variance=4.0)
-    assert m.shape == (30, 50) and np.array_equal(np.abs(m[:, :10]), np.full((30, 10), 1.7)) and len(np.unique(m[:, :10])) == 2
+    assert (
+        m.shape == (30, 50)
+        and np.array_equal(np.abs(m[:, :10]), np.full((30, 10), 1.7))
+        and len(np.unique(m[:, :10])) == 2
+    )
     assert np.std(m[:, 10:]) == pytest.approx(0.1, rel=4 / (2 * 1200) ** 0.5)
     assert not np.any(np.abs(monte_carlo.planted(400, 50, 30, 0.0, 1.7, 2)) > 0.5)
     overlaps, lengths = monte_carlo.planted(400, 50, 30, 0.2, 1.7, 2, weight_variance=4.0, squared_length=0.6)
@@ -303,11 +361,35 @@ def test_the_learnabilities_are_those_of_the_components_that_the_target_has():
 # --- bad input -----------------------------------------------------------------------------------------------------------------------
 
 CALLS = {
-    monte_carlo.planted: {"dimension": 5, "width": 4, "chains": 2, "fraction": 0.5, "overlap": 1.0, "seed": 1, "weight_variance": 1.0}
+    monte_carlo.planted: {
+        "dimension": 5,
+        "width": 4,
+        "chains": 2,
+        "fraction": 0.5,
+        "overlap": 1.0,
+        "seed": 1,
+        "weight_variance": 1.0,
+    }
     | {"squared_length": 0.5},
     monte_carlo.sample: {
-        **{"activation": "erf", "target": TARGET, "dimension": 5, "width": 4, "effective_samples": 3.0, "chains": 2, "steps": 3, "seed": 1},
-        **{"weight_variance": 1.0, "readout_variance": 1.0, "start": np.zeros((2, 4)), "burn_in": 1, "every": 1, "independence": 0.5},
+        **{
+            "activation": "erf",
+            "target": TARGET,
+            "dimension": 5,
+            "width": 4,
+            "effective_samples": 3.0,
+            "chains": 2,
+            "steps": 3,
+            "seed": 1,
+        },
+        **{
+            "weight_variance": 1.0,
+            "readout_variance": 1.0,
+            "start": np.zeros((2, 4)),
+            "burn_in": 1,
+            "every": 1,
+            "independence": 0.5,
+        },
         **{"barrier": 1.0, "edge": 3.0, "bins": 10, "perpendicular": "fixed"},
     },
 }
@@ -315,7 +397,7 @@ OVER_ONE, OPTIONAL = [bad for bad in NUMBER if bad is True or bad != 0], [bad fo
 BAD = {
     "activation": ["tanh", "linear", None, 1],
     "target": [[], [1.0], [0.0, 0.0], [1.0] * 4, [np.nan, 1.0], [1e10, 0.0], [TARGET], "y", None, 1.0],
-    **{name: COUNT for name in ("dimension", "width", "chains", "steps", "every", "bins")},
+    **dict.fromkeys(("dimension", "width", "chains", "steps", "every", "bins"), COUNT),
     "effective_samples": [*OVER_ONE, 1e11],
     "weight_variance": NUMBER,
     "readout_variance": NUMBER,

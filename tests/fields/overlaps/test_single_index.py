@@ -33,7 +33,13 @@ def normalized(n, v):
 @settings(deadline=None, max_examples=25)
 @given(st.sampled_from(["erf", "relu"]), st.floats(-1.5, 1.5), st.floats(0.3, 2), st.integers(0, 7))
 def test_projections_are_averages_over_the_inputs(activation, m, s, n):
-    expected = quad(lambda v: norm.pdf(v) * MEAN_ACTIVATION[activation](m * v, s) * normalized(n, v), -12, 12, epsabs=1e-13, limit=200)[0]
+    expected = quad(
+        lambda v: norm.pdf(v) * MEAN_ACTIVATION[activation](m * v, s) * normalized(n, v),
+        -12,
+        12,
+        epsabs=1e-13,
+        limit=200,
+    )[0]
     assert single_index.projections(activation, m, s, degrees=[n])[0] == pytest.approx(expected, abs=1e-11)
 
 
@@ -75,14 +81,25 @@ def test_parity_bounds_and_homogeneity(m, s, c):
     for activation, degrees in (("erf", range(8)), ("relu", range(8))):
         seen = single_index.projections(activation, m, s, degrees=degrees)
         signs = (-1.0) ** np.arange(8)
-        np.testing.assert_allclose(single_index.projections(activation, -m, s, degrees=degrees), signs * seen, rtol=1e-13)
+        np.testing.assert_allclose(
+            single_index.projections(activation, -m, s, degrees=degrees), signs * seen, rtol=1e-13
+        )
         most = 1 if activation == "erf" else (s + m**2) / 2  # ⟨φ²⟩
         assert (seen**2).sum() <= most * (1 + 1e-12)
-    np.testing.assert_allclose(single_index.projections("relu", c * m, c**2 * s), c * single_index.projections("relu", m, s), rtol=1e-11, atol=1e-300)
+    np.testing.assert_allclose(
+        single_index.projections("relu", c * m, c**2 * s),
+        c * single_index.projections("relu", m, s),
+        rtol=1e-11,
+        atol=1e-300,
+    )
 
 
 def test_teachers_are_their_components():
-    np.testing.assert_allclose(single_index.staircase(0.3), [WEIGHTS @ ((X + 0.3 * (X**3 - 3 * X)) * normalized(n, X)) for n in ERF], rtol=1e-12)
+    np.testing.assert_allclose(
+        single_index.staircase(0.3),
+        [WEIGHTS @ ((X + 0.3 * (X**3 - 3 * X)) * normalized(n, X)) for n in ERF],
+        rtol=1e-12,
+    )
     for n, found in zip(RELU, single_index.relu_teacher(0.3)):
 
         def integrand(v, n=n):
@@ -115,7 +132,9 @@ def test_moments_by_gauss_hermite_and_at_no_variance():
     for activation in ("erf", "relu"):
         for variance in (0.0, 1e-9, 0.01, 0.1):
             seen = single_index.projections(activation, np.sqrt(variance) * X)
-            np.testing.assert_allclose(single_index.moments(activation, variance), (seen.T * WEIGHTS) @ seen, rtol=1e-11, atol=1e-14)
+            np.testing.assert_allclose(
+                single_index.moments(activation, variance), (seen.T * WEIGHTS) @ seen, rtol=1e-11, atol=1e-14
+            )
     stacked = single_index.moments("erf", [[0.1, 0.2]])
     np.testing.assert_allclose(stacked[0, 1], single_index.moments("erf", 0.2), rtol=1e-12)
 
@@ -153,7 +172,9 @@ def test_ridge_limits_and_scaling():
         assert single_index.ridge(activation, 20, 100, 1e6) == pytest.approx(1e4, rel=1e-6)
         one = single_index.ridge(activation, 20, [50, 100, 200], 0.1)
         assert np.all(np.diff(one) < 0) and np.all(one > 0.1 / np.array([50, 100, 200]))
-        np.testing.assert_allclose(single_index.ridge(activation, 20, [50, 100, 200], 0.3, readout_variance=3.0), 3 * one, rtol=1e-10)
+        np.testing.assert_allclose(
+            single_index.ridge(activation, 20, [50, 100, 200], 0.3, readout_variance=3.0), 3 * one, rtol=1e-10
+        )
 
 
 @pytest.mark.parametrize(("activation", "d", "samples", "bare"), [("erf", 20, 100, 0.1), ("relu", 12, 150, 0.05)])
@@ -176,14 +197,18 @@ def test_lazy_solves_the_linear_equations(activation, strength, epsilon, fixed):
     epsilon = round(epsilon, 6)
     target = single_index.staircase(epsilon) if activation == "erf" else single_index.relu_teacher(epsilon)
     d, s, readout = 30, 0.8, 1.7
-    residuals, learned = single_index.lazy(activation, target, d, [strength], weight_variance=s, readout_variance=readout, fixed_length=fixed)
+    residuals, learned = single_index.lazy(
+        activation, target, d, [strength], weight_variance=s, readout_variance=readout, fixed_length=fixed
+    )
     m = np.sqrt(s / d) * X
     if activation == "erf":
         u = m / np.sqrt(0.5 + s + (0 if fixed else m**2))
         seen = np.stack([np.sqrt(2 / np.pi) * u, -np.sqrt(1 / (3 * np.pi)) * u**3])
     else:
         q = s + (0 * m if fixed else m**2)
-        seen = np.stack([np.sqrt(q), m * np.sqrt(np.pi / 2), m**2 / np.sqrt(2 * q), -(m**4) / np.sqrt(24 * q**3)]) / np.sqrt(2 * np.pi)
+        seen = np.stack(
+            [np.sqrt(q), m * np.sqrt(np.pi / 2), m**2 / np.sqrt(2 * q), -(m**4) / np.sqrt(24 * q**3)]
+        ) / np.sqrt(2 * np.pi)
     kernel = readout * (seen * WEIGHTS) @ seen.T
     np.testing.assert_allclose(residuals[0] + strength * kernel @ residuals[0], target, atol=1e-9)
     known = target != 0
@@ -197,11 +222,15 @@ def test_the_cubic_component_mixes_with_the_linear_one():
         learned = single_index.lazy("erf", single_index.staircase(epsilon), d, strength, **options)[1]
         return learned[1] / (-1 / d / 3 / epsilon * learned[0])
 
-    positive, negative = (single_index.lazy("erf", single_index.staircase(epsilon), 50, 840.0)[1][1] for epsilon in (0.3, -0.3))
+    positive, negative = (
+        single_index.lazy("erf", single_index.staircase(epsilon), 50, 840.0)[1][1] for epsilon in (0.3, -0.3)
+    )
     assert positive < 0 and negative == pytest.approx(0.019, abs=5e-4)
     for epsilon in (-0.3, 0.3):
         error = [abs(ratio(d, epsilon) - 1) for d in (400, 800, 1600)]
-        np.testing.assert_allclose(np.log2([error[0] / error[1], error[1] / error[2]]), 1, atol=0.1)  # it is the leading order in 1/d
+        np.testing.assert_allclose(
+            np.log2([error[0] / error[1], error[1] / error[2]]), 1, atol=0.1
+        )  # it is the leading order in 1/d
 
 
 def half(d, **options):
@@ -214,9 +243,13 @@ def test_sample_complexity_of_the_wide_network():
     fixed = [half(d, fixed_length=True) for d in (25, 50, 100)]
     np.testing.assert_allclose(fixed, [4.82, 5.06, 5.18], atol=0.006)
     limit = 27 * np.pi / 16
-    assert half(20_000) == pytest.approx(limit, rel=2e-3) and half(20_000, fixed_length=True) == pytest.approx(limit, rel=2e-3)
+    assert half(20_000) == pytest.approx(limit, rel=2e-3) and half(20_000, fixed_length=True) == pytest.approx(
+        limit, rel=2e-3
+    )
     dimensions = np.array([50, 100, 200, 400])
-    slope = np.polyfit(np.log(dimensions), np.log([half(d, fixed_length=True) * d**3 for d in dimensions.tolist()]), 1)[0]
+    slope = np.polyfit(np.log(dimensions), np.log([half(d, fixed_length=True) * d**3 for d in dimensions.tolist()]), 1)[
+        0
+    ]
     assert slope == pytest.approx(3, abs=0.05)
     # Averaged over |w|² too, which is chi-squared across the teacher, it lies between the two.
     for d in (25, 50, 100):
@@ -224,7 +257,9 @@ def test_sample_complexity_of_the_wide_network():
         seen = np.array([single_index.projections("erf", X / np.sqrt(d), 2 * r / d) for r in radii])
         kernel = np.einsum("rki,rkj,r,k->ij", seen, seen, weights / weights.sum(), WEIGHTS)
         target = single_index.staircase(-0.3)
-        exact = np.exp(brentq(lambda u: np.linalg.solve(np.eye(2) + d**3 * np.exp(u) * kernel, target)[1] / target[1] - 0.5, -3, 4))
+        exact = np.exp(
+            brentq(lambda u: np.linalg.solve(np.eye(2) + d**3 * np.exp(u) * kernel, target)[1] / target[1] - 0.5, -3, 4)
+        )
         assert half(d, fixed_length=True) < exact < half(d)
         assert half(d, perpendicular="free") == pytest.approx(exact, rel=1e-7)
 
@@ -267,7 +302,18 @@ BAD = {
     "dimension": [0, -2, 2.0, "2", None, True],
     "samples": [*NOT_ARRAYS, 0.0, -1.0],
     "ridge": [*NOT_ARRAYS, -1.0],
-    "target": [[0.0, 0.0], [1.0], [1.0, 2.0, 3.0], [1.0, np.nan], "y", None, 1.0, [[1.0, 2.0]], [1e60, 0.0], [1.0, 1e-60]],
+    "target": [
+        [0.0, 0.0],
+        [1.0],
+        [1.0, 2.0, 3.0],
+        [1.0, np.nan],
+        "y",
+        None,
+        1.0,
+        [[1.0, 2.0]],
+        [1e60, 0.0],
+        [1.0, 1e-60],
+    ],
     "effective_samples": [*NOT_ARRAYS, -1.0],
     "fixed_length": [0, "no", None],
     "perpendicular": ["other", True, None, 1.0, "free"],  # the last with a fixed length

@@ -27,7 +27,9 @@ def at_fixed_ratios(dimension, strength, load, epsilon, **more):
 
 @settings(deadline=None, max_examples=40)
 @given(RESIDUAL, st.floats(1, 5000), st.floats(0.1, 5), st.integers(1, 400))
-def test_the_action_is_even_zero_in_the_center_and_the_square_of_the_projected_residual(residual, samples, variance, dimension):
+def test_the_action_is_even_zero_in_the_center_and_the_square_of_the_projected_residual(
+    residual, samples, variance, dimension
+):
     m = np.concatenate([-np.linspace(0.2, 4, 20)[::-1], [0], np.linspace(0.2, 4, 20)])
     a = staircase.coupling(dimension, 70, samples, readout_variance=1.7)
     found = staircase.action(m, residual, a, dimension, weight_variance=variance)
@@ -37,7 +39,9 @@ def test_the_action_is_even_zero_in_the_center_and_the_square_of_the_projected_r
     terms = dimension * m**2 / (2 * variance) + samples**2 / 40 * (hats**2 @ (residual**2 * [1, 6]))
     assert np.all(np.abs(found - expected) <= 1e-12 * terms)
     assert found[20] == 0 and np.array_equal(found, found[::-1])
-    np.testing.assert_allclose(staircase.action(m, -residual, a, dimension, weight_variance=variance), found, rtol=1e-14)
+    np.testing.assert_allclose(
+        staircase.action(m, -residual, a, dimension, weight_variance=variance), found, rtol=1e-14
+    )
 
 
 @settings(deadline=None, max_examples=40)
@@ -77,7 +81,13 @@ def equations(unknown, dimension, width, samples, epsilon, variance, readout):
     """(1 + P_e M) r - Y with M by a sum over a fine grid."""
     m = np.linspace(-8, 8, 20001)
     b, c = unknown
-    action = staircase.action(m, unknown, staircase.coupling(dimension, width, samples, readout_variance=readout), dimension, weight_variance=variance)
+    action = staircase.action(
+        m,
+        unknown,
+        staircase.coupling(dimension, width, samples, readout_variance=readout),
+        dimension,
+        weight_variance=variance,
+    )
     density = np.exp(action.min() - action)
     hats = single_index.projections("erf", m, variance)
     kernel = readout * np.einsum("g,gi,gj->ij", density / density.sum(), hats, hats)
@@ -96,8 +106,12 @@ def test_the_saddle_solves_its_equations(dimension, width, per_input, epsilon, v
     left = equations(state.residuals, dimension, width, samples, epsilon, variance, readout)
     assert np.abs(left).max() < 1e-9
     m, p = state.overlaps, state.density
-    assert 2 * simpson(p, x=m) == pytest.approx(1, rel=1e-6) and 2 * simpson(p * m**2, x=m) == pytest.approx(state.variance, rel=1e-6)
-    np.testing.assert_array_equal(state.landau, staircase.landau(state.residuals, state.coupling, weight_variance=variance))
+    assert 2 * simpson(p, x=m) == pytest.approx(1, rel=1e-6) and 2 * simpson(p * m**2, x=m) == pytest.approx(
+        state.variance, rel=1e-6
+    )
+    np.testing.assert_array_equal(
+        state.landau, staircase.landau(state.residuals, state.coupling, weight_variance=variance)
+    )
     assert state.residuals[0] == pytest.approx(1 - state.learnabilities[0], abs=1e-15) and 0 <= state.outliers <= 1
 
 
@@ -106,7 +120,9 @@ def test_a_trust_region_from_the_lazy_and_from_the_learned_side_finds_the_same_s
     state = staircase.solve(50, 300, samples, -0.3, **DECK)
     lazy = single_index.lazy("erf", single_index.staircase(-0.3), 50, samples, **DECK)[0] / [1, np.sqrt(6)]
     for start in (lazy, [0.0, -0.01]):
-        found = least_squares(equations, start, args=(50, 300, samples, -0.3, 1.0, 8.0), xtol=1e-15, ftol=1e-15, gtol=1e-15)
+        found = least_squares(
+            equations, start, args=(50, 300, samples, -0.3, 1.0, 8.0), xtol=1e-15, ftol=1e-15, gtol=1e-15
+        )
         np.testing.assert_allclose(found.x, state.residuals, atol=1e-9)
 
 
@@ -118,7 +134,14 @@ def test_the_saddle_is_stationary_and_lowest_in_the_residual():
     def phi(residual):
         tau = samples * residual * np.array([1, np.sqrt(6)])
         a = staircase.coupling(d, n, samples, readout_variance=readout)
-        mean = quad(lambda m: np.sqrt(d / (2 * np.pi)) * np.exp(-staircase.action(m, residual, a, d)), -7, 7, points=[0], limit=500, epsabs=0)[0]
+        mean = quad(
+            lambda m: np.sqrt(d / (2 * np.pi)) * np.exp(-staircase.action(m, residual, a, d)),
+            -7,
+            7,
+            points=[0],
+            limit=500,
+            epsabs=0,
+        )[0]
         return n * np.log(mean) + tau @ tau / (2 * samples) - tau @ y
 
     assert phi(state.residuals) == pytest.approx(-state.free_energy, rel=1e-9)
@@ -134,16 +157,26 @@ def test_the_numbers_of_the_first_order_transition():
     np.testing.assert_allclose([s.learnabilities[1] for s in states], [0.023, 0.027, 0.127, 0.407, 0.675], atol=6e-4)
     np.testing.assert_allclose([s.outliers for s in states], [0, 0, 0.00107, 0.00322, 0.0048], atol=2e-5)
     np.testing.assert_allclose([s.minimum for s in states], [0, 0, 1.52, 1.67, 1.77], atol=6e-3)
-    positive = [staircase.solve(50, 600, samples, 0.3, readout_variance=4.0).learnabilities[1] for samples in (1500, 3000, 6000)]
+    positive = [
+        staircase.solve(50, 600, samples, 0.3, readout_variance=4.0).learnabilities[1] for samples in (1500, 3000, 6000)
+    ]
     np.testing.assert_allclose(positive, [0.098, 0.501, 0.740], atol=6e-4)
 
 
 def test_near_the_transition_in_mean_field_scaling_and_independence_of_the_width():
-    for epsilon, samples, first, third, kurtosis in ((-0.05, 200, 0.93, 0.60, 1.8), (0.05, 500, 0.96, -0.36, 1.2), (0.05, 2000, 0.99, 0.31, 9.9)):
+    for epsilon, samples, first, third, kurtosis in (
+        (-0.05, 200, 0.93, 0.60, 1.8),
+        (0.05, 500, 0.96, -0.36, 1.2),
+        (0.05, 2000, 0.99, 0.31, 9.9),
+    ):
         for width in (1000, 10_000):
             scale = {"readout_variance": 1 / width}
-            state = staircase.solve(50, width, 1 / single_index.ridge("erf", 50, samples, 1 / width, **scale), epsilon, **scale)
-            assert state.learnabilities == pytest.approx([first, third], abs=5e-3) and state.kurtosis == pytest.approx(kurtosis, abs=0.05)
+            state = staircase.solve(
+                50, width, 1 / single_index.ridge("erf", 50, samples, 1 / width, **scale), epsilon, **scale
+            )
+            assert state.learnabilities == pytest.approx([first, third], abs=5e-3) and state.kurtosis == pytest.approx(
+                kurtosis, abs=0.05
+            )
     assert 50 * staircase.solve(50, 1000, 200_000, -0.05, readout_variance=1e-3).variance == pytest.approx(11, abs=0.5)
 
 
@@ -151,8 +184,16 @@ def test_without_the_mean_field_factor_growing_networks_stop_learning_the_cubic_
     standard, mean_field, lazy = [], [], []
     for d, n, samples, ridge in ((75, 175, 750, 10.0), (150, 700, 3000, 20.0), (300, 2800, 12000, 40.0)):
         scale, chi = {"readout_variance": 1.0}, {"readout_variance": 1 / n}
-        standard.append(staircase.solve(d, n, 1 / single_index.ridge("erf", d, samples, ridge, **scale), -0.3, **scale).learnabilities[1])
-        mean_field.append(staircase.solve(d, n, 1 / single_index.ridge("erf", d, samples, ridge / n, **chi), -0.3, **chi).learnabilities[1])
+        standard.append(
+            staircase.solve(
+                d, n, 1 / single_index.ridge("erf", d, samples, ridge, **scale), -0.3, **scale
+            ).learnabilities[1]
+        )
+        mean_field.append(
+            staircase.solve(
+                d, n, 1 / single_index.ridge("erf", d, samples, ridge / n, **chi), -0.3, **chi
+            ).learnabilities[1]
+        )
         lazy.append(single_index.lazy("erf", single_index.staircase(-0.3), d, samples / ridge)[1][1])
     np.testing.assert_allclose(standard, [0.005, 0.002, 0.001], atol=5e-4)
     np.testing.assert_allclose(mean_field, [0.18, 0.27, 0.34], atol=5e-3)
@@ -166,7 +207,9 @@ def test_a_wide_network_is_lazy():
         state = staircase.solve(30, 10**11, 900.0, epsilon, readout_variance=2.0)
         np.testing.assert_allclose(state.learnabilities, learned, atol=1e-6)
         assert state.variance == pytest.approx(1 / 30, rel=1e-6) and state.kurtosis == pytest.approx(3, rel=1e-6)
-        assert staircase.solve(30, 10**8, 900.0, epsilon, readout_variance=2.0).free_energy == pytest.approx(450 * lazy @ target, rel=1e-4)
+        assert staircase.solve(30, 10**8, 900.0, epsilon, readout_variance=2.0).free_energy == pytest.approx(
+            450 * lazy @ target, rel=1e-4
+        )
 
 
 def test_kinds_of_variance_only_set_the_unit_of_the_outputs():
@@ -213,7 +256,15 @@ def test_beyond_the_end_of_the_grid_the_density_is_rounding(residual, strength):
 
 
 def test_the_reach_covers_a_residual_of_equal_parts():
-    assert staircase.action(_overlap_density.Units(40, 100, 1.0, 1.0, 0.01, 50.0).reach(np.array([1, np.sqrt(6)]), 0.0), [1, 1], 50.0, 40) > 49.99
+    assert (
+        staircase.action(
+            _overlap_density.Units(40, 100, 1.0, 1.0, 0.01, 50.0).reach(np.array([1, np.sqrt(6)]), 0.0),
+            [1, 1],
+            50.0,
+            40,
+        )
+        > 49.99
+    )
 
 
 # --- units that cannot cross the barrier ---------------------------------------------------------------------------------------
@@ -224,14 +275,18 @@ def test_states_with_a_fixed_fraction_beyond_the_barrier(samples):
     free = staircase.solve(50, 300, samples, -0.3, **DECK)
     held = staircase.solve(50, 300, samples, -0.3, outliers=free.outliers, **DECK)
     np.testing.assert_allclose(held.residuals, free.residuals, atol=1e-8)
-    assert held.free_energy == pytest.approx(free.free_energy, abs=1e-8) and held.barrier == pytest.approx(free.barrier, abs=1e-6)
+    assert held.free_energy == pytest.approx(free.free_energy, abs=1e-8) and held.barrier == pytest.approx(
+        free.barrier, abs=1e-6
+    )
     lazy = staircase.solve(50, 300, samples, -0.3, outliers=0.0, **DECK)
     fewer = staircase.solve(50, 300, samples, -0.3, outliers=0.9 * free.outliers, **DECK)
     assert lazy.free_energy > fewer.free_energy > free.free_energy
     assert lazy.learnabilities[1] < 0.05 < fewer.learnabilities[1] < free.learnabilities[1]
     assert lazy.outliers == 0 and lazy.overlaps[-1] == pytest.approx(lazy.barrier, rel=1e-9)
     assert 0 < lazy.height < free.height
-    slope = np.gradient(staircase.action(lazy.barrier + np.array([-1e-4, 0, 1e-4]), lazy.residuals, lazy.coupling, 50), 1e-4)[1]
+    slope = np.gradient(
+        staircase.action(lazy.barrier + np.array([-1e-4, 0, 1e-4]), lazy.residuals, lazy.coupling, 50), 1e-4
+    )[1]
     assert abs(slope) < 1e-4 * 50
     with pytest.raises(ValueError, match="^outliers must be None or small enough"):
         staircase.solve(50, 300, samples, -0.3, outliers=0.5, **DECK)
@@ -246,7 +301,13 @@ def test_without_a_barrier_the_lazy_state_is_the_saddle():
 def test_outliers_are_the_density_beyond_the_barrier():
     state = staircase.solve(50, 300, 1000.0, -0.3, **DECK)
     total, beyond = (
-        quad(lambda m: np.exp(-staircase.action(m, state.residuals, state.coupling, 50)), *bounds, points=points, epsabs=0, limit=200)[0]
+        quad(
+            lambda m: np.exp(-staircase.action(m, state.residuals, state.coupling, 50)),
+            *bounds,
+            points=points,
+            epsabs=0,
+            limit=200,
+        )[0]
         for bounds, points in (((0, 4), [0.2, 1.5, 2]), ((state.barrier, 4), [1.5, 2]))
     )
     assert state.outliers == pytest.approx(beyond / total, rel=1e-4)
@@ -301,7 +362,14 @@ SIZES = {"dimension": 20, "width": 50, "effective_samples": 100.0}
 SCALES = {"weight_variance": 1.0, "readout_variance": 2.0}
 CALLS = {
     staircase.coupling: {**SIZES, "readout_variance": 2.0},
-    staircase.action: {"overlap": [0.5], "residual": [0.1, -0.3], "coupling": 3.0, "dimension": 20, "weight_variance": 1.0, **FREE},
+    staircase.action: {
+        "overlap": [0.5],
+        "residual": [0.1, -0.3],
+        "coupling": 3.0,
+        "dimension": 20,
+        "weight_variance": 1.0,
+        **FREE,
+    },
     staircase.landau: {"residual": [0.1, -0.3], "coupling": 3.0, "weight_variance": 1.0},
     staircase.extrema: {"residual": [0.1, -0.3], "coupling": 3.0, "weight_variance": 1.0},
     staircase.solve: {**SIZES, "epsilon": -0.3, **SCALES, "outliers": 0.0, **FREE},
@@ -309,7 +377,7 @@ CALLS = {
 }
 NOT_ZERO = [bad for bad in NUMBER if bad is True or bad != 0]
 BAD = {
-    **{name: COUNT for name in ("dimension",)},
+    **dict.fromkeys(("dimension",), COUNT),
     "width": [bad for bad in COUNT if bad is not None],
     "effective_samples": NOT_ZERO,
     "epsilon": [bad for bad in NUMBER if bad is True or bad not in (0, -1.0)],

@@ -41,9 +41,13 @@ def test_the_action_of_free_weights_is_the_average_over_their_length(residual, s
     assert abs(found[0]) < 1e-12
 
 
-@pytest.mark.parametrize(("dimension", "samples", "epsilon", "variance"), [(50, 600, -0.3, 1.0), (20, 300, 0.3, 0.6), (5, 100, -0.5, 2.0)])
+@pytest.mark.parametrize(
+    ("dimension", "samples", "epsilon", "variance"), [(50, 600, -0.3, 1.0), (20, 300, 0.3, 0.6), (5, 100, -0.5, 2.0)]
+)
 def test_the_saddle_of_free_weights_solves_its_equations(dimension, samples, epsilon, variance):
-    state = staircase.solve(dimension, 300, samples, epsilon, weight_variance=variance, readout_variance=8.0, perpendicular="free")
+    state = staircase.solve(
+        dimension, 300, samples, epsilon, weight_variance=variance, readout_variance=8.0, perpendicular="free"
+    )
     (q, prior), m = lengths(dimension, variance), np.linspace(-4, 4, 401) * np.sqrt(variance)
     log = pulls(m, state.residuals, state.coupling, dimension, variance) - dimension * m[:, None] ** 2 / (2 * variance)
     density = np.exp(log - log.max()) * prior
@@ -51,12 +55,18 @@ def test_the_saddle_of_free_weights_solves_its_equations(dimension, samples, eps
     ratio = m[:, None] / np.sqrt(0.5 + q + m[:, None] ** 2)
     hats = np.stack([np.sqrt(2 / np.pi) * ratio, -np.sqrt(1 / (3 * np.pi)) * ratio**3])
     r = state.residuals * [1, np.sqrt(6)]
-    left = r + samples * 8 * np.einsum("mq,imq,jmq,j->i", density, hats, hats, r, optimize=True) - single_index.staircase(epsilon)
+    left = (
+        r
+        + samples * 8 * np.einsum("mq,imq,jmq,j->i", density, hats, hats, r, optimize=True)
+        - single_index.staircase(epsilon)
+    )
     assert np.abs(left).max() < 1e-7
     assert state.variance == pytest.approx(density.sum(axis=1) @ m**2, rel=1e-6)
     m, p = state.overlaps, state.density
     assert 2 * simpson(p, x=m) == pytest.approx(1, rel=1e-6)
-    action = staircase.action(m[::9], state.residuals, state.coupling, dimension, weight_variance=variance, perpendicular="free")
+    action = staircase.action(
+        m[::9], state.residuals, state.coupling, dimension, weight_variance=variance, perpendicular="free"
+    )
     np.testing.assert_allclose(p[::9], p[0] * np.exp(-action), rtol=1e-8, atol=1e-15)
 
 
@@ -70,7 +80,9 @@ def test_outliers_of_free_weights_are_shorter_across_the_teacher():
     share = 2 * density.sum() * (m[1] - m[0]) * np.interp(0, state.overlaps, state.density)
     assert state.outliers == pytest.approx(share, rel=1e-4)
     for place, sign in ((state.barrier, -1), (state.minimum, 1)):
-        at = staircase.action(place + np.array([-1e-3, 0, 1e-3]), state.residuals, state.coupling, 50, perpendicular="free")
+        at = staircase.action(
+            place + np.array([-1e-3, 0, 1e-3]), state.residuals, state.coupling, 50, perpendicular="free"
+        )
         assert abs(at[2] - at[0]) < 1e-5 and sign * (at[0] + at[2] - 2 * at[1]) > 0
         assert place == state.minimum or at[1] == pytest.approx(state.height, rel=1e-8)
     assert [round(x, 3) for x in (state.learnabilities[1], state.minimum, state.perpendicular)] == [0.258, 1.364, 0.307]
@@ -84,8 +96,17 @@ def test_outliers_of_free_weights_are_shorter_across_the_teacher():
 @given(st.floats(100, 3000), st.floats(-0.5, 0.5), st.floats(0.5, 2), st.integers(3, 60))
 def test_landau_coefficients_of_free_weights(samples, epsilon, variance, dimension):
     state = staircase.solve(dimension, 200, samples, epsilon, weight_variance=variance, perpendicular="free")
-    x = 0.02 / (1 + state.coupling * dimension * (state.residuals[0] ** 2 + abs(state.residuals.prod()))) * np.arange(1, 8)
-    action = staircase.action(np.sqrt(x), state.residuals, state.coupling, dimension, weight_variance=variance, perpendicular="free") / dimension
+    x = (
+        0.02
+        / (1 + state.coupling * dimension * (state.residuals[0] ** 2 + abs(state.residuals.prod())))
+        * np.arange(1, 8)
+    )
+    action = (
+        staircase.action(
+            np.sqrt(x), state.residuals, state.coupling, dimension, weight_variance=variance, perpendicular="free"
+        )
+        / dimension
+    )
     found = np.polynomial.Polynomial.fit(x, action / x, 5).convert().coef[:3]
     scale = np.abs(state.landau).max()
     np.testing.assert_allclose(found[:2], state.landau[:2], rtol=1e-4, atol=1e-6 * scale)
@@ -98,7 +119,9 @@ def test_states_of_free_weights_with_a_fixed_fraction_beyond_the_barrier(samples
     free = staircase.solve(50, 300, samples, -0.3, **ways)
     held = staircase.solve(50, 300, samples, -0.3, outliers=free.outliers, **ways)
     np.testing.assert_allclose(held.residuals, free.residuals, atol=1e-8)
-    assert held.free_energy == pytest.approx(free.free_energy, abs=1e-7) and held.perpendicular == pytest.approx(free.perpendicular, rel=1e-6)
+    assert held.free_energy == pytest.approx(free.free_energy, abs=1e-7) and held.perpendicular == pytest.approx(
+        free.perpendicular, rel=1e-6
+    )
     lazy = staircase.solve(50, 300, samples, -0.3, outliers=0.0, **ways)
     assert lazy.free_energy > free.free_energy and lazy.learnabilities[1] < 0.06 and 0 < lazy.height < free.height
     # The pull only gets stronger where w_⊥ is short: the minimum over a larger family is lower.
@@ -107,10 +130,14 @@ def test_states_of_free_weights_with_a_fixed_fraction_beyond_the_barrier(samples
 
 def test_a_wide_network_of_free_weights_is_lazy():
     for epsilon in (-0.3, 0.2):
-        learned = single_index.lazy("erf", single_index.staircase(epsilon), 30, 900.0, readout_variance=2.0, perpendicular="free")[1]
+        learned = single_index.lazy(
+            "erf", single_index.staircase(epsilon), 30, 900.0, readout_variance=2.0, perpendicular="free"
+        )[1]
         state = staircase.solve(30, 10**11, 900.0, epsilon, readout_variance=2.0, perpendicular="free")
         np.testing.assert_allclose(state.learnabilities, learned, atol=1e-6)
-        assert state.variance == pytest.approx(1 / 30, rel=1e-6) and state.perpendicular == pytest.approx(29 / 30, rel=1e-6)
+        assert state.variance == pytest.approx(1 / 30, rel=1e-6) and state.perpendicular == pytest.approx(
+            29 / 30, rel=1e-6
+        )
 
 
 def test_the_sample_complexity_of_free_weights():

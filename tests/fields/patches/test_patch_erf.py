@@ -13,10 +13,14 @@ NET = {"patches": 3, "patch_size": 15, "channels": 60, "ridge": 0.3, "mean_field
 
 
 def test_the_effective_ridge_of_erf_patches_is_that_of_their_own_spectrum():
-    net = patch_erf.equivalent([60.0, 120.0], 3, 15, 60, 0.3, mean_field=10.0, readout_variance=1.4, weight_variance=0.8)
+    net = patch_erf.equivalent(
+        [60.0, 120.0], 3, 15, 60, 0.3, mean_field=10.0, readout_variance=1.4, weight_variance=0.8
+    )
     mode = 4 / np.pi * 1.4 / (3 * 10) * (0.8 / 15) / 2.6
     rest = 1.4 / 10 * 2 / np.pi * np.arcsin(1.6 / 2.6) - 45 * mode
-    np.testing.assert_allclose(net.kappa, effective_ridge.solve([mode], [60, 120], 0.03 + rest, multiplicities=[45]), rtol=1e-10)
+    np.testing.assert_allclose(
+        net.kappa, effective_ridge.solve([mode], [60, 120], 0.03 + rest, multiplicities=[45]), rtol=1e-10
+    )
     assert (net.dimension, net.width) == (15, 60) and net.readout_variance == pytest.approx(1.4 / 30)
     bare = patch_erf.equivalent(60, 3, 15, 60, 0.3, mean_field=10.0, bare=True)
     assert bare.kappa == pytest.approx(0.3 / 10 / 60)
@@ -49,10 +53,14 @@ def test_filters_of_free_length_are_those_that_are_sampled():
     assert found.ratio[1] == pytest.approx(4.31, abs=0.08)
     assert found.learnabilities[1] == pytest.approx([0.908, 0.502], abs=0.02)
     assert 15 / 14 * found.perpendicular[1] == pytest.approx(0.849, abs=0.025)
-    assert patch_erf.solve([60, 120], **NET, epsilon=-0.1).perpendicular == pytest.approx(1, rel=1e-14)  # rounded on some machines
+    assert patch_erf.solve([60, 120], **NET, epsilon=-0.1).perpendicular == pytest.approx(
+        1, rel=1e-14
+    )  # rounded on some machines
     net = patch_erf.equivalent(60, **NET)
     state = staircase.solve(15, 60, 1 / net.kappa, -0.1, readout_variance=net.readout_variance, perpendicular="free")
-    assert found.ratio[0] == pytest.approx(15 * state.variance, rel=1e-9) and found.perpendicular[0] == pytest.approx(state.perpendicular, rel=1e-9)
+    assert found.ratio[0] == pytest.approx(15 * state.variance, rel=1e-9) and found.perpendicular[0] == pytest.approx(
+        state.perpendicular, rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("epsilon", [-0.1, 0.1])
@@ -85,7 +93,10 @@ def test_small_weights_make_it_the_linear_patch_network():
     # erf(u) = 2u/√π for small u, and the density is Gaussian
     small, gain = {"weight_variance": 1e-4, "readout_variance": 1e4}, {"readout_variance": 4 / np.pi}
     for samples in (20, 60, 200):
-        erf, linear = patch_erf.solve(samples, **NET, epsilon=0.0, **small), patch_networks.linear(samples, **NET, **gain)
+        erf, linear = (
+            patch_erf.solve(samples, **NET, epsilon=0.0, **small),
+            patch_networks.linear(samples, **NET, **gain),
+        )
         assert erf.kappa == pytest.approx(linear.kappa, rel=2e-3)
         assert erf.learnabilities[0] == pytest.approx(linear.learnability, rel=5e-3)
         assert erf.ratio == pytest.approx(linear.ratio, rel=5e-3)
@@ -111,7 +122,9 @@ def test_more_samples_teach_more_and_the_filters_gain_on_the_process():
 
 def test_one_patch_is_the_staircase():
     found = patch_erf.solve(400, 1, 20, 50, 0.1, -0.3, readout_variance=1.3)
-    state = staircase.solve(20, 50, 1 / single_index.ridge("erf", 20, 400, 0.1, readout_variance=1.3), -0.3, readout_variance=1.3)
+    state = staircase.solve(
+        20, 50, 1 / single_index.ridge("erf", 20, 400, 0.1, readout_variance=1.3), -0.3, readout_variance=1.3
+    )
     np.testing.assert_array_equal(found.learnabilities, state.learnabilities)
 
 
@@ -121,8 +134,8 @@ NUMBERS = [-1.0, np.nan, np.inf, "1", None, [0.1], True, 1j, 10**400]
 COUNTS = [0, -2, 2.0, "2", None, True, [3]]
 BAD = {
     "samples": [0, -1.0, np.nan, "1", None, [1.0, -1.0]],
-    **{name: COUNTS for name in ("patches", "patch_size", "channels")},
-    **{name: NUMBERS for name in ("ridge", "mean_field", "readout_variance", "weight_variance")},
+    **dict.fromkeys(("patches", "patch_size", "channels"), COUNTS),
+    **dict.fromkeys(("ridge", "mean_field", "readout_variance", "weight_variance"), NUMBERS),
     "epsilon": [np.nan, "1", None, [0.1], True, 1j, 10**400],
     "bare": [0, 1, "yes", None],
     "perpendicular": ["other", "", True, None, 1.0, ["free"]],

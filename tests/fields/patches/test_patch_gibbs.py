@@ -18,14 +18,28 @@ def test_one_channel_on_one_component_has_the_moments_of_quadrature():
     def density(w):
         # a integrated out:  A = v w² x xᵀ + T, by the matrix determinant lemma
         power = 1 + readout * w**2 * (x @ x) / (ridge / 2)
-        return np.exp(-(w**2) / (2 * weight) + readout * w**2 * (x @ y) ** 2 / (2 * (ridge / 2) ** 2 * power)) / np.sqrt(power)
+        return np.exp(
+            -(w**2) / (2 * weight) + readout * w**2 * (x @ y) ** 2 / (2 * (ridge / 2) ** 2 * power)
+        ) / np.sqrt(power)
 
     def product(w):
         return readout * w**2 * (x @ y) / (ridge / 2 + readout * w**2 * (x @ x))
 
-    total, square, mean = (quad(lambda w: part(w) * density(w), 0, 9, epsabs=0)[0] for part in (lambda w: 1, lambda w: w * w, product))
+    total, square, mean = (
+        quad(lambda w: part(w) * density(w), 0, 9, epsabs=0)[0] for part in (lambda w: 1, lambda w: w * w, product)
+    )
     net = {"mean_field": 2.0, "readout_variance": 1.3, "weight_variance": 0.8, "burn_in": 100}
-    kept = patch_gibbs.sample(x[:, None, None], y, ridge, 1, 100, 1500, 4, observable=lambda w, a: np.stack([w * w, a * w], axis=1)[..., 0, 0], **net)
+    kept = patch_gibbs.sample(
+        x[:, None, None],
+        y,
+        ridge,
+        1,
+        100,
+        1500,
+        4,
+        observable=lambda w, a: np.stack([w * w, a * w], axis=1)[..., 0, 0],
+        **net,
+    )
     found = hmc.summary(kept)
     assert np.all(np.abs(found.mean - np.array([square, mean]) / total) < 4 * found.error)
     assert np.all(found.error < 0.01)
@@ -33,7 +47,9 @@ def test_one_channel_on_one_component_has_the_moments_of_quadrature():
 
 def test_without_data_both_have_their_prior():
     def kept(w, a):
-        return np.stack([3 * (w**2).mean(axis=(1, 2)), 2 * 4 * (a**2).mean(axis=(1, 2)), (a[:, 0] * a[:, 1]).mean(axis=1)], axis=1)
+        return np.stack(
+            [3 * (w**2).mean(axis=(1, 2)), 2 * 4 * (a**2).mean(axis=(1, 2)), (a[:, 0] * a[:, 1]).mean(axis=1)], axis=1
+        )
 
     net = {"mean_field": 5.0, "readout_variance": 1.5, "weight_variance": 0.6}
     found = hmc.summary(patch_gibbs.sample(np.zeros((0, 2, 3)), [], 0.1, 4, 50, 300, 6, observable=kept, **net))
@@ -42,8 +58,13 @@ def test_without_data_both_have_their_prior():
 
 def test_readouts_given_filters_are_those_of_the_regression():
     # A sweep draws the readouts at the filters that the sweep before it left.
-    pairs = patch_gibbs.sample(X, Y, 0.5, 2, 1, 3000, 3, burn_in=100, observable=lambda w, a: np.concatenate([w.ravel(), a.ravel()])[None])
-    w, a = pairs[:-1, 0, :6].reshape(-1, 1, 2, 3), pairs[1:, 0, 6:].reshape(-1, 2, 2)  # filters, and the readouts drawn next
+    pairs = patch_gibbs.sample(
+        X, Y, 0.5, 2, 1, 3000, 3, burn_in=100, observable=lambda w, a: np.concatenate([w.ravel(), a.ravel()])[None]
+    )
+    w, a = (
+        pairs[:-1, 0, :6].reshape(-1, 1, 2, 3),
+        pairs[1:, 0, 6:].reshape(-1, 2, 2),
+    )  # filters, and the readouts drawn next
     means = np.concatenate([patch_posterior.mean_readouts(one, "linear", X, Y, 0.5) for one in w])
     off = a - means
     assert np.all(np.abs(off.mean(axis=0)) < 4.5 * off.std(axis=0) / np.sqrt(len(off)))
@@ -56,15 +77,19 @@ def test_readouts_given_filters_are_those_of_the_regression():
     np.testing.assert_allclose(flat.T @ flat / len(flat), expected, atol=0.08 * expected.max())
 
 
-
-
 def learned(samples, size, channels, sets, sweeps):
     """Ratio and learnability of data sets of their own, (sets, 2)."""
     found = []
     for seed in range(sets):
         data = patch_posterior.draw(samples, 4, size, seed)
-        run = {"mean_field": 30.0, "burn_in": sweeps // 3, "observable": lambda w, a: patch_posterior.measure(w, a, "linear", data)}  # noqa: B023
-        found.append(patch_gibbs.sample(data.inputs, data.targets, 1.0, channels, 1, sweeps, seed, **run).mean(axis=(0, 1)))
+        run = {
+            "mean_field": 30.0,
+            "burn_in": sweeps // 3,
+            "observable": lambda w, a: patch_posterior.measure(w, a, "linear", data),
+        }
+        found.append(
+            patch_gibbs.sample(data.inputs, data.targets, 1.0, channels, 1, sweeps, seed, **run).mean(axis=(0, 1))
+        )
     return np.array(found)
 
 
@@ -83,17 +108,29 @@ def test_the_theory_holds_within_a_gap_that_shrinks_with_the_size():
 
 # --- bad input -----------------------------------------------------------------------------------------------------------------------
 
-CALL = {"inputs": X, "targets": Y, "ridge": 0.1, "channels": 4, "chains": 3, "steps": 2, "seed": 0, "burn_in": 1, "observable": lambda w, a: a @ w}
+CALL = {
+    "inputs": X,
+    "targets": Y,
+    "ridge": 0.1,
+    "channels": 4,
+    "chains": 3,
+    "steps": 2,
+    "seed": 0,
+    "burn_in": 1,
+    "observable": lambda w, a: a @ w,
+}
 COUNT = [0, -1, 2.0, "2", None, True]
 BAD = {
     "inputs": [[], Y, X[0], np.zeros((6, 0, 3)), np.zeros((6, 2, 0)), np.full((6, 2, 3), np.inf), "x", None, X[:5]],
     "targets": [[], X, Y[:5], np.full(6, np.nan), "y", None, 1.0],
-    **{name: NUMBER for name in ("ridge", "mean_field", "readout_variance", "weight_variance")},
-    **{name: COUNT for name in ("channels", "chains", "steps")},
+    **dict.fromkeys(("ridge", "mean_field", "readout_variance", "weight_variance"), NUMBER),
+    **dict.fromkeys(("channels", "chains", "steps"), COUNT),
     "seed": SEED,
     "burn_in": [-1, 1.0, "1"],
     "observable": [1.0, "x", lambda w, a: w[0], lambda w, a: w * np.nan],
 }
 test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(
-    {patch_gibbs.sample: CALL | {"mean_field": 2.0, "readout_variance": 1.0, "weight_variance": 1.0}}, BAD, {"inputs": "inputs|targets"}
+    {patch_gibbs.sample: CALL | {"mean_field": 2.0, "readout_variance": 1.0, "weight_variance": 1.0}},
+    BAD,
+    {"inputs": "inputs|targets"},
 )

@@ -16,7 +16,10 @@ logs = st.floats(-3, 3)
 def setting(values):
     """A network of many sizes from numbers in -3 .. 3."""
     names = ("patches", "patch_size", "channels", "ridge", "mean_field", "readout_variance", "weight_variance")
-    return {name: float(10**value) for name, value in zip(names, values)} | {"patches": 1 + abs(values[0]), "patch_size": 2 + 10 ** abs(values[1])}
+    return {name: float(10**value) for name, value in zip(names, values)} | {
+        "patches": 1 + abs(values[0]),
+        "patch_size": 2 + 10 ** abs(values[1]),
+    }
 
 
 def constants(samples, net, kappa):
@@ -94,7 +97,15 @@ def test_without_mean_field_or_with_many_channels_the_filters_rest(limit):
 
 
 def test_far_fewer_samples_than_inputs_show_the_transition():
-    net = {"patches": 1e5, "patch_size": 1e5, "channels": 100.0, "ridge": 0.5, "mean_field": 30.0, "readout_variance": 2.0, "weight_variance": 0.7}
+    net = {
+        "patches": 1e5,
+        "patch_size": 1e5,
+        "channels": 100.0,
+        "ridge": 0.5,
+        "mean_field": 30.0,
+        "readout_variance": 2.0,
+        "weight_variance": 0.7,
+    }
     critical = patch_networks.critical_samples(**net)
     over = np.array([0.1, 0.5, 0.9, 1.1, 1.5, 2.0, 5.0])
     found = patch_networks.linear(over * critical, **net)
@@ -137,7 +148,9 @@ def test_channels_alone_and_mean_field_alone_move_the_half_point_by_their_square
     assert halves[1] / halves[0] == pytest.approx(2, rel=1e-3)
     halves = patch_networks.samples_needed(0.5, **huge | {"mean_field": np.array([1.0, 4.0])})
     assert halves[1] / halves[0] == pytest.approx(0.5, rel=1e-3)
-    assert patch_networks.samples_needed(0.5, **huge) == pytest.approx(2 * patch_networks.critical_samples(**huge), rel=1e-3)
+    assert patch_networks.samples_needed(0.5, **huge) == pytest.approx(
+        2 * patch_networks.critical_samples(**huge), rel=1e-3
+    )
 
 
 def test_a_number_gives_numbers_and_arrays_their_common_shape():
@@ -145,7 +158,9 @@ def test_a_number_gives_numbers_and_arrays_their_common_shape():
     assert all(np.ndim(value) == 0 for value in vars(one).values())
     many = patch_networks.linear([[10], [60]], **SMALL | {"channels": [100, 200, 300]})
     assert many.learnability.shape == (2, 3) and many.learnability[1, 0] == pytest.approx(one.learnability, rel=1e-14)
-    assert np.ndim(patch_networks.critical_samples(**SMALL)) == np.ndim(patch_networks.samples_needed(0.5, **SMALL)) == 0
+    assert (
+        np.ndim(patch_networks.critical_samples(**SMALL)) == np.ndim(patch_networks.samples_needed(0.5, **SMALL)) == 0
+    )
 
 
 def test_no_ridge_is_possible_below_the_number_of_inputs_alone():
@@ -171,10 +186,10 @@ CALLS = {
 BAD = {
     "samples": ARRAYS,
     "learnability": [*ARRAYS, 1.0, [0.5, 1.5]],
-    **{name: ARRAYS for name in ("patch_size", "channels", *VARIANCES)},
+    **dict.fromkeys(("patch_size", "channels", *VARIANCES), ARRAYS),
     "ridge": ARRAYS[1:-1],
     "patches": ARRAYS[:-2],
     **{name: [0, 1, "yes", None] for name in ("bare", "lazy")},
 }
 ANY = "samples|learnability|patches|patch_size|channels|ridge|mean_field|readout_variance|weight_variance"
-test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD, {name: ANY for name in ANY.split("|")})
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD, dict.fromkeys(ANY.split("|"), ANY))

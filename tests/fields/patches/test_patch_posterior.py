@@ -55,7 +55,9 @@ def test_the_learnabilities_are_averages_over_inputs(activation):
         return np.stack([output * linear, output * cubic / (6 * data.epsilon)], axis=1)
 
     average = sampling.monte_carlo_average(products, np.eye(6), 400_000, seed=2)
-    assert np.all(np.abs(found[1:] - average.mean) < 4 * average.standard_error) and np.all(average.standard_error < 0.03)
+    assert np.all(np.abs(found[1:] - average.mean) < 4 * average.standard_error) and np.all(
+        average.standard_error < 0.03
+    )
     assert found[0] == pytest.approx(3 * np.mean([(one @ data.direction) ** 2 for one in w[0]]) / 0.7, rel=1e-12)
 
 
@@ -69,17 +71,25 @@ def test_a_linear_teacher_has_no_cubic_learnability():
 
 @activations
 @settings(max_examples=15)
-@given(st.integers(0, 5), st.integers(1, 3), st.integers(1, 4), st.integers(1, 5), st.integers(0, 99), st.floats(0.05, 10))
+@given(
+    st.integers(0, 5), st.integers(1, 3), st.integers(1, 4), st.integers(1, 5), st.integers(0, 99), st.floats(0.05, 10)
+)
 def test_gradient_is_the_finite_difference(activation, count, patches, size, channels, seed, ridge):
     rng = np.random.default_rng(seed)
-    x, y, w = rng.standard_normal((count, patches, size)), rng.standard_normal(count), rng.standard_normal((2, channels, size))
+    x, y, w = (
+        rng.standard_normal((count, patches, size)),
+        rng.standard_normal(count),
+        rng.standard_normal((2, channels, size)),
+    )
     call = {"activation": activation, "inputs": x, "targets": y, "ridge": ridge, "weight_variance": 0.7, **NET}
     gradient = patch_posterior.potential(w, **call)[1]
     direction, h = rng.standard_normal(w.shape), 1e-5
     there, back = (patch_posterior.potential(w + sign * h * direction, **call)[0] for sign in (1, -1))
     kink = activation == "relu" and count and np.abs(np.einsum("pis,mcs->mpic", x, w)).min() < 20 * h
     if not kink:
-        np.testing.assert_allclose((gradient * direction).sum(axis=(1, 2)), (there - back) / (2 * h), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(
+            (gradient * direction).sum(axis=(1, 2)), (there - back) / (2 * h), rtol=1e-6, atol=1e-6
+        )
 
 
 @activations
@@ -97,7 +107,9 @@ def test_the_density_is_the_prior_times_the_gaussian_density_of_the_targets(acti
 def test_the_mean_readouts_are_ridge_regression_on_the_features(activation):
     found = patch_posterior.mean_readouts(W, activation, X, Y, 0.3, **NET)
     for one, a in zip(W, found):
-        regression = Ridge(alpha=0.3 * 2 * 4 / 1.9, fit_intercept=False).fit(features(one, activation, X), Y)  # χ cancels
+        regression = Ridge(alpha=0.3 * 2 * 4 / 1.9, fit_intercept=False).fit(
+            features(one, activation, X), Y
+        )  # χ cancels
         np.testing.assert_allclose(a.ravel(), regression.coef_, rtol=1e-9)
 
 
@@ -131,7 +143,9 @@ def test_a_ridge_lost_in_rounding_is_refused():
 
 
 def test_without_data_the_filters_have_their_prior():
-    chains = patch_posterior.sample("erf", np.zeros((0, 2, 3)), [], 0.1, 4, 20, 200, 6, weight_variance=0.6, observable=lambda w: 3 * w**2)
+    chains = patch_posterior.sample(
+        "erf", np.zeros((0, 2, 3)), [], 0.1, 4, 20, 200, 6, weight_variance=0.6, observable=lambda w: 3 * w**2
+    )
     found = hmc.summary(chains.samples.mean(axis=(2, 3)))
     assert abs(found.mean - 0.6) < 4 * found.error and found.error < 0.015
 
@@ -161,9 +175,13 @@ def test_the_erf_network_follows_the_theory():
         given = "erf", data.inputs, data.targets, 0.3
 
         def kept(w):
-            return patch_posterior.measure(w, patch_posterior.mean_readouts(w, *given, **net), "erf", data)  # noqa: B023
+            return patch_posterior.measure(w, patch_posterior.mean_readouts(w, *given, **net), "erf", data)
 
-        found.append(patch_posterior.sample(*given, 60, 1, 80, seed, burn_in=80, leapfrog=6, observable=kept, **net).samples.mean(axis=(0, 1)))
+        found.append(
+            patch_posterior.sample(
+                *given, 60, 1, 80, seed, burn_in=80, leapfrog=6, observable=kept, **net
+            ).samples.mean(axis=(0, 1))
+        )
     theory = patch_erf.solve(60, 3, 15, 60, 0.3, -0.1, perpendicular="free", **net)
     ratio, linear, cubic = np.mean(found, axis=0)
     assert ratio == pytest.approx(theory.ratio, rel=0.08)
@@ -175,32 +193,61 @@ def test_the_erf_network_follows_the_theory():
 
 TEACHER = patch_posterior.draw(6, 2, 3, 0, epsilon=0.1)
 DATA = {"activation": "erf", "inputs": X, "targets": Y, "ridge": 0.1}
-RUN = {"channels": 4, "chains": 3, "steps": 2, "seed": 0, "start": W, "observable": np.sin, "leapfrog": 2, "burn_in": 1, "acceptance": 0.8}
+RUN = {
+    "channels": 4,
+    "chains": 3,
+    "steps": 2,
+    "seed": 0,
+    "start": W,
+    "observable": np.sin,
+    "leapfrog": 2,
+    "burn_in": 1,
+    "acceptance": 0.8,
+}
 CALLS = {
     patch_posterior.draw: {"samples": 4, "patches": 2, "patch_size": 3, "seed": 0, "epsilon": 0.1},
-    patch_posterior.measure: {"weights": W, "readouts": np.ones((3, 2, 4)), "activation": "erf", "data": TEACHER, "weight_variance": 1.0},
+    patch_posterior.measure: {
+        "weights": W,
+        "readouts": np.ones((3, 2, 4)),
+        "activation": "erf",
+        "data": TEACHER,
+        "weight_variance": 1.0,
+    },
     patch_posterior.potential: {"weights": W, **DATA, **NET, "weight_variance": 1.0},
     patch_posterior.mean_readouts: {"weights": W, **DATA, **NET},
     patch_posterior.sample: {**DATA, **RUN, **NET, "weight_variance": 1.0},
 }
 COUNT = [0, -1, 2.0, "2", None, True]
 BAD = {
-    **{name: COUNT for name in ("samples", "patches", "patch_size", "channels", "chains", "steps", "leapfrog")},
+    **dict.fromkeys(("samples", "patches", "patch_size", "channels", "chains", "steps", "leapfrog"), COUNT),
     "epsilon": [np.nan, np.inf, "1", None, [0.1], True],
     "seed": SEED,
     "weights": [[], 1.0, W[0], W[:, :, :2], W[:0], W[:, :0], np.full((3, 4, 3), np.nan), "w", None],
     "readouts": [[], 1.0, W, np.ones((3, 4, 2)), np.ones((2, 2, 4)), np.full((3, 2, 4), np.inf), "a", None],
     "activation": ["tanh", None, 1, ["erf"], np.sin],
     "data": [None, "data", X, {"inputs": X}],
-    "inputs": [[], Y, X[0], np.zeros((6, 0, 3)), np.zeros((6, 2, 0)), np.full((6, 2, 3), np.inf), "x", None, X[:5], X[:, :, :2]],
+    "inputs": [
+        [],
+        Y,
+        X[0],
+        np.zeros((6, 0, 3)),
+        np.zeros((6, 2, 0)),
+        np.full((6, 2, 3), np.inf),
+        "x",
+        None,
+        X[:5],
+        X[:, :, :2],
+    ],
     "targets": [[], X, Y[:5], np.full(6, np.nan), "y", None, 1.0],
-    **{name: NUMBER for name in ("ridge", "mean_field", "readout_variance", "weight_variance")},
+    **dict.fromkeys(("ridge", "mean_field", "readout_variance", "weight_variance"), NUMBER),
     "burn_in": [-1, 1.0, "1"],
     "start": [W[:1], W[0], np.full((3, 4, 3), np.nan), "w", 1.0],
     "observable": [1.0, "x", lambda w: w[0]],
     "acceptance": [*NUMBER, 1.0],
 }
-test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD, {"inputs": "inputs|targets|weights|start"})
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(
+    CALLS, BAD, {"inputs": "inputs|targets|weights|start"}
+)
 
 
 def test_rectified_units_are_sampled_but_not_measured():
