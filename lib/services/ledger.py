@@ -1,6 +1,7 @@
 r"""The reproduction ledger: what the sources claim, what we measure, and the verdict.
 
-The claims are declared in ``lib/claims/*.toml``: a family of ids ``fdt/...`` in ``fdt.toml``, or in parts ``fdt.<part>.toml``.  A chapter calls
+The claims of a chapter are declared in ``lib/claims/<part>/<chapter>.toml``; the family, which is the part of an id before the slash,
+has its source in ``lib/claims/sources.toml``.  A chapter calls
 :func:`check` with what it measured.  The call shows one readable line, raises :class:`ClaimFailed` if the value is out of
 tolerance, and attaches a record to the output of its cell.  The build reads the records back from the executed notebooks, so a
 record lives and dies with the output it belongs to.
@@ -34,14 +35,13 @@ class ClaimFailed(AssertionError):
 
 @dataclass(frozen=True)
 class Source:
-    """Where a family of claims comes from: citation key, the text's file name, and a short name for tables.
+    """Where a family of claims comes from: a short name for tables, and the citation key.
 
     A family without a citation holds results of the book itself.
     """
 
     name: str
     citation: str | None = None
-    file: str | None = None
 
 
 @dataclass(frozen=True)
@@ -161,39 +161,47 @@ def _claim(entry, source, path):
 
 
 def load(folder=None):
-    """All declared claims, ordered by file and place: a dict from id to :class:`Claim`.
+    """All declared claims, ordered by family, file and place: a dict from id to :class:`Claim`.
 
     Parameters
     ----------
-    folder : path, optional    where the ``*.toml`` files are; default: ``lib/claims``
+    folder : path, optional    which holds ``sources.toml`` and ``<part>/<chapter>.toml``; default: ``lib/claims``
 
     Raises
     ------
     ValueError    if a declaration is incomplete, contradicts itself, or repeats an id
     """
     folder = resources.files("lib") / "claims" if folder is None else folder
-    claims, sources = {}, {}
-    for path in sorted((p for p in folder.iterdir() if p.name.endswith(".toml")), key=lambda p: p.name):
-        family = path.name.split(".")[0]
-        try:
-            content = tomllib.loads(path.read_text(encoding="utf-8"))
-            source = Source(**content.get("source", {}))
-        except (tomllib.TOMLDecodeError, TypeError) as error:
-            raise ValueError(f"{path.name}: {error}") from None
-        if set(content) != {"source", "claim"}:
-            raise ValueError(f"{path.name} must hold one [source] and [[claim]] tables, got {sorted(content)}")
-        if sources.setdefault(family, source) != source:
-            raise ValueError(
-                f"{path.name} must name the same [source] as the other parts of the family {family!r}, got {source}"
-            )
-        for entry in content.get("claim", []):
-            claim = _claim(entry, source, path.name)
-            if not claim.id.startswith(family + "/"):
-                raise ValueError(f"{path.name}: claim id {claim.id!r} must start with {family + '/'!r}")
-            if claim.id in claims:
-                raise ValueError(f"{path.name}: claim id {claim.id!r} is declared twice")
-            claims[claim.id] = claim
-    return claims
+    try:
+        sources = {family: Source(**entry) for family, entry in _read(folder / "sources.toml").items()}
+    except TypeError as error:
+        raise ValueError(f"sources.toml: {error}") from None
+    claims = {}
+    for part in sorted((p for p in folder.iterdir() if p.is_dir()), key=lambda p: p.name):
+        for path in sorted((p for p in part.iterdir() if p.name.endswith(".toml")), key=lambda p: p.name):
+            name = f"{part.name}/{path.name}"
+            content = _read(path)
+            if set(content) != {"claim"}:
+                raise ValueError(f"{name} must hold [[claim]] tables and nothing else, got {sorted(content)}")
+            for entry in content["claim"]:
+                family = str(entry.get("id", "?")).split("/")[0]
+                if family not in sources:
+                    raise ValueError(
+                        f"{name}: claim id {entry.get('id')!r} must start with a family of sources.toml and a slash"
+                    )
+                claim = _claim(entry, sources[family], name)
+                if claim.id in claims:
+                    raise ValueError(f"{name}: claim id {claim.id!r} is declared twice")
+                claims[claim.id] = claim
+    order = list(sources)
+    return dict(sorted(claims.items(), key=lambda item: order.index(item[0].split("/")[0])))
+
+
+def _read(path):
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path.name}: {error}") from None
 
 
 @functools.cache
@@ -264,7 +272,7 @@ def check(claim_id, measured, *, error=None, claims=None):
 
     Parameters
     ----------
-    claim_id : str              an id declared in ``lib/claims/*.toml``
+    claim_id : str              an id declared in ``lib/claims``
     measured : float or bool    the number that the chapter computed; True or False for a property
     error : float, optional     its standard error; required where the claim's tolerance counts standard errors
     claims : dict, optional     claims by id, for tests; default: the declared ones
@@ -324,7 +332,7 @@ def rows(records, claims=None):
 
     Returns
     -------
-    list of dict                  keys: id, source, file, locator, chapter, statement, expected, measured, error, tolerance, verdict,
+    list of dict                  keys: id, source, citation, locator, chapter, statement, expected, measured, error, tolerance, verdict,
                                   reason, printed, right, extraction, anchor, place (in reading order)
 
     Raises
@@ -350,7 +358,6 @@ def rows(records, claims=None):
             {
                 "id": claim.id,
                 "source": claim.source.name,
-                "file": claim.source.file,
                 "citation": claim.source.citation,
                 "locator": claim.locator,
                 "chapter": record and record["chapter"],

@@ -6,8 +6,9 @@ import pytest
 
 from lib.services import ledger
 from lib.services.ledger import Claim, Source
+from tools import project
 
-SOURCE = Source("A source", "key2020", "000.txt")
+SOURCE = Source("A source", "key2020")
 
 
 def claim(**test):
@@ -86,10 +87,12 @@ def test_unknown_id_names_the_nearest():
         ledger.check("fdt/eq1.55", 1.0, claims={"fdt/eq1.5": claim(), "scaling/eq3": claim()})
 
 
-GOOD = """
-[source]
+SOURCES = """
+[x]
 name = "A source"
 citation = "key2020"
+"""
+GOOD = """
 [[claim]]
 id = "x/1"
 locator = "eq. (1)"
@@ -99,9 +102,17 @@ atol = 0.1
 """
 
 
+def load(folder, chapter=GOOD, sources=SOURCES, **others):
+    """What is declared by a chapter "part/one", and by others of the same part."""
+    (folder / "part").mkdir(exist_ok=True)
+    (folder / "sources.toml").write_text(sources)
+    for name, text in {"one": chapter, **others}.items():
+        (folder / "part" / f"{name}.toml").write_text(text)
+    return ledger.load(folder)
+
+
 def test_declarations_load(tmp_path):
-    (tmp_path / "x.toml").write_text(GOOD)
-    assert ledger.load(tmp_path)["x/1"] == Claim(
+    assert load(tmp_path)["x/1"] == Claim(
         "x/1", Source("A source", "key2020"), "eq. (1)", "A statement.", value=1.0, atol=0.1
     )
 
@@ -118,7 +129,7 @@ def test_declarations_load(tmp_path):
         ("atol = 0.1", "atol = 0.1\nprinted = 'a'\nright = 'b'", "printed and right"),
         ("atol = 0.1", "atol = 0.1\nverdict = 'proven'", "verdict must be one of"),
         ("atol = 0.1", "atol = 0.1\ntolerence = 3", "tolerence"),
-        ('id = "x/1"', 'id = "y/1"', "must start with 'x/'"),
+        ('id = "x/1"', 'id = "y/1"', "part/one.toml: claim id 'y/1' must start with a family of sources.toml"),
         ("atol = 0.1", "atol = inf", "finite number"),
         ("atol = 0.1", "atol = 0.0", "must be > 0"),
         ("atol = 0.1", "atol = -1", "must be > 0"),
@@ -129,52 +140,63 @@ def test_declarations_load(tmp_path):
         ("value = 1.0\natol = 0.1", "true = ''", "must say something"),
         ("value = 1.0\natol = 0.1", "true = 'for every $N$'", "must not contain TeX"),
         ("value = 1.0\natol = 0.1", "open = ''", "must say something"),
-        ("[[claim]]", "[[claims]]", r"x.toml must hold one \[source\] and \[\[claim\]\]"),
-        ('name = "A source"', 'nmae = "A source"', "x.toml: .*nmae"),
-        ("[source]", "", "x.toml: .*name"),
-        ("[source]", "[source", "x.toml: "),
+        ("[[claim]]", "[[claims]]", r"part/one.toml must hold \[\[claim\]\] tables"),
+        ("[[claim]]", "[[claim]", "one.toml: "),
+        ('id = "x/1"', "", "must start with a family"),
     ],
 )
 def test_faulty_declaration_is_refused(tmp_path, old, new, message):
     assert old in GOOD
-    (tmp_path / "x.toml").write_text(GOOD.replace(old, new))
     with pytest.raises(ValueError, match=message):
-        ledger.load(tmp_path)
+        load(tmp_path, GOOD.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("name", "nmae"), ("[x]", "[x"), ('name = "A source"', ""), ("[x]", 'x = "A source"\n[y]')]
+)
+def test_faulty_source_is_refused(tmp_path, old, new):
+    assert old in SOURCES
+    with pytest.raises(ValueError, match="sources.toml: "):
+        load(tmp_path, sources=SOURCES.replace(old, new))
 
 
 def test_repeated_id_is_refused(tmp_path):
-    (tmp_path / "x.toml").write_text(GOOD + "[[claim]]" + GOOD.split("[[claim]]")[1])
-    with pytest.raises(ValueError, match="declared twice"):
-        ledger.load(tmp_path)
+    with pytest.raises(ValueError, match="part/one.toml: claim id 'x/1' is declared twice"):
+        load(tmp_path, GOOD + GOOD)
+    with pytest.raises(ValueError, match="part/two.toml: claim id 'x/1' is declared twice"):
+        load(tmp_path, two=GOOD)
 
 
-def test_a_family_in_parts_has_one_source(tmp_path):
-    (tmp_path / "x.1-first.toml").write_text(GOOD)
-    (tmp_path / "x.2-second.toml").write_text(GOOD.replace("x/1", "x/2"))
-    assert list(ledger.load(tmp_path)) == ["x/1", "x/2"]
-    (tmp_path / "x.2-second.toml").write_text(GOOD.replace("x/1", "x/2").replace("A source", "Another"))
-    with pytest.raises(ValueError, match=r"x.2-second.toml must name the same \[source\]"):
-        ledger.load(tmp_path)
+def test_families_come_in_the_order_of_the_sources_and_then_of_the_files(tmp_path):
+    sources = SOURCES + '[w]\nname = "This book"\n'
+    found = load(tmp_path, GOOD.replace("x/1", "w/1"), sources, three=GOOD, two=GOOD.replace("x/1", "x/2"))
+    assert list(found) == ["x/1", "x/2", "w/1"]
+    assert found["w/1"].verdict == "holds" and found["x/1"].verdict == "reproduced"
 
 
 @pytest.mark.parametrize(
     "line", ['verdict = "corrected"\nprinted = "two"\nright = "one"', 'verdict = "reproduced"', "extraction = true"]
 )
 def test_a_result_of_the_book_has_no_verdict_to_declare(tmp_path, line):
-    own = GOOD.replace('citation = "key2020"\n', "")
-    (tmp_path / "x.toml").write_text(own)
-    assert ledger.load(tmp_path)["x/1"].verdict == "holds"
-    (tmp_path / "x.toml").write_text(f"{own}\n{line}\n")
+    own = SOURCES.replace('citation = "key2020"\n', "")
+    assert load(tmp_path, sources=own)["x/1"].verdict == "holds"
     with pytest.raises(ValueError, match="a result of the book itself has no verdict"):
-        ledger.load(tmp_path)
+        load(tmp_path, f"{GOOD}\n{line}\n", own)
 
 
 def test_extraction_goes_with_a_correction(tmp_path):
-    (tmp_path / "x.toml").write_text(GOOD)
-    assert ledger.load(tmp_path)["x/1"].verdict == "reproduced"
-    (tmp_path / "x.toml").write_text(f"{GOOD}\nextraction = true\n")
+    assert load(tmp_path)["x/1"].verdict == "reproduced"
     with pytest.raises(ValueError, match="goes with the verdict 'corrected'"):
-        ledger.load(tmp_path)
+        load(tmp_path, f"{GOOD}\nextraction = true\n")
+
+
+def test_claims_of_the_book_stand_with_their_chapter():
+    """Every family has its claims, and every file of claims is named like a page."""
+    folder = project.ROOT / "lib" / "claims"
+    pages = set(project.toc_pages(project.ROOT))
+    chapters = {path.relative_to(folder).with_suffix("").as_posix() for path in folder.glob("*/*.toml")}
+    assert len(chapters) > 30 and {f"book/{chapter}" for chapter in chapters} <= pages
+    assert set(ledger.declared()) and len({name.split("/")[0] for name in ledger.declared()}) > 10
 
 
 def test_two_tallies():

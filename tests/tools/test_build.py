@@ -34,8 +34,6 @@ ledger.check("toy/answer", answer())
 """
 )
 CLAIM = """
-[source]
-name = "A toy"
 [[claim]]
 id = "toy/answer"
 locator = "eq. (1)"
@@ -53,8 +51,9 @@ def book(tmp_path_factory):
         shutil.copytree(project.ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__", "claims"))
     for name in ("_config.yml", "requirements.txt", "book/references.bib"):
         shutil.copy(project.ROOT / name, root / name)
-    (root / "lib" / "claims").mkdir()
-    (root / "lib" / "claims" / "toy.toml").write_text(CLAIM)
+    (root / "lib" / "claims" / "part").mkdir(parents=True)
+    (root / "lib" / "claims" / "sources.toml").write_text('[toy]\nname = "A toy"\n')
+    (root / "lib" / "claims" / "part" / "page.toml").write_text(CLAIM)
     (root / "lib" / "toy.py").write_text("def answer():\n    return 41\n")
     (root / "_toc.yml").write_text(
         "format: jb-book\nroot: book/index\nchapters:\n- file: book/page\n- file: book/bibliography\n"

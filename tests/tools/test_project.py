@@ -74,7 +74,7 @@ def test_notebooks_are_told_from_pages():
     "name",
     [
         "lib/foundations/langevin.py",
-        "lib/claims/fdt.1-langevin.toml",
+        "lib/claims/foundations/langevin.toml",
         "lib/new-data.txt",
         "requirements.txt",
         "tools/project.py",

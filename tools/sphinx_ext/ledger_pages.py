@@ -5,6 +5,7 @@ and are read again only when the ledger changed.
 """
 
 import json
+import math
 import shutil
 from pathlib import Path
 
@@ -182,11 +183,12 @@ class LedgerTable(LedgerDirective):
         rows = self.rows()
         for source in sorted(dict.fromkeys(row["source"] for row in rows), key=lambda source: self.own(rows, source)):
             mine = [row for row in rows if row["source"] == source]
+            mine.sort(key=lambda row: math.inf if row["place"] is None else row["place"])
             first = mine[0]
             heading = nodes.rubric("", source)
             result.append(heading)
             if first["citation"]:
-                result += self.markdown(f"{{cite}}`{first['citation']}`, file `{first['file']}`.")
+                result += self.markdown(f"{{cite}}`{first['citation']}`.")
             result.append(self.table(mine))
         root = "../" * self.env.docname.count("/")
         link = nodes.reference("", "ledger.json", internal=True, refuri=f"{root}{PUBLISHED}")
