@@ -35,7 +35,7 @@ browser: environment
 	@$(bin)/python -m tools.browser
 
 lab: environment
-	@$(bin)/jupyter lab --LabApp.default_url=/lab/tree/book/index.md
+	@$(bin)/jupyter lab --LabApp.default_url=/lab/tree/book/index.md $(if $(filter 0,$(shell id -u)),--allow-root)
 
 assignments: environment
 	@$(bin)/python -m tools.assignments $(NAME) $(if $(COURSE),--course "$(COURSE)")
@@ -47,5 +47,6 @@ bench: environment
 	@for script in benchmarks/[a-z]*.py; do $(bin)/python $$script || exit 1; done
 
 clean:
+	@if [ -x $(bin)/python ]; then $(bin)/python -m tools.clean; [ $$? -ne 75 ]; fi
 	rm -rf .venv .venv-old _build .pytest_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -21,6 +21,7 @@ import subprocess
 import sys
 import threading
 import time
+from asyncio import CancelledError
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -144,6 +145,8 @@ def execute(root, cache, workers):
             page = path.relative_to(root).as_posix()
             try:
                 notebook, seconds, error = job.result()
+            except CancelledError:  # the signal that ends the build has reached the worker first
+                raise KeyboardInterrupt from None
             except BrokenProcessPool:
                 raise BuildFailed(
                     "a worker process died, perhaps for lack of memory; run the same command to go on"
@@ -244,9 +247,11 @@ def main():
     parser.add_argument("--root", type=Path, default=project.ROOT, help="the checkout to build (default: this one)")
     parser.add_argument("--workers", type=int, default=project.cores(), help="notebooks executed side by side")
     options = parser.parse_args()
-    signal.signal(
-        signal.SIGTERM, signal.getsignal(signal.SIGINT)
-    )  # being told to end is an interruption like any other
+    for told_to_end in (
+        signal.SIGINT,
+        signal.SIGTERM,
+    ):  # also where the build was started deaf to Ctrl-C, which the kernels would hear
+        signal.signal(told_to_end, signal.default_int_handler)
     try:
         page = build(options.root.resolve(), options.workers)
     except (BuildFailed, assignments.AssignmentError, ValueError, OSError, yaml.YAMLError) as error:

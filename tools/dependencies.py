@@ -52,7 +52,7 @@ def minutes(text):
 
 def _captions(root):
     """Caption of the part of every page that is listed in one."""
-    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+    toc = yaml.safe_load(project.read(root / "_toc.yml"))
     return {chapter["file"]: part["caption"] for part in toc.get("parts", []) for chapter in part["chapters"]}
 
 
@@ -88,7 +88,7 @@ def chapters(root):
                      the book, or if chapters need each other in a circle
     """
     captions = _captions(root)
-    texts = {page: (root / page).with_suffix(".md").read_text(encoding="utf-8") for page in project.toc_pages(root)}
+    texts = {page: project.read((root / page).with_suffix(".md")) for page in project.toc_pages(root)}
     places = labels(texts)
     mine = [page for page in captions if page.count("/") > 1 and project.is_notebook((root / page).with_suffix(".md"))]
     found = {}

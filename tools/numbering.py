@@ -61,7 +61,7 @@ def cells(root, page):
     """The cells of a page as pairs of type and source, with their metadata; a page that is no notebook is one cell."""
     path = (root / page).with_suffix(".md")
     if not project.is_notebook(path):
-        return [("markdown", path.read_text(encoding="utf-8"), {})]
+        return [("markdown", project.read(path), {})]
     return [(cell.cell_type, cell.source, cell.metadata) for cell in project.read_notebook(root, path).cells]
 
 
@@ -90,7 +90,7 @@ def _labelled(cells):
 
 def read(root):
     """The :class:`Book` of a checkout."""
-    chapters = chapter_numbers(yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8")))
+    chapters = chapter_numbers(yaml.safe_load(project.read(root / "_toc.yml")))
     titles, places, counts = {}, {}, Counter()
     for page in project.toc_pages(root):
         content = cells(root, page)

@@ -18,6 +18,17 @@ from lib.services import presets
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def read(path):
+    """The text of a file; one that is not UTF-8 is named in the error, with the line where it stops being so."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        line, byte = error.object.count(b"\n", 0, error.start) + 1, error.object[error.start]
+        raise ValueError(
+            f"{path} must be UTF-8 text, got the byte 0x{byte:02x} in line {line}: save the file as UTF-8"
+        ) from None
+
+
 def toc_pages(root):
     """Document names (no suffix) in the order of ``_toc.yml``."""
 
@@ -32,7 +43,7 @@ def toc_pages(root):
             for item in node:
                 yield from files(item)
 
-    return list(files(yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))))
+    return list(files(yaml.safe_load(read(root / "_toc.yml"))))
 
 
 def book_sources(root):
@@ -59,7 +70,7 @@ def check_toc(root):
 
 def is_notebook(path):
     """True if a page source is a MyST notebook, that is, if the build executes it."""
-    return path.suffix == ".md" and is_myst_markdown_notebook(path.read_text(encoding="utf-8"))
+    return path.suffix == ".md" and is_myst_markdown_notebook(read(path))
 
 
 def notebooks(root):
@@ -70,13 +81,10 @@ def notebooks(root):
 
 def read_notebook(root, path):
     """A MyST notebook as the site's parser reads it, so that both find the same entry of the execution cache."""
-    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
+    config = yaml.safe_load(read(root / "_config.yml"))
     extensions = set(config["parse"]["myst_enable_extensions"])
     return read_myst_markdown_notebook(
-        path.read_text(encoding="utf-8"),
-        config=MdParserConfig(enable_extensions=extensions),
-        add_source_map=True,
-        path=path,
+        read(path), config=MdParserConfig(enable_extensions=extensions), add_source_map=True, path=path
     )
 
 
@@ -94,7 +102,7 @@ def cell_timeout(root):
     """Seconds that a cell may take; a preset of the sources' sizes has no limit."""
     if presets.current() != "quick":
         return None
-    return yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))["execute"]["timeout"]
+    return yaml.safe_load(read(root / "_config.yml"))["execute"]["timeout"]
 
 
 def cores():

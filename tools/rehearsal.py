@@ -47,7 +47,7 @@ def run(command, folder, environment, what):
 
 def chapters(root, every=False):
     """Pairs of part and page: the first chapter of each part, or every chapter; a part's chapters are notebooks of one folder."""
-    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+    toc = yaml.safe_load(project.read(root / "_toc.yml"))
     found = []
     for part in toc["parts"]:
         pages = [chapter["file"] for chapter in part["chapters"]]

@@ -160,6 +160,13 @@ def test_faulty_source_is_refused(tmp_path, old, new):
         load(tmp_path, sources=SOURCES.replace(old, new))
 
 
+def test_a_declaration_that_is_not_utf_8_is_named(tmp_path):
+    load(tmp_path)
+    (tmp_path / "part" / "one.toml").write_bytes(GOOD.encode() + "# Umlaut: ü\n".encode("latin-1"))
+    with pytest.raises(ValueError, match="^one.toml: 'utf-8' codec"):
+        ledger.load(tmp_path)
+
+
 def test_repeated_id_is_refused(tmp_path):
     with pytest.raises(ValueError, match="part/one.toml: claim id 'x/1' is declared twice"):
         load(tmp_path, GOOD + GOOD)

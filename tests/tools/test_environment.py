@@ -1,8 +1,10 @@
 """Set-up ends with one clear sentence where something is missing."""
 
+import fcntl
 import os
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -118,6 +120,52 @@ def test_a_ready_environment_is_kept_without_naming_its_python_and_index_again(c
 def test_make_stops_there_too(checkout):
     done = set_up(checkout, command=("make", "book"), PYTHON="no-such-python")
     stops_with(done, "Python is missing")
+
+
+@pytest.fixture
+def cleanable(checkout):
+    """A checkout with an environment and a built book."""
+    for folder in (".venv/bin", "_build"):
+        (checkout / folder).mkdir(parents=True)
+    (checkout / ".venv" / "bin" / "python").symlink_to(sys.executable)
+    for name in ("__init__.py", "clean.py"):
+        shutil.copy(project.ROOT / "tools" / name, checkout / "tools")
+    (checkout / "_build" / "lock").write_text("")
+    return checkout
+
+
+def test_clean_waits_for_a_build(cleanable):
+    with (cleanable / "_build" / "lock").open("w") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        done = set_up(cleanable, command=("make", "clean"))
+    assert done.returncode != 0 and "a build of this checkout is running; wait for it to end" in done.stderr
+    assert (cleanable / ".venv").exists() and (cleanable / "_build").exists()
+
+
+@pytest.mark.parametrize("state", ["whole", "no lock", "no environment", "broken environment"])
+def test_clean_removes_whatever_is_there(cleanable, state):
+    python = cleanable / ".venv" / "bin" / "python"
+    if state == "no lock":
+        (cleanable / "_build" / "lock").unlink()
+    elif state != "whole":
+        python.unlink()
+        if state == "broken environment":
+            python.write_text("#!/bin/sh\nexit 1\n")
+            python.chmod(0o755)
+    done = set_up(cleanable, command=("make", "clean"))
+    assert done.returncode == 0 and not (cleanable / ".venv").exists() and not (cleanable / "_build").exists(), (
+        done.stderr
+    )
+
+
+@pytest.mark.parametrize("user", ["0", "1000", "10"])
+def test_lab_opens_for_root_too_and_for_nobody_else_with_its_option(checkout, user):
+    fake = checkout / "bin"
+    fake.mkdir()
+    (fake / "id").write_text(f"#!/bin/sh\necho {user}\n")
+    (fake / "id").chmod(0o755)
+    said = set_up(checkout, command=("make", "-n", "lab"), PATH=f"{fake}:{os.environ['PATH']}").stdout
+    assert "jupyter lab" in said and ("--allow-root" in said) == (user == "0")
 
 
 def test_help_names_every_target(checkout):

@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 
 import lib
 from lib.services import presets
-from tools import lock, project
+from tools import dependencies, lock, project
 
 REQUIREMENTS = (project.ROOT / "requirements.txt").read_text(encoding="utf-8")
 
@@ -37,6 +37,17 @@ def checkout(tmp_path):
 
 def test_the_books_pages_and_its_toc_agree():
     project.check_toc(project.ROOT)
+
+
+@pytest.mark.parametrize("name", ["_toc.yml", "book/part/a.md"])
+def test_a_file_that_is_not_utf_8_is_named_with_its_line(checkout, name):
+    path = checkout / name
+    path.write_bytes(path.read_bytes() + "# Umlaut: ü\n".encode("latin-1"))
+    line = path.read_bytes().count(b"\n")
+    with pytest.raises(ValueError, match=f"{name} must be UTF-8 text, got the byte 0xfc in line {line}: save"):
+        project.notebooks(checkout)
+    with pytest.raises(ValueError, match=f"{name} must be UTF-8 text"):
+        dependencies.chapters(checkout)
 
 
 def test_page_outside_the_toc_is_found(checkout):

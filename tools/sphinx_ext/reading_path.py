@@ -10,7 +10,7 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
-from tools import dependencies
+from tools import dependencies, project
 from tools.sphinx_ext.ledger_pages import chapter_title
 
 
@@ -44,7 +44,7 @@ class ReadingPath(SphinxDirective):
     def run(self):
         try:
             listed = list(entries(self.content))
-            texts = {name: Path(self.env.doc2path(name)).read_text(encoding="utf-8") for name in self.env.found_docs}
+            texts = {name: project.read(Path(self.env.doc2path(name))) for name in self.env.found_docs}
             places = dependencies.labels(texts)
             facts = {page: dependencies.declared(self.checked(page), texts, places) for page, _ in listed}
             wrong = out_of_order([page for page, _ in listed], {page: needs for page, (_, needs) in facts.items()})
