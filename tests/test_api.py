@@ -32,7 +32,8 @@ FUNCTIONS = [
 THEORY = [
     function
     for function in FUNCTIONS
-    if function.__module__ not in ("lib.services.ledger", "lib.services.plot", "lib.services.presets")
+    if function.__module__
+    not in ("lib.services.ledger", "lib.services.plot", "lib.services.presets", "lib.services.reach")
 ]
 
 

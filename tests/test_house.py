@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import pytest
 
-from lib.services import ledger
+from lib.services import ledger, reach
 from tools import library, project
 
 INNER = (
@@ -38,7 +38,7 @@ def against(name, other):
 
 def uses(tree, names):
     """Every "module.name" or module of lib that a file takes anywhere, also inside its functions."""
-    taken = [library.imports_of(node, names) for node in ast.walk(tree)]
+    taken = [reach.imports_of(node, names) for node in ast.walk(tree)]
     return sorted({f"{path}.{name}" if name else path for found in taken for path, name in found.values()})
 
 

@@ -2,8 +2,9 @@
 
 ``python -m tools.build`` does what ``make book`` promises:
 
-1. drop the execution cache if ``lib/``, the locked versions or Python changed, so that no page can show an old result;
-2. execute the notebooks that the cache does not hold, side by side on the available cores;
+1. find the notebooks whose cells, modules of ``lib``, claims, locked versions, Python or preset changed since they were executed,
+   so that no page can show an old result;
+2. execute these, side by side on the available cores, and say why;
 3. gather the ledger's records from the executed notebooks into ``_build/ledger.json``, write the notebooks for download, and cut
    the student editions of the problem sets;
 4. let Sphinx write every page anew, with warnings as errors.
@@ -39,7 +40,7 @@ from lib.services import ledger
 from tools import assignments, project, takeaway
 
 PAGES = [".doctrees", "html", "jupyter_execute"]
-RESULTS = [".jupyter_cache", "ledger.json", "code-fingerprint"]
+FINGERPRINTS = "fingerprints.json"  # what the executed result of each page was made from
 # Other users of the machine cannot read what a kernel sends; without this each kernel prints a warning.
 ENCRYPTED = Config(KernelManager={"transport_encryption": "auto"})
 
@@ -55,18 +56,48 @@ def _remove(path):
         path.unlink(missing_ok=True)
 
 
-def drop_stale(root, build):
-    """Remove the pages, which are always written anew (Sphinx repeats no warning of an unchanged page and keeps its old links),
-    and the executed results too if what they were computed from changed; returns the fingerprint of what it is now.
+class Fingerprints:
+    """What each executed page was made from, kept beside the cache and written after every page, so that a build that ends early
+    keeps what it has finished."""
 
-    The fingerprint is written before the first notebook runs, so that a build that ends early keeps what it has finished."""
-    code = project.code_fingerprint(root)
-    stamp = build / "code-fingerprint"
-    current = stamp.exists() and stamp.read_bytes() == code.encode()
-    for name in PAGES + ([] if current else RESULTS):
-        _remove(build / name)
-    stamp.write_text(code)
-    return code
+    def __init__(self, root, file):
+        self.root, self.file = root, file
+        try:
+            self.kept = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+            if not all(isinstance(parts, dict) for parts in self.kept.values()):
+                raise ValueError("a page without its parts")
+        except (ValueError, AttributeError) as problem:
+            print(f"{file.name} cannot be read ({type(problem).__name__}); executing everything again.")
+            self.kept = {}
+        notebooks = {path: project.read_notebook(root, path) for path in project.notebooks(root)}
+        around = project.surroundings(root)
+        self.now = {path: project.page_fingerprint(root, path, nb, around) for path, nb in notebooks.items()}
+
+    def name(self, path):
+        return path.relative_to(self.root).as_posix()
+
+    def why(self, path):
+        """Why a page has to be executed, in words; None if its kept result is what it would be now."""
+        kept = self.kept.get(self.name(path))
+        if kept is None:
+            return "not executed yet"
+        now = self.now[path]
+        changed = [part for part in {**now, **kept} if now.get(part) != kept.get(part)]
+        return f"{changed[0]} changed" + (f", and {len(changed) - 1} more" if changed[1:] else "") if changed else None
+
+    def keep(self, path):
+        self.kept[self.name(path)] = self.now[path]
+        self.write()
+
+    def forget(self, paths):
+        for path in paths:
+            self.kept.pop(self.name(path), None)
+        self.write()
+
+    def write(self):
+        whole = self.file.with_suffix(".new")
+        whole.write_text(json.dumps(self.kept, indent=1), encoding="utf-8")
+        whole.replace(self.file)
 
 
 def open_cache(folder):
@@ -125,17 +156,22 @@ def _run(notebook, folder, timeout):
     return result.nb, result.time, error
 
 
-def execute(root, cache, workers):
-    """Fill the execution cache with every notebook that it does not hold; raise if a cell fails.
+def execute(root, cache, prints, workers):
+    """Fill the execution cache with every notebook that it does not hold as it would be now; raise if a cell fails.
 
     Returns
     -------
-    list of str    the pages that were executed
+    list of path    the pages that were executed
     """
     timeout = project.cell_timeout(root)
     wanted = {path: project.read_notebook(root, path) for path in project.notebooks(root)}
     held = {record.hashkey for record in cache.list_cache_records()}
-    missing = {path: nb for path, nb in wanted.items() if cache.create_hashed_notebook(nb)[1] not in held}
+    lost = {path for path, nb in wanted.items() if cache.create_hashed_notebook(nb)[1] not in held}
+    reasons = {path: prints.why(path) or ("its kept result is lost" if path in lost else None) for path in wanted}
+    missing = {path: wanted[path] for path, reason in reasons.items() if reason}
+    print(
+        f"{len(missing)} of {len(wanted)} notebooks to execute." if missing else "No notebook to execute.", flush=True
+    )
     failures = []
     pool = ProcessPoolExecutor(max_workers=workers, initializer=_follow, initargs=(os.getpid(),))
     try:
@@ -157,12 +193,14 @@ def execute(root, cache, workers):
             ) as problem:  # the kernel died, for example for lack of memory, or is unknown
                 failures.append(f"{page}:\n{type(problem).__name__}: {problem}")
                 continue
-            print(f"[{done}/{len(jobs)}] executed {page} in {seconds:.1f} s{' - FAILED' if error else ''}", flush=True)
+            ended = f"[{done}/{len(jobs)}] executed {page} in {seconds:.1f} s"
+            print(f"{ended}{' - FAILED' if error else ''} ({reasons[path]})", flush=True)
             if error:
                 failures.append(f"{page}:\n{error}")
                 continue
             bundle = CacheBundleIn(notebook, str(path), data={"execution_seconds": seconds})
             cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+            prints.keep(path)
     except BaseException:
         for worker in multiprocessing.active_children():
             worker.kill()  # nbclient handles the gentler signal, and goes on
@@ -171,7 +209,7 @@ def execute(root, cache, workers):
         pool.shutdown(cancel_futures=True)
     if failures:
         raise BuildFailed("a cell failed in\n" + "\n".join(failures))
-    return [path.relative_to(root).as_posix() for path in missing]
+    return list(missing)
 
 
 def executed_notebooks(root, cache):
@@ -217,17 +255,24 @@ def build(root, workers):
     os.environ.update(project.kernel_environment(root))
     output = root / "_build"
     with alone(output):
-        code = drop_stale(root, output)
+        for (
+            name
+        ) in PAGES:  # always written anew: Sphinx repeats no warning of an unchanged page and keeps its old links
+            _remove(output / name)
+        prints = Fingerprints(root, output / FINGERPRINTS)
         cache = open_cache(output / ".jupyter_cache")
         try:
-            executed = execute(root, cache, workers)
+            executed = execute(root, cache, prints, workers)
         finally:
-            changed = project.code_fingerprint(root) != code
-            if changed:
-                for name in RESULTS:
-                    _remove(output / name)
+            changed = [
+                path for path, parts in Fingerprints(root, prints.file).now.items() if parts != prints.now.get(path)
+            ]
+            prints.forget(changed)
         if changed:
-            raise BuildFailed("lib/ or the requirements changed while the notebooks ran; run `make book` again")
+            names = ", ".join(map(prints.name, changed))
+            raise BuildFailed(
+                f"what these pages are made from changed while notebooks ran: {names}; run `make book` again"
+            )
         notebooks = dict(executed_notebooks(root, cache))
         rows = gather_ledger(notebooks, output / "ledger.json")
         takeaway.write(root, notebooks, rows, output)

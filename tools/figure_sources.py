@@ -8,6 +8,7 @@ defines), the trace ends there; otherwise it goes on with the names that the sta
 import ast
 from dataclasses import dataclass, field
 
+from lib.services import reach
 from tools import library
 
 # They draw, check and run what the other modules compute.
@@ -131,7 +132,7 @@ class _Reader(ast.NodeVisitor):
     def visit_Import(self, node):
         for item in node.names:
             self.imported.add((item.asname or item.name).split(".")[0])
-        self.aliases |= library.imports_of(node, self.names)
+        self.aliases |= reach.imports_of(node, self.names)
 
     visit_ImportFrom = visit_Import
 

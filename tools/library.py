@@ -3,6 +3,8 @@
 import ast
 from dataclasses import dataclass
 
+from lib.services import reach
+
 FOLDER = "library"  # of the site: one page a module
 PACKAGES = (
     "foundations",
@@ -68,57 +70,20 @@ def _definitions(body, prefix=""):
                 yield from _definitions(node.body, f"{node.name}.")
 
 
-def imports_of(node, names):
-    """What an import statement takes from ``lib``: name here -> (module, name there or None); ``lib`` or a package of it is (path, None).
-
-    Parameters
-    ----------
-    node : ast.stmt         any statement
-    names : container       the modules of lib, as in "scaling.spectra"
-
-    Returns
-    -------
-    dict                    empty if the statement takes nothing from lib
-    """
-    found = {}
-    if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] == "lib":
-        inside = node.module.removeprefix("lib").removeprefix(".")
-        for item in node.names:
-            whole = f"{inside}.{item.name}".removeprefix(".")
-            found[item.asname or item.name] = (inside, item.name) if inside in names else (whole, None)
-    elif isinstance(node, ast.Import):
-        for item in node.names:
-            if item.name.split(".")[0] == "lib":
-                found[item.asname or "lib"] = (
-                    item.name.removeprefix("lib").removeprefix(".") if item.asname else "",
-                    None,
-                )
-    return found
-
-
-def _files(root):
-    """Every module's file by name, in alphabetical order."""
-    paths = {
-        path.relative_to(root / "lib").with_suffix(""): path
-        for path in (root / "lib").rglob("*.py")
-        if path.stem != "__init__"
-    }
-    return {".".join(inside.parts): paths[inside] for inside in sorted(paths)}
-
-
 def read_module(name, path, names):
     """A :class:`Module` from its file."""
     text = path.read_text(encoding="utf-8")
     tree = ast.parse(text)
     imported = {}
     for node in tree.body:
-        imported |= imports_of(node, names)
+        imported |= reach.imports_of(node, names)
     return Module(name, text, _summary(tree), {item.name: item for item in _definitions(tree.body)}, imported)
 
 
 def modules(root):
     """Every module of a checkout's ``lib`` by name, in alphabetical order."""
-    files = _files(root)
+    every = reach.files(root / "lib")
+    files = {name: path for name, path in every.items() if path.stem != "__init__"}
     return {name: read_module(name, path, files) for name, path in files.items()}
 
 

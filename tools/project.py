@@ -1,10 +1,13 @@
 """Facts about a checkout that the build, the Sphinx extensions and the tests share."""
 
+import ast
 import hashlib
+import json
 import os
 import re
 import subprocess
 import sys
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -13,7 +16,7 @@ import yaml
 from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_notebook
 from myst_parser.config.main import MdParserConfig
 
-from lib.services import presets
+from lib.services import presets, reach
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -88,14 +91,48 @@ def read_notebook(root, path):
     )
 
 
-def code_fingerprint(root):
-    """Changes whenever an executed result may change: anything in the library, the locked versions, the kernels' settings, Python,
-    the preset."""
-    total = hashlib.sha256(f"{sys.version}\0{presets.current()}\0".encode())
-    sources = [path for path in (root / "lib").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
-    for path in sorted([*sources, root / "requirements.txt", root / "tools" / "project.py"]):
-        total.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return total.hexdigest()
+def surroundings(root):
+    """Sums over what every executed result depends on besides code: Python, the preset, the kernels' settings, the locked versions,
+    and files of the library that are neither code nor claims."""
+    settings = [sys.version, presets.current(), kernel_environment("")]
+    sums = {"Python, the preset or the kernels": _sum(json.dumps(settings).encode())}
+    others = [
+        p for p in (root / "lib").rglob("*") if p.is_file() and p.suffix != ".py" and "__pycache__" not in p.parts
+    ]
+    others = [path for path in others if path.relative_to(root / "lib").parts[0] != "claims"]
+    return sums | {p.relative_to(root).as_posix(): _sum(p.read_bytes()) for p in [*others, root / "requirements.txt"]}
+
+
+def _sum(data):
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def page_fingerprint(root, path, notebook, around):
+    """What the executed result of a page was made from: a sum for each of its cells together, the modules of lib that they reach,
+    its claims, and the surroundings, `around` it.
+
+    Cells that are not plain Python may reach anything.
+    """
+    cells = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    try:
+        code = reach.sums([ast.parse(cell) for cell in cells], root / "lib")
+    except SyntaxError:
+        code = {p.relative_to(root).as_posix(): _sum(p.read_bytes()) for p in (root / "lib").rglob("*.py")}
+    claims = [root / "lib" / "claims" / "sources.toml", *(root / "lib" / "claims").glob(f"*/{path.stem}.toml")]
+    declared = {
+        claim.relative_to(root).as_posix(): _sum(repr(_tests(tomllib.loads(read(claim)))).encode()) for claim in claims
+    }
+    return {"its cells": _sum("\0".join(cells).encode())} | code | declared | around
+
+
+def _tests(declarations):
+    """What a check of a claim takes from its declaration; the words about it go into the ledger later."""
+    words = {"statement", "locator", "printed", "right", "extraction"}
+    return declarations | {
+        "claim": [
+            {key: value for key, value in claim.items() if key not in words} for claim in declarations.get("claim", [])
+        ]
+    }
 
 
 def cell_timeout(root):

@@ -4,11 +4,16 @@ A task is a function of the library, such as a simulator.  Each task's seed come
 depend on the number of workers, on the order in which tasks end, or on an interruption.
 """
 
+import ast
 import hashlib
+import inspect
+import json
 import pickle
+import sys
 import time
 from contextlib import contextmanager, nullcontext
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -17,15 +22,17 @@ from joblib import Memory, Parallel, cpu_count, delayed
 from joblib.externals.loky import get_reusable_executor
 
 from lib.common import checks
-from lib.services import presets
+from lib.services import presets, reach
+
+VERSIONS = ("numpy", "scipy", "numba", "torch")  # that results depend on
 
 
-def _fingerprint(package=Path(__file__).parent.parent):
-    """Sum over the library's sources: a result is used again only with the code that made it."""
-    total = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        total.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return total.hexdigest()[:16]
+def _fingerprint(task, package=reach.PACKAGE):
+    """Sum over the code that a task reaches and the versions that it runs on: a result is used again only with those that made it."""
+    source = inspect.getsource(inspect.getmodule(task))
+    parts = {"task": reach.code_sum(source)} | reach.sums([ast.parse(source)], package)
+    parts |= {name: version(name) for name in VERSIONS} | {"python": sys.version}
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _one(task, setting, seed):
@@ -135,7 +142,7 @@ def run(task, settings, seed, *, workers=None, folder=None):
             task,
         )
     else:
-        one = partial(_kept, Memory(folder / _fingerprint(), verbose=0).cache(_sealed))
+        one = partial(_kept, Memory(folder / _fingerprint(task), verbose=0).cache(_sealed))
     jobs = (
         delayed(one)(task, setting, (given.entropy, (*given.spawn_key, place), given.pool_size))
         for place, setting in enumerate(settings)

@@ -1,7 +1,5 @@
 """What the pages about the library are made of: definitions and their places, names that modules take over, the order of the packages."""
 
-import ast
-
 import pytest
 
 from tools import library, project
@@ -41,23 +39,6 @@ def test_names_are_followed_to_the_module_that_defines_them(tmp_path):
         assert (home.name, definition.name) == ("fields.a", "f")
     assert library.find(modules, "fields.b", "LIMIT") is None
     assert library.find(modules, "fields.c", "a") is None and library.find(modules, "fields.d", "f") is None
-
-
-@pytest.mark.parametrize(
-    ("statement", "wanted"),
-    [
-        ("from lib.p import a, b as c", {"a": ("p.a", None), "c": ("p.b", None)}),
-        ("from lib.p.a import f as g", {"g": ("p.a", "f")}),
-        ("from lib import p", {"p": ("p", None)}),
-        ("import lib", {"lib": ("", None)}),
-        ("import lib.p.a", {"lib": ("", None)}),
-        ("import lib.p.a as b, numpy", {"b": ("p.a", None)}),
-        ("from library import a", {}),
-        ("from . import a", {}),
-    ],
-)
-def test_imports_are_read(statement, wanted):
-    assert library.imports_of(ast.parse(statement).body[0], {"p.a", "p.b"}) == wanted
 
 
 def test_anchors_differ_within_every_module():

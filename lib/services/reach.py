@@ -1,0 +1,108 @@
+"""Which modules of this package a piece of code reaches, and sums over them: a kept result serves only the code that made it.
+
+A sum is taken over the syntax tree without docstrings, so that what a comment or a docstring says costs no result.
+"""
+
+import ast
+import functools
+import hashlib
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def files(package=PACKAGE):
+    """Every module's file by name, as in "scaling.spectra", in alphabetical order; a package's own file has the package's name, "" at the top."""
+    found = {}
+    for path in package.rglob("*.py"):
+        inside = path.relative_to(package).with_suffix("").parts
+        found[".".join(inside[:-1] if inside[-1] == "__init__" else inside)] = path
+    return dict(sorted(found.items()))
+
+
+def imports_of(node, names):
+    """What an import statement takes from ``lib``: name here -> (module, name there or None); ``lib`` or a package of it is (path, None).
+
+    Parameters
+    ----------
+    node : ast.stmt         any statement
+    names : container       the modules of lib, as in "scaling.spectra", without the packages
+
+    Returns
+    -------
+    dict                    empty if the statement takes nothing from lib
+    """
+    found = {}
+    if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] == "lib":
+        inside = node.module.removeprefix("lib").removeprefix(".")
+        for item in node.names:
+            whole = f"{inside}.{item.name}".removeprefix(".")
+            found[item.asname or item.name] = (inside, item.name) if inside in names else (whole, None)
+    elif isinstance(node, ast.Import):
+        for item in node.names:
+            if item.name.split(".")[0] == "lib":
+                path = item.name.removeprefix("lib").removeprefix(".")
+                found[item.asname or "lib"] = (path if item.asname else "", None)
+    return found
+
+
+def taken(tree):
+    """What may be a module or package of lib among the names that a syntax tree imports anywhere, also inside its functions."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] == "lib":
+            inside = node.module.removeprefix("lib").removeprefix(".")
+            found |= {inside} | {f"{inside}.{item.name}".removeprefix(".") for item in node.names}
+        elif isinstance(node, ast.Import):
+            names = {item.name for item in node.names if item.name.split(".")[0] == "lib"}
+            found |= {name.removeprefix("lib").removeprefix(".") for name in names}
+    return found
+
+
+@functools.lru_cache(maxsize=1000)
+def _read(path, written, size):
+    """What a file may take from lib, and its sum; read again only when it was `written` again."""
+    text = path.read_bytes()
+    return taken(ast.parse(text)), code_sum(text)
+
+
+def _known(path):
+    stat = path.stat()
+    return _read(path, stat.st_mtime_ns, stat.st_size)
+
+
+def reached(trees, package=PACKAGE):
+    """All modules that some code reaches, directly or through others, with the packages that hold them: name -> file.
+
+    Parameters
+    ----------
+    trees : list of ast.AST     the code, for example the cells of a notebook
+    package : path              the folder of lib
+
+    Returns
+    -------
+    dict                        in alphabetical order; ``""`` is ``lib/__init__.py``
+    """
+    known = files(package)
+    seen, ahead = set(), set().union(*map(taken, trees)) & set(known)
+    while ahead:
+        name = ahead.pop()
+        seen.add(name)
+        above = {name.rpartition(".")[0]} if name else set()
+        ahead |= (above | _known(known[name])[0]) & set(known) - seen
+    return {name: known[name] for name in sorted(seen)}
+
+
+def code_sum(text):
+    """Sum over Python source without its comments, docstrings and layout."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        if documented and ast.get_docstring(node, clean=False) is not None:
+            del node.body[0]
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16]
+
+
+def sums(trees, package=PACKAGE):
+    """A sum for every file that some code reaches: path below the package's own folder, as in "lib/scaling/spectra.py" -> sum."""
+    return {path.relative_to(package.parent).as_posix(): _known(path)[1] for path in reached(trees, package).values()}

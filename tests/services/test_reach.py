@@ -1,0 +1,89 @@
+"""lib.services.reach: imports are followed wherever they stand, and sums see the code and nothing else."""
+
+import ast
+
+import pytest
+
+from lib.services import reach
+
+
+@pytest.mark.parametrize(
+    ("statement", "wanted"),
+    [
+        ("from lib.p import a, b as c", {"a": ("p.a", None), "c": ("p.b", None)}),
+        ("from lib.p.a import f as g", {"g": ("p.a", "f")}),
+        ("from lib import p", {"p": ("p", None)}),
+        ("import lib", {"lib": ("", None)}),
+        ("import lib.p.a", {"lib": ("", None)}),
+        ("import lib.p.a as b, numpy", {"b": ("p.a", None)}),
+        ("from library import a", {}),
+        ("from . import a", {}),
+    ],
+)
+def test_imports_are_read(statement, wanted):
+    assert reach.imports_of(ast.parse(statement).body[0], {"p.a", "p.b"}) == wanted
+
+
+@pytest.fixture
+def package(tmp_path):
+    """Modules of lib that import each other in several ways, two of them in a circle."""
+    texts = {
+        "__init__": "__version__ = '1'",
+        "p/__init__": "",
+        "p/a": "from lib.p import b",
+        "p/b": "def f():\n    from lib.q.c import g\n\n    return g",
+        "q/__init__": "",
+        "q/c": "import lib.q.d as d",
+        "q/d": "from lib.q import c",
+        "q/e": "",
+    }
+    for name, text in texts.items():
+        path = tmp_path / "lib" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path / "lib"
+
+
+@pytest.mark.parametrize(
+    ("code", "wanted"),
+    [
+        ("import numpy", []),
+        ("import lib", [""]),
+        ("from lib.q import e", ["", "q", "q.e"]),
+        ("from lib.q.e import x", ["", "q", "q.e"]),
+        ("import lib.q.e", ["", "q", "q.e"]),
+        ("from lib.p import a", ["", "p", "p.a", "p.b", "q", "q.c", "q.d"]),
+        ("def f():\n    from lib.q import d", ["", "q", "q.c", "q.d"]),
+    ],
+)
+def test_imports_are_followed_to_the_end(package, code, wanted):
+    assert list(reach.reached([ast.parse(code)], package)) == wanted
+
+
+def test_a_file_that_was_written_again_is_read_again(package):
+    tree = ast.parse("from lib.p import a")
+    before = reach.sums([tree], package)
+    (package / "p" / "a.py").write_text("from lib.q import e")
+    assert set(reach.sums([tree], package)) == {
+        "lib/__init__.py",
+        "lib/p/__init__.py",
+        "lib/p/a.py",
+        "lib/q/__init__.py",
+        "lib/q/e.py",
+    }
+    assert before["lib/p/a.py"] != reach.sums([tree], package)["lib/p/a.py"]
+
+
+@pytest.mark.parametrize(
+    ("other", "same"),
+    [
+        ('def f(x):\n    """Another."""\n    return x + 1', True),
+        ("def f(x):\n    return x + 1  # one more", True),
+        ("def f(x):\n\n    return (x + 1)", True),
+        ("def f(x):\n    'Doc.'\n    return x + 2", False),
+        ("def f(y):\n    return y + 1", False),
+        ("def f(x):\n    3\n    return x + 1", False),
+    ],
+)
+def test_sum_sees_the_code_alone(other, same):
+    assert (reach.code_sum('def f(x):\n    """Doc."""\n    return x + 1') == reach.code_sum(other)) == same
