@@ -1,9 +1,10 @@
 """Everything that ``make test`` promises, in order: ``python -m tools.check``.
 
-1. the unit and property tests of ``lib`` and of the tools, with the examples in docstrings;
-2. every notebook under nbval;
-3. a strict build, and the checks of the built site;
-4. the site in a browser, where one is installed.
+1. the style of the code: ruff, as a linter and as a formatter;
+2. the unit and property tests of ``lib`` and of the tools, with the examples in docstrings;
+3. every notebook under nbval;
+4. a strict build, and the checks of the built site;
+5. the site in a browser, where one is installed.
 
 All of them run even if one fails; the exit status is 0 only if none did.
 """
@@ -17,6 +18,9 @@ from tools import project
 
 def steps():
     python = [sys.executable, "-m"]
+    places = ["lib", "tests", "tools", "benchmarks"]
+    yield "lint", [*python, "ruff", "check", *places]
+    yield "format", [*python, "ruff", "format", "--check", *places]
     ignored = ["--ignore=tests/site", "--ignore=tests/browser"]  # they look at the built site
     yield "unit tests", [*python, "pytest", f"--numprocesses={project.cores()}", *ignored, "tests", "lib"]
     yield "notebooks", [*python, "tools.notebooks"]

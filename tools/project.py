@@ -157,7 +157,11 @@ def kernel_environment(root):
 HOSTED = """# Only where the book's library is not installed, as on Colab.
 import importlib.util
 
-if importlib.util.find_spec("lib") is None:
+try:
+    found = importlib.util.find_spec("lib.services.ledger") is not None
+except ModuleNotFoundError:  # there is no lib, or another one
+    found = False
+if not found:
     %pip install -q "physics-of-learning @ git+{url}@{branch}\"
 """
 

@@ -207,6 +207,29 @@ def test_a_slash_in_a_branch_is_no_part_of_binders_address():
     )
 
 
+@pytest.mark.parametrize(
+    ("files", "home", "installs"),
+    [
+        ([], True, False),
+        ([], False, True),
+        (["lib/strings.py"], False, True),  # a folder of that name, in which the book's library is not
+        (["lib/__init__.py", "lib/services/__init__.py"], False, True),
+    ],
+)
+def test_hosted_cell_installs_the_library_where_it_is_missing(tmp_path, files, home, installs):
+    for name in files:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    cell = project.Remote("github.com", "a/b", "main").install_cell
+    lines = ["    print('installs')" if line.lstrip().startswith("%pip") else line for line in cell.splitlines()]
+    assert lines != cell.splitlines()
+    paths = f"import sys; sys.path = [path for path in sys.path if path.startswith(({sys.base_prefix!r},))]\n"
+    paths += f"sys.path.insert(0, {str(project.ROOT if home else tmp_path)!r})\n"
+    command = [sys.executable, "-S", "-c", paths + "\n".join(lines)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert ("installs" in done.stdout) == installs
+
+
 @pytest.fixture
 def clone(tmp_path):
     """A repository of one commit on the branch ``main``, and a function that runs git in it."""
