@@ -23,30 +23,30 @@ help:
 	@echo "           PHYSICS_OF_LEARNING_PRESET=paper (the sources' own sizes: hours; finished runs are kept), CHROMIUM (the browser)"
 
 environment:
-	@sh tools/environment.sh
+	@sh tools/build/environment.sh
 
 book: environment
-	@$(bin)/python -m tools.build
+	@$(bin)/python -m tools.build.book
 
 test: environment
-	@$(bin)/python -m tools.check
+	@$(bin)/python -m tools.build.check
 
 browser: environment
-	@$(bin)/python -m tools.browser
+	@$(bin)/python -m tools.site.browser
 
 lab: environment
 	@$(bin)/jupyter lab --LabApp.default_url=/lab/tree/book/index.md $(if $(filter 0,$(shell id -u)),--allow-root)
 
 assignments: environment
-	@$(bin)/python -m tools.assignments $(NAME) $(if $(COURSE),--course "$(COURSE)")
+	@$(bin)/python -m tools.course.assignments $(NAME) $(if $(COURSE),--course "$(COURSE)")
 
 rehearsal: environment
-	@$(bin)/python -m tools.rehearsal
+	@$(bin)/python -m tools.release.rehearsal
 
 bench: environment
 	@for script in benchmarks/[a-z]*.py; do $(bin)/python $$script || exit 1; done
 
 clean:
-	@if [ -x $(bin)/python ]; then $(bin)/python -m tools.clean; [ $$? -ne 75 ]; fi
+	@if [ -x $(bin)/python ]; then $(bin)/python -m tools.build.clean; [ $$? -ne 75 ]; fi
 	rm -rf .venv .venv-old _build .pytest_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

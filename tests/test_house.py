@@ -12,7 +12,8 @@ from itertools import pairwise
 import pytest
 
 from lib.services import ledger, reach
-from tools import library, project
+from tools.build import project
+from tools.site import library
 
 INNER = (
     "common.linalg",

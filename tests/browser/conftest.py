@@ -1,9 +1,10 @@
-"""A browser for each worker, and the built site, served on this machine: `python -m tools.browser` (or `make browser`) runs these tests."""
+"""A browser for each worker, and the built site, served on this machine: `python -m tools.site.browser` (or `make browser`) runs these tests."""
 
 import pytest
 from playwright.sync_api import sync_playwright
 
-from tools import address, browser, project, site_checks
+from tools.build import project
+from tools.site import address, browser, site_checks
 
 
 @pytest.fixture(scope="session")
@@ -25,5 +26,5 @@ def server():
 
 @pytest.fixture
 def opened(chromium, server):
-    """Opens a page: see `tools.browser.opened`."""
+    """Opens a page: see `tools.site.browser.opened`."""
     return lambda path, **options: browser.opened(chromium, server, path, **options)

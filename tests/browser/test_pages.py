@@ -1,8 +1,9 @@
-"""Every page in a browser; what each check means is in tools/browser_checks.py, and tests/test_browser_checks.py breaks each one."""
+"""Every page in a browser; what each check means is in tools/site/browser_checks.py, and tests/test_browser_checks.py breaks each one."""
 
 import pytest
 
-from tools import browser_checks, library, project, site_checks
+from tools.build import project
+from tools.site import browser_checks, library, site_checks
 
 
 def size(page):

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from tools import address, browser_checks, dependencies, project
+from tools.build import dependencies, project
+from tools.site import address, browser_checks
 
 CHAPTERS = list(dependencies.chapters(project.ROOT))
 CHAPTER = CHAPTERS[0]

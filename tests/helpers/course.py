@@ -7,7 +7,7 @@ from pathlib import Path
 
 import nbformat
 
-from tools import assignments
+from tools.course import assignments
 
 GRADES = """
 import json, sys

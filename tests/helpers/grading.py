@@ -6,7 +6,8 @@ from pathlib import Path
 import nbformat
 from traitlets.config import Config
 
-from tools import assignments, project
+from tools.build import project
+from tools.course import assignments
 
 
 def settings(root=project.ROOT):

@@ -92,11 +92,12 @@ The end.
 
 def write(root, text=SOURCE, name="small"):
     """A checkout that has this problem set and the course's settings; returns its root."""
-    from tools import project
+    from tools.build import project
+    from tools.course import assignments
 
     (root / "book" / "assignments").mkdir(parents=True, exist_ok=True)
     (root / "book" / "assignments" / f"{name}.md").write_text(text, encoding="utf-8")
     (root / "tools" / "course").mkdir(parents=True, exist_ok=True)
-    for settings in (project.ROOT / "tools" / "course").glob("*.py"):
+    for settings in (project.ROOT / "tools" / "course" / file for file in assignments.SETTINGS):
         (root / "tools" / "course" / settings.name).write_text(settings.read_text(encoding="utf-8"), encoding="utf-8")
     return root

@@ -7,7 +7,7 @@ import sys
 
 from bs4 import BeautifulSoup
 
-from tools import project
+from tools.build import project
 
 ROW = {
     "id": "fdt/a",

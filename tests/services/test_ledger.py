@@ -6,7 +6,7 @@ import pytest
 
 from lib.services import ledger
 from lib.services.ledger import Claim, Source
-from tools import project
+from tools.build import project
 
 SOURCE = Source("A source", "key2020")
 

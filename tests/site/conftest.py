@@ -1,10 +1,11 @@
-"""The built site that these tests look at: `python -m tools.build` (or `make book`) makes it."""
+"""The built site that these tests look at: `python -m tools.build.book` (or `make book`) makes it."""
 
 import json
 
 import pytest
 
-from tools import project, site_checks
+from tools.build import project
+from tools.site import site_checks
 
 
 @pytest.fixture(scope="session")

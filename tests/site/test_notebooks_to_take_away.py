@@ -6,7 +6,9 @@ import zipfile
 import nbformat
 import pytest
 
-from tools import numbering, project, site_checks, takeaway
+from tools.build import project
+from tools.release import takeaway
+from tools.site import numbering, site_checks
 
 NOTEBOOKS = [path.relative_to(project.ROOT).with_suffix("").as_posix() for path in project.notebooks(project.ROOT)]
 TOP = "physics-of-learning/"

@@ -9,7 +9,9 @@ import course
 import nbformat
 import pytest
 
-from tools import assignments, project, site_checks
+from tools.build import project
+from tools.course import assignments
+from tools.site import site_checks
 
 NAMES = assignments.names(project.ROOT)
 

@@ -1,10 +1,11 @@
-"""Checks of the built pages; what each check means is in tools/site_checks.py, and tests/test_site_checks.py breaks each one."""
+"""Checks of the built pages; what each check means is in tools/site/site_checks.py, and tests/test_site_checks.py breaks each one."""
 
 import nbformat
 import pytest
 
 from lib.services import ledger
-from tools import dependencies, library, project, site_checks
+from tools.build import dependencies, project
+from tools.site import library, site_checks
 
 PAGES = project.toc_pages(project.ROOT)
 NOTEBOOKS = [path.relative_to(project.ROOT).with_suffix("").as_posix() for path in project.notebooks(project.ROOT)]

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tools import address, project
+from tools.build import project
+from tools.site import address
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ import nbformat
 import pytest
 import small_set
 
-from tools import assignments, project
+from tools.build import project
+from tools.course import assignments
 
 ROOT = project.ROOT
 
@@ -144,7 +145,7 @@ def test_mistakes_in_a_set_are_named(checkout, old, new, sentence):
 
 
 def test_unknown_name():
-    command = [sys.executable, "-m", "tools.assignments", "no-such-set"]
+    command = [sys.executable, "-m", "tools.course.assignments", "no-such-set"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr == (

@@ -7,7 +7,8 @@ from urllib.request import ProxyHandler, build_opener
 
 import pytest
 
-from tools import browser, project
+from tools.build import project
+from tools.site import browser
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import nbformat
 import pytest
 from playwright.sync_api import sync_playwright
 
-from tools import browser, browser_checks
+from tools.site import browser, browser_checks
 
 pytestmark = pytest.mark.skipif(browser.find() is None, reason=browser.missing())
 

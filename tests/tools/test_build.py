@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from jupyter_cache import get_cache
 
-from tools import project
+from tools.build import project
 
 FRONT = """---
 jupytext: {text_representation: {extension: .md, format_name: myst}}
@@ -66,7 +66,7 @@ def book(tmp_path_factory):
 
 def build(root):
     environment = os.environ | {"PYTHONPATH": str(root)}
-    command = [sys.executable, "-m", "tools.build", "--root", str(root)]
+    command = [sys.executable, "-m", "tools.build.book", "--root", str(root)]
     return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -213,7 +213,7 @@ def parent(stat):
 def test_a_killed_build_leaves_nothing_behind(book, end, ignored):
     """`ignored`: started as scripts start what runs in the background, deaf to Ctrl-C; then the signal goes to the whole group."""
     (book / "book" / "page.md").write_text(PAGE.replace("print(", "import time; time.sleep(120)\nprint("))
-    command = [sys.executable, "-m", "tools.build", "--root", str(book)]
+    command = [sys.executable, "-m", "tools.build.book", "--root", str(book)]
     builder = subprocess.Popen(
         ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *command] if ignored else command,
         cwd=book,
@@ -257,7 +257,7 @@ def test_slips_in_the_configuration_end_in_a_sentence(book):
 
 def test_another_checkouts_lib_is_refused(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "tools.build", "--root", str(tmp_path)],
+        [sys.executable, "-m", "tools.build.book", "--root", str(tmp_path)],
         cwd=project.ROOT,
         capture_output=True,
         text=True,

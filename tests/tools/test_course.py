@@ -6,7 +6,8 @@ import re
 import course
 import pytest
 
-from tools import assignments, project
+from tools.build import project
+from tools.course import assignments
 
 ROOT = project.ROOT
 NAMES = assignments.names(ROOT)

@@ -6,7 +6,8 @@ import sys
 import pytest
 from bs4 import BeautifulSoup
 
-from tools import dependencies, dependency_map, project
+from tools.build import dependencies, project
+from tools.site import dependency_map
 
 PAGE = """---
 jupytext: {{text_representation: {{extension: .md, format_name: myst}}}}

@@ -8,20 +8,20 @@ import sys
 
 import pytest
 
-from tools import project
+from tools.build import project
 
 
 @pytest.fixture
 def checkout(tmp_path):
     """What set-up reads, in a folder with nothing installed."""
-    (tmp_path / "tools").mkdir()
-    shutil.copy(project.ROOT / "tools" / "environment.sh", tmp_path / "tools")
+    (tmp_path / "tools" / "build").mkdir(parents=True)
+    shutil.copy(project.ROOT / "tools" / "build" / "environment.sh", tmp_path / "tools" / "build")
     for name in ("requirements.txt", "pyproject.toml", "Makefile"):
         shutil.copy(project.ROOT / name, tmp_path)
     return tmp_path
 
 
-def set_up(checkout, command=("sh", "tools/environment.sh"), **variables):
+def set_up(checkout, command=("sh", "tools/build/environment.sh"), **variables):
     environment = {"PATH": os.environ["PATH"], "HOME": str(checkout), **variables}
     return subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
 
@@ -128,8 +128,8 @@ def cleanable(checkout):
     for folder in (".venv/bin", "_build"):
         (checkout / folder).mkdir(parents=True)
     (checkout / ".venv" / "bin" / "python").symlink_to(sys.executable)
-    for name in ("__init__.py", "clean.py"):
-        shutil.copy(project.ROOT / "tools" / name, checkout / "tools")
+    for name in ("__init__.py", "build/__init__.py", "build/clean.py"):
+        shutil.copy(project.ROOT / "tools" / name, checkout / "tools" / name)
     (checkout / "_build" / "lock").write_text("")
     return checkout
 

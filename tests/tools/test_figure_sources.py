@@ -3,7 +3,8 @@
 import nbformat
 import pytest
 
-from tools import figure_sources, library, project
+from tools.build import project
+from tools.site import figure_sources, library
 
 KNOWN = {
     ("scaling.spectra", "power_law"),

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tools import library, project
+from tools.build import project
+from tools.site import library
 
 
 def write(folder, **texts):
@@ -54,7 +55,7 @@ def test_packages_come_in_reading_order_and_what_they_alone_use_comes_last(tmp_p
 
 
 def test_package_that_the_list_does_not_know_is_named(tmp_path):
-    with pytest.raises(ValueError, match=r"lib holds \['garden'\], which tools/library.py does not list"):
+    with pytest.raises(ValueError, match=r"lib holds \['garden'\], which tools/site/library.py does not list"):
         library.packages(tmp_path, ["garden.rose"])
 
 

@@ -5,7 +5,7 @@ import shutil
 import nbformat
 import pytest
 
-from tools import notebooks, project
+from tools.build import notebooks, project
 
 FRONT = """---
 jupytext: {text_representation: {extension: .md, format_name: myst}}

@@ -7,7 +7,9 @@ import pytest
 from pybtex.database import parse_string
 
 from lib.services import ledger
-from tools import markup, numbering, plain, project
+from tools.build import project
+from tools.release import plain
+from tools.site import markup, numbering
 
 BIBLIOGRAPHY = """
 @article{one2001, author = {Uno, A.}, title = {First}, journal = {J}, year = {2001}}

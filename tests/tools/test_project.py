@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 
 import lib
 from lib.services import presets
-from tools import dependencies, lock, project
+from tools.build import dependencies, lock, project
 
 REQUIREMENTS = (project.ROOT / "requirements.txt").read_text(encoding="utf-8")
 
@@ -136,7 +136,7 @@ def test_fingerprint_of_a_page_sees_every_input_of_its_result(checkout, chapter,
         ("lib/fields/ising.py", "", "\nX = 1\n"),
         ("lib/claims/foundations/online-learning.toml", "[[claim]]", "[[claim]]\nvalue = 1"),
         ("lib/claims/foundations/langevin.toml", 'statement = "', 'statement = "In other words: '),
-        ("tools/project.py", "", "\n"),
+        ("tools/build/project.py", "", "\n"),
         ("lib/__pycache__/x.pyc", "", "1"),
         ("book/index.md", "# Title", "# Another"),
     ],

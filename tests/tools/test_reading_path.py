@@ -3,7 +3,7 @@
 import pytest
 from small_site import build, read, write
 
-from tools import dependencies
+from tools.build import dependencies
 from tools.sphinx_ext import reading_path
 
 FRONT = "# {title}\n\n**Prerequisites:** {needs}. **Time:** about {time}. More words.\n"

@@ -12,7 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tools import lab_server, project, rehearsal
+from tools.build import project
+from tools.release import lab_server, rehearsal
 
 BIN = Path(sys.executable).parent
 MARKER = rehearsal.NOT_LAUNCHED
@@ -136,7 +137,7 @@ def test_a_port_in_use_ends_in_one_sentence_before_anything_is_installed():
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        command = [sys.executable, "-m", "tools.rehearsal", "--port", str(port)]
+        command = [sys.executable, "-m", "tools.release.rehearsal", "--port", str(port)]
         done = subprocess.run(command, cwd=project.ROOT, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode != 0 and done.stdout == ""
     assert done.stderr.startswith(f"The rehearsal stopped: port {port} cannot be used") and done.stderr.count("\n") == 1

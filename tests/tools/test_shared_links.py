@@ -4,7 +4,7 @@ import pytest
 from docutils import nodes
 from small_site import build, read, write
 
-from tools import project
+from tools.build import project
 from tools.sphinx_ext import preview
 
 EXTENSIONS = ("sphinxext.opengraph", "notfound.extension", "tools.sphinx_ext.preview", "tools.sphinx_ext.not_found")

@@ -3,7 +3,8 @@
 import pytest
 from bs4 import BeautifulSoup
 
-from tools import project, site_checks
+from tools.build import project
+from tools.site import site_checks
 
 SOUND = """
 <html><head><script src="_static/mathjax/tex-chtml.js"></script></head><body><article>

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tools import assignments, dependencies, project
+from tools.build import dependencies, project
+from tools.course import assignments
 from tools.sphinx_ext import syllabus
 
 FOUND = {

@@ -9,7 +9,8 @@ import pytest
 from nbclient import NotebookClient
 from traitlets.config import Config
 
-from tools import project, takeaway
+from tools.build import project
+from tools.release import takeaway
 
 REMOTE = project.Remote("github.com", "someone/fork", "feature/x")
 PAGE = """---

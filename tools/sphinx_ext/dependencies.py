@@ -5,7 +5,8 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from tools import dependencies, dependency_map
+from tools.build import dependencies
+from tools.site import dependency_map
 
 CAPTION = (
     "An arrow leads from a chapter to one that names it as a prerequisite; arrows that follow from others are left out. Every box"

@@ -9,7 +9,8 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.util.docutils import ReferenceRole
 
-from tools import project, takeaway
+from tools.build import project
+from tools.release import takeaway
 
 
 class SiteFile(ReferenceRole):
@@ -21,7 +22,7 @@ class SiteFile(ReferenceRole):
 
 
 def _executed(app):
-    """Where the build keeps the executed notebooks (see ``tools/build.py``)."""
+    """Where the build keeps the executed notebooks (see ``tools/build/book.py``)."""
     return Path(app.srcdir) / "_build" / "notebooks"
 
 

@@ -1,6 +1,6 @@
 """Sphinx directives that show the reproduction ledger and the corrections.
 
-``_build/ledger.json`` is complete before Sphinx starts (see ``tools/build.py``), so these pages are written like any other
+``_build/ledger.json`` is complete before Sphinx starts (see ``tools/build/book.py``), so these pages are written like any other
 and are read again only when the ledger changed.
 """
 

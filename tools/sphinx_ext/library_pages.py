@@ -1,6 +1,6 @@
 """The library in the site: one page a module with its source, the list of the modules, and under every figure what computed it.
 
-The sources change only together with the whole site (see ``tools/build.py``), so the pages are written whenever it is.
+The sources change only together with the whole site (see ``tools/build/book.py``), so the pages are written whenever it is.
 """
 
 import html
@@ -11,7 +11,8 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 import lib
-from tools import figure_sources, library, project
+from tools.build import project
+from tools.site import figure_sources, library
 
 LIST = "book/library"  # the page that lists the modules
 SHOWN = 5  # functions under a figure

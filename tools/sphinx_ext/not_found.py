@@ -7,7 +7,8 @@ the path under which the checkout's own remote is published.
 import html
 from pathlib import Path
 
-from tools import address, project
+from tools.build import project
+from tools.site import address
 from tools.sphinx_ext.parts import parts
 
 TITLE = "No such page"

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from docutils import nodes
 
-from tools import address, project
+from tools.build import project
+from tools.site import address
 
-PICTURE = "preview.png"  # in book/_static, made by tools/preview_picture.py
+PICTURE = "preview.png"  # in book/_static, made by tools/site/preview_picture.py
 SHORTEST, LONGEST = 40, 200  # characters; services cut what is longer
 BOOK = "Executable lecture notes: five results on how neural networks learn, derived, computed and checked in front of you."
 QUESTION = "The question"  # the section in which a chapter says what it is about

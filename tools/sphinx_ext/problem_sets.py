@@ -1,6 +1,6 @@
 """The directive ``problem-sets``: what each problem set is about, and its student edition to download.
 
-The build has cut the student editions before Sphinx starts (see ``tools/build.py``); the sources, which hold the solutions, are no pages.
+The build has cut the student editions before Sphinx starts (see ``tools/build/book.py``); the sources, which hold the solutions, are no pages.
 """
 
 import shutil
@@ -10,7 +10,7 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.util.docutils import SphinxDirective
 
-from tools import assignments
+from tools.course import assignments
 
 PUBLISHED = "assignments"  # at the site's root
 

@@ -10,7 +10,7 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
-from tools import dependencies, project
+from tools.build import dependencies, project
 from tools.sphinx_ext.ledger_pages import chapter_title
 
 

@@ -6,7 +6,7 @@ names is an error of the build, and so is a problem set that does not exist.
 
 from docutils import nodes
 
-from tools import assignments
+from tools.course import assignments
 from tools.sphinx_ext.dependencies import Chapters
 from tools.sphinx_ext.ledger_pages import chapter_title
 from tools.sphinx_ext.reading_path import hours

@@ -92,7 +92,7 @@ def packages(root, names):
     every = {name.rpartition(".")[0] for name in names}
     if unknown := {package.split(".")[0] for package in every} - set(PACKAGES):
         raise ValueError(
-            f"lib holds {sorted(unknown)}, which tools/library.py does not list: add them to PACKAGES there"
+            f"lib holds {sorted(unknown)}, which tools/site/library.py does not list: add them to PACKAGES there"
         )
     made = []
     for package in sorted(every, key=lambda package: (PACKAGES.index(package.split(".")[0]), package)):

@@ -4,7 +4,7 @@
 #   TORCH_INDEX  a package index to take torch from, for example one with CPU-only wheels (default: the usual index)
 set -eu
 unset CDPATH
-cd -- "$(dirname -- "$0")/.."
+cd -- "$(dirname -- "$0")/../.."
 
 fail() {
     echo "Set-up stopped: $1" >&2

@@ -1,4 +1,4 @@
-"""Rehearse a launch on Binder: ``python -m tools.rehearsal`` does what ``binder/`` asks for, in an empty environment.
+"""Rehearse a launch on Binder: ``python -m tools.release.rehearsal`` does what ``binder/`` asks for, in an empty environment.
 
 1. copy the checkout's files, make an environment of the Python in ``binder/runtime.txt``, install ``binder/requirements.txt``;
 2. run ``binder/postBuild``, and look for what must not be launched;
@@ -23,7 +23,8 @@ from urllib.error import HTTPError, URLError
 
 import yaml
 
-from tools import lab_server, project
+from tools.build import project
+from tools.release import lab_server
 
 LIMIT = 1.8e9  # bytes that a chapter may take with the server; mybinder.org gives about 2 GB
 NOT_LAUNCHED = "### BEGIN SOLUTION"

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import nbformat
 
-from tools import plain, project
+from tools.build import project
+from tools.release import plain
 
 ARCHIVE = "notebooks.zip"
 SENT_ALONG = ("requirements.txt", "pyproject.toml", "LICENSE")  # besides lib: what it takes to install and run

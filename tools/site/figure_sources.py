@@ -9,7 +9,7 @@ import ast
 from dataclasses import dataclass, field
 
 from lib.services import reach
-from tools import library
+from tools.site import library
 
 # They draw, check and run what the other modules compute.
 SERVICES = {
@@ -280,7 +280,7 @@ def figures(notebook, modules):
 
     Returns
     -------
-    dict                   name of the figure -> list of (module, name), of :mod:`tools.library`; empty if lib made none of it
+    dict                   name of the figure -> list of (module, name), of :mod:`tools.site.library`; empty if lib made none of it
     """
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     statements = _read([cell.source for cell in cells], modules, lambda *use: library.find(modules, *use) is not None)

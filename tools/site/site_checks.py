@@ -9,7 +9,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from bs4 import BeautifulSoup, Comment
 
 from lib.services import ledger
-from tools import address, figure_sources, library, project
+from tools.build import project
+from tools.site import address, figure_sources, library
 
 # Pages that Sphinx and its extensions write besides the ones in _toc.yml.
 GENERATED = {"index", "search", "404"}

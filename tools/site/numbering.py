@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import yaml
 
-from tools import markup, project
+from tools.build import project
+from tools.site import markup
 
 HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 

@@ -10,7 +10,7 @@ from graphlib import CycleError, TopologicalSorter
 
 import yaml
 
-from tools import project
+from tools.build import project
 
 BOX = re.compile(r"\*\*Prerequisites:\*\*(?P<needs>.*?)\*\*Time:\*\*(?P<time>[^.]*)", re.S)
 _ROLE = re.compile(r"\{(doc|ref)\}`(?:[^`<]*<)?([^`<>]+)>?`")

@@ -16,7 +16,7 @@ from pybtex.plugin import find_plugin
 from pybtex.richtext import Text
 
 from lib.services import ledger
-from tools import markup, numbering
+from tools.site import markup, numbering
 from tools.sphinx_ext.ledger_pages import MEANING, corrections, own_results
 
 # A role, or what must stay as it is: code, or inline TeX (which some renderers lose at a line break within a quotation).

@@ -1,6 +1,6 @@
 """Build the book: execute what changed, gather the ledger, write the site, and stop at the first thing that is not right.
 
-``python -m tools.build`` does what ``make book`` promises:
+``python -m tools.build.book`` does what ``make book`` promises:
 
 1. find the notebooks whose cells, modules of ``lib``, claims, locked versions, Python or preset changed since they were executed,
    so that no page can show an old result;
@@ -37,7 +37,9 @@ from traitlets.config import Config
 
 import lib
 from lib.services import ledger
-from tools import assignments, project, takeaway
+from tools.build import project
+from tools.course import assignments
+from tools.release import takeaway
 
 PAGES = [".doctrees", "html", "jupyter_execute"]
 FINGERPRINTS = "fingerprints.json"  # what the executed result of each page was made from

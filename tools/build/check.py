@@ -1,4 +1,4 @@
-"""Everything that ``make test`` promises, in order: ``python -m tools.check``.
+"""Everything that ``make test`` promises, in order: ``python -m tools.build.check``.
 
 1. the style of the code: ruff, as a linter and as a formatter;
 2. the unit and property tests of ``lib`` and of the tools, with the examples in docstrings;
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from tools import project
+from tools.build import project
 
 
 def steps():
@@ -23,10 +23,10 @@ def steps():
     yield "format", [*python, "ruff", "format", "--check", *places]
     ignored = ["--ignore=tests/site", "--ignore=tests/browser"]  # they look at the built site
     yield "unit tests", [*python, "pytest", f"--numprocesses={project.cores()}", *ignored, "tests", "lib"]
-    yield "notebooks", [*python, "tools.notebooks"]
-    yield "build", [*python, "tools.build"]
+    yield "notebooks", [*python, "tools.build.notebooks"]
+    yield "build", [*python, "tools.build.book"]
     yield "site", [*python, "pytest", "tests/site"]
-    yield "browser", [*python, "tools.browser"]
+    yield "browser", [*python, "tools.site.browser"]
 
 
 def main():

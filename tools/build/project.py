@@ -18,7 +18,7 @@ from myst_parser.config.main import MdParserConfig
 
 from lib.services import presets, reach
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def read(path):

@@ -1,6 +1,6 @@
 """Write the second half of ``requirements.txt``: the exact version of everything that the first half needs.
 
-``python -m tools.lock`` reads the direct requirements, follows their dependencies through the running environment, and pins
+``python -m tools.build.lock`` reads the direct requirements, follows their dependencies through the running environment, and pins
 what it finds.  The tests hold the file and the environment together.
 """
 
@@ -10,9 +10,9 @@ from importlib.metadata import PackageNotFoundError, distribution
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tools import project
+from tools.build import project
 
-INDIRECT = "# Indirect: what those need, pinned by `python -m tools.lock`."
+INDIRECT = "# Indirect: what those need, pinned by `python -m tools.build.lock`."
 # Builds of torch for an accelerator bring their own run-time libraries; the lock serves every platform without them.
 ACCELERATOR = re.compile(r"nvidia-|cuda-|triton")
 

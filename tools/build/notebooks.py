@@ -1,4 +1,4 @@
-"""Run every notebook of the book under nbval: ``python -m tools.notebooks``.
+"""Run every notebook of the book under nbval: ``python -m tools.build.notebooks``.
 
 The MyST sources are converted in one go into ``_build/nbval``.  They hold no outputs to compare with, so a value is checked
 where a cell asserts it or hands it to the ledger; a cell that raises or takes too long fails.
@@ -12,7 +12,7 @@ import sys
 import jupytext
 import yaml
 
-from tools import project
+from tools.build import project
 
 SLOWEST = 15  # rows in the table of the slowest cells
 

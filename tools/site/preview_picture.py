@@ -1,11 +1,11 @@
-"""Draw the picture that a shared link shows, ``book/_static/preview.png``: run ``python -m tools.preview_picture`` after a change."""
+"""Draw the picture that a shared link shows, ``book/_static/preview.png``: run ``python -m tools.site.preview_picture`` after a change."""
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 from lib.foundations import committee, stability
 from lib.services import plot
-from tools import project
+from tools.build import project
 
 INCHES, DOTS = (12, 6.3), 100  # 1200 x 630 pixels, the size that services ask for
 PAPER, INK, CURVE = "#ffffff", "#1b1f24", "#0b6e99"

@@ -8,7 +8,7 @@ of the last part needs.  So no line passes behind a box.
 import html
 import textwrap
 
-from tools import dependencies
+from tools.build import dependencies
 
 BOX, HEIGHT = 104, 38  # of a chapter
 ACROSS, DOWN = 22, 16  # between boxes

@@ -1,4 +1,4 @@
-"""Make the course from the problem sets: ``python -m tools.assignments`` (or ``make assignments``).
+"""Make the course from the problem sets: ``python -m tools.course.assignments`` (or ``make assignments``).
 
 One MyST notebook a set, ``book/assignments/<name>.md``, holds text, solutions, tests and a wrong answer for each problem.  From it come
 
@@ -25,10 +25,11 @@ import jupytext
 import nbformat
 import yaml
 
-from tools import project
+from tools.build import project
 
 KINDS = ("answer", "test", "essay", "wrong")
 SOLUTION = re.compile(r"^([ \t]*)### BEGIN SOLUTION\n.*?^[ \t]*### END SOLUTION$", re.S | re.M)
+SETTINGS = ("guarded_kernel.py", "nbgrader_config.py")  # what a course takes along from here
 SCHEMA = 3  # of nbgrader's metadata
 PARTS = ("foundations", "fluctuations", "scaling", "representations", "criticality", "fields")
 
@@ -188,7 +189,7 @@ def make_course(root, course, chosen):
     from traitlets.config import Config
 
     course.mkdir(parents=True, exist_ok=True)
-    for settings in sorted((root / "tools" / "course").glob("*.py")):
+    for settings in (root / "tools" / "course" / name for name in SETTINGS):
         if not (course / settings.name).exists():
             shutil.copyfile(settings, course / settings.name)
     api = NbGraderAPI(config=Config({"CourseDirectory": {"root": str(course)}}))

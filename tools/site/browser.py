@@ -1,4 +1,4 @@
-"""Run the browser tests of the built site: ``python -m tools.browser``, which is ``make browser``.
+"""Run the browser tests of the built site: ``python -m tools.site.browser``, which is ``make browser``.
 
 They drive a Chromium that is installed on this machine; nothing is downloaded.  Without one, a single line says so and the run
 counts as passed, so that the other tests still mean something.
@@ -14,7 +14,8 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
-from tools import browser_checks, project, site_checks
+from tools.build import project
+from tools.site import browser_checks, site_checks
 
 VARIABLE = "CHROMIUM"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")

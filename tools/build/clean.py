@@ -7,7 +7,7 @@ import fcntl
 import sys
 from pathlib import Path
 
-LOCK = Path(__file__).resolve().parent.parent / "_build" / "lock"
+LOCK = Path(__file__).resolve().parents[2] / "_build" / "lock"
 RUNNING = 75  # "try again later", as sysexits.h has it
 
 

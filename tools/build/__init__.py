@@ -1,0 +1,1 @@
+"""Executing the pages and writing the site."""

@@ -1,0 +1,1 @@
+"""The course that is made from the problem sets."""

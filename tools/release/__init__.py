@@ -1,0 +1,1 @@
+"""What leaves the checkout: plain notebooks, and a launch on a server."""

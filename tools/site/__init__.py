@@ -1,0 +1,1 @@
+"""What the site shows besides its pages, and what holds it to its promises."""
