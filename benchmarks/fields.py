@@ -17,7 +17,7 @@ TARGET = single_index.staircase(EPSILON)
 def regression():
     """The effective ridge of many sample sizes, and learning curves of digits."""
     eigenvalues, samples = np.arange(1.0, 10_001) ** -1.5, np.geomspace(1, 1e4, 1000)
-    taken = seconds(lambda: effective_ridge.solve(eigenvalues, samples, 0.1), 3)
+    taken = seconds(lambda: effective_ridge.solve(eigenvalues, samples, ridge=0.1), 3)
     print(f"κ, 10³ P and 10⁴ modes                          {taken:8.2f} s")
     digits = data.load("digits", size=8)
     targets = np.where(digits.labels % 2 == 0, 1.0, -1.0)  # (1797,)

@@ -5,6 +5,8 @@ and what was given, in that order.  Nothing is clipped or repaired.
 """
 
 import os
+from dataclasses import fields, is_dataclass, replace
+from functools import wraps
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +23,47 @@ def fail(name, requirement, value):
     raise ValueError(f"{name} must {requirement}, got {_shown(value)}")
 
 
+def _axes(shape):
+    """The wanted shape in words; None is an axis of any length."""
+    if len(shape) > 1 and None not in shape:
+        return f"have shape {tuple(int(n) for n in shape)}"
+    count = {0: "no axis", 1: "one axis", 2: "two axes", 3: "three axes"}.get(len(shape), f"{len(shape)} axes")
+    if len(shape) == 1 and shape[0] is not None:
+        return f"have one axis of length {shape[0]}"
+    places = ["first", "second", "third", *(f"{n}th" for n in range(4, len(shape) + 1))]
+    return ", ".join(
+        [f"have {count}", *(f"the {place} of length {n}" for place, n in zip(places, shape) if n is not None)]
+    )
+
+
+def _misfit(name, requirement, array):
+    """Complain about the axes of an array that was read from the argument `name`."""
+    if array.ndim == 0:
+        remedy = f": put it into a list, [{array}]" if requirement == _axes((None,)) else ""
+        raise ValueError(f"{name} must {requirement}, got a single number{remedy}")
+    raise ValueError(f"{name} must {requirement}, got an array of shape {array.shape}")
+
+
+def one_or_many(function):
+    """Let the first argument of a function, one axis of times, be a single time; then the results have no axis for it.
+
+    For functions whose results, an array or a dataclass of arrays, have the times on their last axis.
+    """
+
+    @wraps(function)
+    def wrapped(alpha, *arguments, **options):
+        if not (isinstance(alpha, (int, float, np.number, np.ndarray)) and np.ndim(alpha) == 0) or isinstance(
+            alpha, bool
+        ):
+            return function(alpha, *arguments, **options)
+        result = function(np.reshape(alpha, 1), *arguments, **options)
+        if is_dataclass(result):
+            return replace(result, **{field.name: getattr(result, field.name)[..., 0] for field in fields(result)})
+        return result[..., 0]
+
+    return wrapped
+
+
 def array(name, value, *, ndim=None, shape=None):
     """`value` as a new float64 array with finite entries; ``shape`` may hold None for a free axis."""
     try:
@@ -31,12 +74,11 @@ def array(name, value, *, ndim=None, shape=None):
     except (TypeError, ValueError, OverflowError):
         fail(name, "be an array of real numbers", value)
     if ndim is not None and result.ndim != ndim:
-        fail(name, f"have {ndim} axes", f"{result.ndim} axes, shape {result.shape}")
+        _misfit(name, _axes((None,) * ndim), result)
     if shape is not None:
         fits = result.ndim == len(shape) and all(want in (None, have) for want, have in zip(shape, result.shape))
         if not fits:
-            wanted = "(" + ", ".join("any" if n is None else str(n) for n in shape) + ")"
-            fail(name, f"have shape {wanted}", f"shape {result.shape}")
+            _misfit(name, _axes(shape), result)
     if not np.isfinite(result).all():
         fail(name, "be finite: remove the NaN or infinite entries", value)
     return result

@@ -148,7 +148,7 @@ def self_consistent(eigenvalues, samples, ridge, cuts, *, multiplicities=None):
     for place in zip(*np.nonzero(np.atleast_1d(cuts))):
         place = place if cuts.ndim else ()
         kept = slice(cuts[place])
-        kappa[place] = effective_ridge.solve(lam[kept], samples, raised[place], multiplicities=counts[kept])
+        kappa[place] = effective_ridge.solve(lam[kept], samples, ridge=raised[place], multiplicities=counts[kept])
     return kappa
 
 

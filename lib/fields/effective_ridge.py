@@ -19,7 +19,7 @@ CLOSURES = {
 }  # shares of ∫Var_post and of the bias in the ridge
 
 
-def solve(eigenvalues, samples, ridge, *, multiplicities=None):
+def solve(eigenvalues, samples, *, ridge, multiplicities=None):
     r"""Effective ridge per sample κ, the root of  P = T/κ + Σ_k g_k λ_k/(λ_k + κ).
 
     Without a ridge, T = 0, and with P at or above the rank Σ_{λ>0} g_k, it is zero.  All roots are found side by side in log κ between bounds
@@ -38,7 +38,7 @@ def solve(eigenvalues, samples, ridge, *, multiplicities=None):
 
     Examples
     --------
-    >>> solve([1.0], [1, 2, 3], 0.0, multiplicities=[4]).round(6).tolist()  # P = 4/(1 + κ)
+    >>> solve([1.0], [1, 2, 3], ridge=0.0, multiplicities=[4]).round(6).tolist()  # P = 4/(1 + κ)
     [3.0, 1.0, 0.333333]
     """
     values, counts = modes(eigenvalues, multiplicities)
@@ -115,7 +115,7 @@ def posterior_variance(eigenvalues, kappa):
     return learnability(eigenvalues, kappa) * checks.entries("kappa", kappa, at_least=0)[..., None]  # (..., n)
 
 
-def equivalent_kernel(eigenvalues, samples, ridge, *, multiplicities=None):
+def equivalent_kernel(eigenvalues, samples, *, ridge, multiplicities=None):
     r"""The equivalent kernel's ridge per sample,  κ = T/P,  and what it leaves out in units of T:  Σ_k g_k λ_k(1 - L_k)/T.
 
     It is the limit of a large ridge.  Where the second number is not small, it promises far too much.
@@ -134,7 +134,7 @@ def equivalent_kernel(eigenvalues, samples, ridge, *, multiplicities=None):
 
     Examples
     --------
-    >>> [float(part) for part in equivalent_kernel([1.0], 10, 10.0, multiplicities=[4])]
+    >>> [float(part) for part in equivalent_kernel([1.0], 10, ridge=10.0, multiplicities=[4])]
     [1.0, 0.2]
     """
     values, counts = modes(eigenvalues, multiplicities)
@@ -145,7 +145,7 @@ def equivalent_kernel(eigenvalues, samples, ridge, *, multiplicities=None):
         return kappa[()], checks.finite("ridge", posterior_variance(values, kappa) @ counts / t)[()]
 
 
-def degenerate(eigenvalue, multiplicity, samples, ridge):
+def degenerate(eigenvalue, multiplicity, samples, *, ridge):
     r"""κ in closed form for one eigenvalue λ of multiplicity D: the positive root of  Pκ² + (Pλ - Dλ - T)κ - Tλ = 0.
 
     Source: ringel2025talk (the deck), slides on the effective ridge, for a spectrum of one eigenvalue.
@@ -163,7 +163,7 @@ def degenerate(eigenvalue, multiplicity, samples, ridge):
 
     Examples
     --------
-    >>> degenerate(1.0, 4.0, [2, 8], 0.0).tolist()
+    >>> degenerate(1.0, 4.0, [2, 8], ridge=0.0).tolist()
     [1.0, 0.0]
     """
     value = checks.number("eigenvalue", eigenvalue, above=0)
@@ -201,7 +201,7 @@ def ridgeless_amplitude(exponent):
     return float((np.pi / a / np.sin(np.pi * min(1.0, a - 1) / a)) ** a)
 
 
-def closure_learnability(closure, eigenvalues, target_power, samples, ridge, *, multiplicities=None):
+def closure_learnability(closure, eigenvalues, target_power, samples, *, ridge, multiplicities=None):
     r"""Learnabilities under one of three closures, to compare:  Pκ = T + α Σ_k g_k λ_k(1 - L_k) + β Σ_k (1 - L_k)² w_k.
 
     "quenched", (α, β) = (1, 0), is the average over data sets with replicas; its ridge does not know the target.  "annealed", (1, 1), averages the
@@ -225,7 +225,7 @@ def closure_learnability(closure, eigenvalues, target_power, samples, ridge, *, 
 
     Examples
     --------
-    >>> [float(closure_learnability(name, [1.0], [9.0], 4, 1.0)[0].round(3)) for name in CLOSURES]
+    >>> [float(closure_learnability(name, [1.0], [9.0], 4, ridge=1.0)[0].round(3)) for name in CLOSURES]
     [0.764, 0.55, 0.734]
     """
     if not isinstance(closure, str) or closure not in CLOSURES:

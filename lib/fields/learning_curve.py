@@ -31,7 +31,7 @@ def _power(values, target_power):
     return checks.entries("target_power", target_power, at_least=0, shape=values.shape)  # (n,)
 
 
-def predict(eigenvalues, target_power, samples, ridge, *, noise_variance=0.0, multiplicities=None):
+def predict(eigenvalues, target_power, samples, *, ridge, noise_variance=0.0, multiplicities=None):
     r"""Bias, variance, test and training error of the mean prediction at every P and T.
 
     E₀ = P/(P - Σ g L²),  test error  E₀[Σ (1 - L_k)² w_k + σ²],  training error  (T/(Pκ))² times that.
@@ -53,7 +53,7 @@ def predict(eigenvalues, target_power, samples, ridge, *, noise_variance=0.0, mu
 
     Examples
     --------
-    >>> curve = predict([1.0], [1.0], 8, 1.0, noise_variance=0.5, multiplicities=[4])  # 8κ² + 3κ = 1
+    >>> curve = predict([1.0], [1.0], 8, ridge=1.0, noise_variance=0.5, multiplicities=[4])  # 8κ² + 3κ = 1
     >>> round(float(curve.kappa), 6), round(float(curve.test_error), 6)
     (0.212695, 0.804173)
     """
@@ -61,7 +61,7 @@ def predict(eigenvalues, target_power, samples, ridge, *, noise_variance=0.0, mu
     power, noise = _power(values, target_power), checks.number("noise_variance", noise_variance, at_least=0)
     p, t = settings(samples, ridge)
     rank = counts[values > 0].sum()
-    kappa = np.asarray(solve(values, p, t, multiplicities=counts))  # (...)
+    kappa = np.asarray(solve(values, p, ridge=t, multiplicities=counts))  # (...)
     k, bias, spread, shared = (np.zeros(p.size) for _ in range(4))  # (R,) each
     k[:] = kappa.ravel()
     for rows in blocks(p.size, values.size):
@@ -85,7 +85,7 @@ def predict(eigenvalues, target_power, samples, ridge, *, noise_variance=0.0, mu
         return LearningCurve(kappa, *(checks.finite("target_power", part).reshape(p.shape) for part in parts))
 
 
-def equivalent_kernel_error(eigenvalues, target_power, samples, ridge):
+def equivalent_kernel_error(eigenvalues, target_power, samples, *, ridge):
     r"""Error against the clean target that the bare equivalent kernel promises:  Σ_k (1 - L_k)² w_k  at  κ = T/P.
 
     Source: ringel2025talk (the deck), slides on the equivalent kernel.
@@ -103,10 +103,10 @@ def equivalent_kernel_error(eigenvalues, target_power, samples, ridge):
 
     Examples
     --------
-    >>> float(equivalent_kernel_error([1.0], [4.0], 10, 10.0))
+    >>> float(equivalent_kernel_error([1.0], [4.0], 10, ridge=10.0))
     1.0
     """
-    kappa = np.asarray(equivalent_kernel(eigenvalues, samples, ridge)[0])  # (...)
+    kappa = np.asarray(equivalent_kernel(eigenvalues, samples, ridge=ridge)[0])  # (...)
     values, _ = modes(eigenvalues, None)
     return unlearned(values, kappa) ** 2 @ _power(values, target_power)
 

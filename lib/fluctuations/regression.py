@@ -91,7 +91,11 @@ def _problem(problem):
 
 
 def _matrix(name, value, problem):
-    return checks.symmetric(name, value, size=len(problem.eigenvalues))
+    inputs, size = problem.basis.shape
+    if inputs != size and np.shape(value) == (inputs, inputs):
+        basis = f"be in the PCA basis, where the data have {size} of {inputs} directions: pass lib.fluctuations.regression.in_pca_basis(problem, {name})"
+        checks.fail(name, basis, f"shape ({inputs}, {inputs})")
+    return checks.symmetric(name, value, size=size)
 
 
 def _pair(pair, problem):
@@ -142,6 +146,30 @@ def in_input_basis(problem, matrix):
     """
     size = len(_problem(problem).eigenvalues)
     return problem.basis @ checks.array("matrix", matrix, shape=(size, size)) @ problem.basis.T
+
+
+def in_pca_basis(problem, matrix):
+    r"""A matrix of the basis of the inputs in the PCA basis, where all others of this library are:  Uᵀ M U.
+
+    It undoes :func:`in_input_basis`; what the matrix says of directions that no input has is lost.  Source: han2021, figure 2.
+
+    Parameters
+    ----------
+    problem : Regression
+    matrix : array (d, d)      in the basis of the inputs; symmetric or not
+
+    Returns
+    -------
+    array (n, n)
+
+    Examples
+    --------
+    >>> problem = fit([[0.0, 1.0], [2.0, 0.0]], [[1.0], [1.0]])
+    >>> in_pca_basis(problem, problem.moment).round(12).tolist()
+    [[2.0, 0.0], [0.0, 0.5]]
+    """
+    size = len(_problem(problem).basis)
+    return problem.basis.T @ checks.array("matrix", matrix, shape=(size, size)) @ problem.basis
 
 
 def batch_variance(samples, batch, replacement=False):

@@ -30,6 +30,27 @@ def _flow(problem, covariance):
     return problem.eigenvalues[:, None] * _matrix("covariance", covariance, problem)  # (n, n)
 
 
+def _misfit(problem, covariance, noise, variance):
+    """|AG + GA - c (E[SGS] + D)| / |AG + GA| with the best factor c, at any learning rate."""
+    flow = problem.eigenvalues[:, None] * covariance  # (n, n)
+    left, right = flow + flow.T, noise + _sandwich(problem, covariance, variance)  # (n, n), (n, n)
+    return np.linalg.norm(left - np.sum(left * right) / np.sum(right**2) * right) / np.linalg.norm(left)
+
+
+def _refuse_inputs(problem, covariance, noise, variance):
+    """Refuse a covariance in the basis of the inputs: turned into the PCA basis it obeys the exact relation far better."""
+    g, basis = _matrix("covariance", covariance, problem), problem.basis  # (n, n), (d, n)
+    if basis.shape[0] == basis.shape[1]:
+        here, turned = (_misfit(problem, matrix, noise, variance) for matrix in (g, basis.T @ g @ basis))
+        if here > 1e-6 and turned < here / 2:  # below is rounding
+            wanted = "be in the PCA basis, and not in that of the inputs: pass lib.fluctuations.regression.in_pca_basis(problem, covariance)"
+            checks.fail(
+                "covariance",
+                wanted,
+                f"a matrix that misses the relation by {here:.2g}, and by {turned:.2g} once it is turned",
+            )
+
+
 def relation_errors(problem, covariance, learning_rate, batch, *, replacement=False):
     r"""Distance of  AG + GA  from  ε D (leading order), from its best multiple, and from  ε E[SGS] + ε D (exact).
 
@@ -39,7 +60,7 @@ def relation_errors(problem, covariance, learning_rate, batch, *, replacement=Fa
     Parameters
     ----------
     problem : Regression
-    covariance : array (n, n)      G, symmetric, not zero
+    covariance : array (n, n)      G, symmetric, not zero, in the PCA basis; one in the basis of the inputs is refused where it shows
     learning_rate : float          ε; > 0
     batch : int                    m, as in :func:`lib.fluctuations.regression.batch_variance`; the noise D must not vanish
     replacement : bool             as in :func:`lib.fluctuations.regression.batch_variance`
@@ -67,6 +88,7 @@ def relation_errors(problem, covariance, learning_rate, batch, *, replacement=Fa
         checks.fail("batch", "leave some gradient noise", batch)
     scale = np.sum(left * noise) / strength**2
     variance = batch_variance(len(problem.inputs), batch, replacement)
+    _refuse_inputs(problem, covariance, noise / rate, variance)
     right = noise + rate * _sandwich(problem, _matrix("covariance", covariance, problem), variance)  # (n, n)
     errors = [np.linalg.norm(left - candidate) / size for candidate in (noise, scale * noise, right)]
     return RelationErrors(float(errors[0]), float(errors[1]), float(scale), float(errors[2]))
@@ -81,7 +103,7 @@ def split(problem, covariance):
     Parameters
     ----------
     problem : Regression
-    covariance : array (n, n)      G, symmetric
+    covariance : array (n, n)      G, symmetric, in the PCA basis: :func:`lib.fluctuations.regression.in_pca_basis`; nothing here could tell another
 
     Returns
     -------
@@ -183,7 +205,7 @@ def yaida_ratios(problem, covariance, learning_rate, batch, *, replacement=False
     Parameters
     ----------
     problem : Regression
-    covariance : array (n, n)      G, symmetric
+    covariance : array (n, n)      G, symmetric, in the PCA basis; one in the basis of the inputs is refused where it shows
     learning_rate : float          ε; > 0
     batch : int                    m, as in :func:`lib.fluctuations.regression.batch_variance`; the gradient must not vanish
     replacement : bool             as in :func:`lib.fluctuations.regression.batch_variance`
@@ -207,6 +229,8 @@ def yaida_ratios(problem, covariance, learning_rate, batch, *, replacement=False
     lam = problem.eigenvalues  # (n,)
     if gradient.sum() <= 0 or lam @ gradient <= 0:
         checks.fail("covariance", "leave a minibatch gradient with this batch", covariance)
+    if np.any(flow):
+        _refuse_inputs(problem, covariance, noise, variance)
     first = np.trace(flow) / (rate / 2 * gradient.sum())
     second = np.diag(flow) @ lam / (rate / 2 * lam @ gradient)
     return float(first), float(second)

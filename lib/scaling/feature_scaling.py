@@ -34,6 +34,7 @@ def _trained(trained, size):
     return trained
 
 
+@checks.one_or_many
 def generalization_error(alpha, eigenvalues, trained, learning_rate, *, student_variance=0.0):
     r"""Error when the first N_l components in the eigenbasis are trained with a small learning rate.
 
@@ -41,7 +42,7 @@ def generalization_error(alpha, eigenvalues, trained, learning_rate, *, student_
 
     Parameters
     ----------
-    alpha : array (A,)          time, examples / N; >= 0
+    alpha : float or array (A,) time, examples / N; >= 0
     eigenvalues : array (N,)    λ_k of every component, the trained ones first; > 0, of mean one
     trained : int               N_l; 1 <= N_l <= N
     learning_rate : float       η; > 0
@@ -64,6 +65,7 @@ def generalization_error(alpha, eigenvalues, trained, learning_rate, *, student_
     return _variance(student_variance) / (2 * lam.size) * (learned + lam[trained:].sum())
 
 
+@checks.one_or_many
 def finite_size_error(alpha, eigenvalues, trained, learning_rate, *, squares=None, student_variance=0.0):
     r"""Mean error of stochastic gradient descent on the first N_l components, exact for Gaussian inputs at every N and η.
 
@@ -72,7 +74,7 @@ def finite_size_error(alpha, eigenvalues, trained, learning_rate, *, squares=Non
 
     Parameters
     ----------
-    alpha : array (A,)                              time, examples / N; >= 0; αN is rounded to whole steps
+    alpha : float or array (A,)                     time, examples / N; >= 0; αN is rounded to whole steps
     eigenvalues : array (N,)                        λ_k of every component, the trained ones first; > 0, of any mean
     trained : int                                   N_l; 1 <= N_l <= N
     learning_rate : float                           η; > 0
@@ -200,6 +202,7 @@ def tail_floor(levels, trained, exponent, *, student_variance=0.0, ends="midpoin
     return (_variance(student_variance) * floor)[()]
 
 
+@checks.one_or_many
 def power_law_error(alpha, levels, trained, exponent, learning_rate, *, student_variance=0.0):
     r"""Time and features together over a power-law spectrum:  :func:`tail_floor` plus two incomplete Gamma functions.
 
@@ -208,7 +211,7 @@ def power_law_error(alpha, levels, trained, exponent, learning_rate, *, student_
 
     Parameters
     ----------
-    alpha : array (A,)          time; > 0
+    alpha : float or array (A,) time; > 0
     levels : int                L; >= 1
     trained : int               N_l; 1 <= N_l <= L
     exponent : float            β; > 0

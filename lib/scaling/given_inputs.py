@@ -39,6 +39,7 @@ def _arguments(alpha, problem, learning_rate):
     return alpha, problem, checks.number("learning_rate", learning_rate, above=0)
 
 
+@checks.one_or_many
 def generalization_error(alpha, problem, learning_rate):
     r"""Mean generalization error on given inputs, exact at every learning rate, from all fourth moments.
 
@@ -47,7 +48,7 @@ def generalization_error(alpha, problem, learning_rate):
 
     Parameters
     ----------
-    alpha : array (A,)       time, examples / N; >= 0; αN is rounded to whole steps
+    alpha : float or array (A,)  time, examples / N; >= 0; αN is rounded to whole steps
     problem : Regression     its inputs, N <= 80 of them; targets play no part
     learning_rate : float    η; > 0
 
@@ -82,6 +83,7 @@ def generalization_error(alpha, problem, learning_rate):
     return _decay(alpha, loss, start, read / (2 * size), size, rate)
 
 
+@checks.one_or_many
 def diagonal_error(alpha, problem, learning_rate):
     r"""Mean generalization error from the squares alone: right to first order in the learning rate, for any number of inputs.
 
@@ -90,7 +92,7 @@ def diagonal_error(alpha, problem, learning_rate):
 
     Parameters
     ----------
-    alpha : array (A,)       time, examples / N; >= 0; αN is rounded to whole steps
+    alpha : float or array (A,)  time, examples / N; >= 0; αN is rounded to whole steps
     problem : Regression     its inputs; targets play no part
     learning_rate : float    η; > 0
 

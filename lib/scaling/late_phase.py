@@ -105,6 +105,7 @@ def deviations(student_resolved, cross_resolved, teacher_resolved):
     return y, z
 
 
+@checks.one_or_many
 def groups(alpha, diagonal, off_diagonal, eigenvalues, units, learning_rate, *, origin=0.0):
     r"""The fast and the slow part of :func:`generalization_error` at first order in η, and the local exponent of their sum.
 
@@ -113,7 +114,7 @@ def groups(alpha, diagonal, off_diagonal, eigenvalues, units, learning_rate, *, 
 
     Parameters
     ----------
-    alpha : array (A,)            time since y and z were as given; >= 0
+    alpha : float or array (A,)   time since y and z were as given; >= 0
     diagonal : array (L,)         y_k, mean of E^k_ii
     off_diagonal : array (L,)     z_k, mean of E^k_ij, i ≠ j; of no effect for M = 1
     eigenvalues : array (L,)      λ_k; > 0
@@ -146,6 +147,7 @@ def groups(alpha, diagonal, off_diagonal, eigenvalues, units, learning_rate, *, 
     return Groups(*parts, (origin + alpha) * slope / total)
 
 
+@checks.one_or_many
 def generalization_error(
     alpha, diagonal, off_diagonal, eigenvalues, units, learning_rate, *, multiplicities=None, second_order=False
 ):
@@ -158,7 +160,7 @@ def generalization_error(
 
     Parameters
     ----------
-    alpha : array (A,)                       time since y and z were as given; >= 0
+    alpha : float or array (A,)              time since y and z were as given; >= 0
     diagonal : array (L,)                    y_k, mean of E^k_ii
     off_diagonal : array (L,)                z_k, mean of E^k_ij, i ≠ j; of no effect for M = 1
     eigenvalues : array (L,)                 λ_k; > 0; of weighted mean one if one of the two options is used

@@ -38,6 +38,7 @@ def _modes(lam, fractions, rate):
     return *eigh(rate**2 * np.outer(v, v) - np.diag(2 * rate * lam)), v  # (L,), (L, L), (L,)
 
 
+@checks.one_or_many
 def generalization_error(
     alpha, eigenvalues, learning_rate, *, multiplicities=None, student_variance=0.0, derivative=False
 ):
@@ -48,7 +49,7 @@ def generalization_error(
 
     Parameters
     ----------
-    alpha : array (A,)                       time; >= 0
+    alpha : float or array (A,)              time; >= 0
     eigenvalues : array (L,)                 λ_k; > 0, of weighted mean one
     learning_rate : float                    η; > 0; the error decays for η < 2, whatever the spectrum
     multiplicities : array (L,), optional    m_k up to a factor; default: all equal
@@ -83,6 +84,7 @@ def generalization_error(
     return result
 
 
+@checks.one_or_many
 def gradient_flow_error(alpha, eigenvalues, learning_rate, *, multiplicities=None, student_variance=0.0):
     r"""Generalization error for η -> 0 at fixed ηα:  ½ (1 + σ_J²) Σ_k n_k λ_k e^{-2ηλ_kα}.
 
@@ -90,7 +92,7 @@ def gradient_flow_error(alpha, eigenvalues, learning_rate, *, multiplicities=Non
 
     Parameters
     ----------
-    alpha : array (A,)                       time; >= 0
+    alpha : float or array (A,)              time; >= 0
     eigenvalues : array (L,)                 λ_k; > 0, of weighted mean one
     learning_rate : float                    η; > 0
     multiplicities : array (L,), optional    m_k up to a factor; default: all equal
@@ -110,6 +112,7 @@ def gradient_flow_error(alpha, eigenvalues, learning_rate, *, multiplicities=Non
     return 0.5 * np.exp(-2 * rate * np.outer(alpha, lam)) @ (lam * _start(student_variance, fractions))
 
 
+@checks.one_or_many
 def local_exponent(alpha, eigenvalues, learning_rate, *, multiplicities=None):
     r"""Slope  d ln ε_g / d ln α  of :func:`gradient_flow_error`, without any fit.
 
@@ -117,7 +120,7 @@ def local_exponent(alpha, eigenvalues, learning_rate, *, multiplicities=None):
 
     Parameters
     ----------
-    alpha : array (A,)                       time; >= 0
+    alpha : float or array (A,)              time; >= 0
     eigenvalues : array (L,)                 λ_k; > 0, of weighted mean one
     learning_rate : float                    η; > 0
     multiplicities : array (L,), optional    m_k up to a factor; default: all equal
@@ -175,6 +178,7 @@ def modes(eigenvalues, learning_rate, *, multiplicities=None):
     return shifted, (2 - rate) / 2 * weights / shifted
 
 
+@checks.one_or_many
 def finite_size_error(alpha, eigenvalues, multiplicities, learning_rate, *, student_variance=0.0):
     r"""Mean generalization error of stochastic gradient descent with N inputs, exact for Gaussian inputs at every N and L.
 
@@ -183,7 +187,7 @@ def finite_size_error(alpha, eigenvalues, multiplicities, learning_rate, *, stud
 
     Parameters
     ----------
-    alpha : array (A,)                 time; >= 0; αN is rounded to whole steps
+    alpha : float or array (A,)        time; >= 0; αN is rounded to whole steps
     eigenvalues : array (L,)           λ_k; > 0, of weighted mean one
     multiplicities : int array (L,)    m_k, dimensions of the eigenspaces, N = Σ_k m_k; >= 1
     learning_rate : float              η; > 0
@@ -257,6 +261,7 @@ def finite_size_threshold(eigenvalues, multiplicities):
     return float(brentq(excess, 0.0, top, xtol=1e-15, rtol=1e-14)) if excess(top) > 0 else top
 
 
+@checks.one_or_many
 def power_law_error(alpha, levels, exponent, learning_rate, *, student_variance=0.0, ends="midpoint"):
     r"""The sum of :func:`gradient_flow_error` over a power-law spectrum, as an integral:  two incomplete Gamma functions.
 
@@ -265,7 +270,7 @@ def power_law_error(alpha, levels, exponent, learning_rate, *, student_variance=
 
     Parameters
     ----------
-    alpha : array (A,)         time; > 0
+    alpha : float or array (A,)  time; > 0
     levels : int               L; >= 1, or >= 2 between endpoints
     exponent : float           β; > 0
     learning_rate : float      η; > 0

@@ -138,6 +138,7 @@ def step(moment, teacher, eigenvalues, learning_rate):
     return _step(moment, *_maps(teacher, lam), checks.number("learning_rate", learning_rate, above=0))
 
 
+@checks.one_or_many
 def generalization_error(alpha, deviation, teacher, eigenvalues, learning_rate):
     r"""Mean generalization error of descent that starts near the teacher, exact for Δ -> 0 at every N and η.
 
@@ -145,7 +146,7 @@ def generalization_error(alpha, deviation, teacher, eigenvalues, learning_rate):
 
     Parameters
     ----------
-    alpha : array (A,)           time, examples / N; >= 0; αN is rounded to whole steps, and each takes about M⁴/2 products of N x N matrices
+    alpha : float or array (A,)  time, examples / N; >= 0; αN is rounded to whole steps, and each takes about M⁴/2 products of N x N matrices
     deviation : array (M, N)     Δ = J - B at the start; ε_g is quadratic in it
     teacher : array (M, N)       B, in the eigenbasis of Σ
     eigenvalues : array (N,)     of Σ; > 0, of any mean

@@ -54,6 +54,7 @@ def rates(eigenvalues, units, learning_rate, *, multiplicities=None):
     return eigh(-_decay(lam, fractions, checks.integer("units", units), rate), eigvals_only=True)
 
 
+@checks.one_or_many
 def generalization_error(
     alpha, diagonal, off_diagonal, eigenvalues, units, learning_rate, *, multiplicities=None, squares=True
 ):
@@ -64,7 +65,7 @@ def generalization_error(
 
     Parameters
     ----------
-    alpha : array (A,)                       time since r_k and s_k were as given; >= 0
+    alpha : float or array (A,)              time since r_k and s_k were as given; >= 0
     diagonal : array (L,)                    r_k, of R^k - T^k
     off_diagonal : array (L,)                s_k; of no effect for M = 1
     eigenvalues : array (L,)                 λ_k; > 0, of weighted mean one

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from lib.common import checks
+from lib.fluctuations import regression
+from lib.scaling import feature_scaling, given_inputs, late_phase, linear_student, near_teacher, teacher_span
 
 
 def refuses(check, name, *arguments, match, **options):
@@ -75,8 +77,68 @@ def test_array_refuses_what_is_no_array(value):
 
 def test_array_shape():
     assert checks.array("state", np.ones((2, 3)), shape=(None, 3)).shape == (2, 3)
-    refuses(checks.array, "state", np.ones((2, 4)), match=r"shape \(any, 3\), got .*\(2, 4\)", shape=(None, 3))
-    refuses(checks.array, "state", np.ones(2), match="2 axes, got .*1 axes", ndim=2)
+    for value, options, said in (
+        (
+            np.ones((2, 4)),
+            {"shape": (None, 3)},
+            r"have two axes, the second of length 3, got an array of shape \(2, 4\)$",
+        ),
+        (
+            np.ones((2, 4)),
+            {"shape": (3, 5, None, 7)},
+            r"have 4 axes, the first of length 3, the second of length 5, the 4th of length 7, got",
+        ),
+        (np.ones((2, 4)), {"shape": (None, None, None)}, r"have three axes, got an array of shape \(2, 4\)$"),
+        (np.ones((2, 4)), {"shape": (np.int64(2), 3)}, r"have shape \(2, 3\), got an array of shape \(2, 4\)$"),
+        (np.ones(3), {"shape": (2,)}, r"have one axis of length 2, got an array of shape \(3,\)$"),
+        (np.ones(2), {"ndim": 2}, r"have two axes, got an array of shape \(2,\)$"),
+        (2.5, {"ndim": 1}, r"have one axis, got a single number: put it into a list, \[2.5\]$"),
+        (2.5, {"ndim": 2}, "have two axes, got a single number$"),
+        ([2.5], {"ndim": 0}, r"have no axis, got an array of shape \(1,\)$"),
+    ):
+        refuses(checks.array, "state", value, match=said, **options)
+
+
+def test_times_ask_for_a_list_in_plain_words():
+    refuses(checks.times, "times", 5, match=r"have one axis, got a single number: put it into a list, \[5.0\]$")
+
+
+LAM, START = [1.5, 0.5], {"diagonal": [0.1, 0.1], "off_diagonal": [0.0, 0.1]}
+PROBLEM = regression.fit([[1.0, 0.5], [-1.0, 1.0], [0.3, -2.0]], [[1.0], [0.0], [2.0]])
+
+
+@pytest.mark.parametrize(
+    "function, options",
+    [
+        (linear_student.generalization_error, {"eigenvalues": LAM}),
+        (linear_student.gradient_flow_error, {"eigenvalues": LAM}),
+        (linear_student.local_exponent, {"eigenvalues": LAM}),
+        (linear_student.finite_size_error, {"eigenvalues": LAM, "multiplicities": [5, 5]}),
+        (linear_student.power_law_error, {"levels": 4, "exponent": 0.5}),
+        (feature_scaling.generalization_error, {"eigenvalues": LAM, "trained": 1}),
+        (feature_scaling.finite_size_error, {"eigenvalues": LAM, "trained": 1}),
+        (
+            feature_scaling.finite_size_error,
+            {"eigenvalues": LAM, "trained": 1, "squares": [[1.0, 2.0], [3.0, 1.0], [0.0, 2.0]]},
+        ),
+        (feature_scaling.power_law_error, {"levels": 4, "trained": 2, "exponent": 0.5}),
+        (given_inputs.generalization_error, {"problem": PROBLEM}),
+        (given_inputs.diagonal_error, {"problem": PROBLEM}),
+        (late_phase.generalization_error, START | {"eigenvalues": LAM, "units": 2}),
+        (late_phase.groups, START | {"eigenvalues": LAM, "units": 2}),
+        (teacher_span.generalization_error, START | {"eigenvalues": LAM, "units": 2}),
+        (near_teacher.generalization_error, {"deviation": [[0.1, 0.1]], "teacher": [[1.0, 0.5]], "eigenvalues": LAM}),
+    ],
+)
+def test_a_single_time_gives_a_result_without_an_axis_of_times(function, options):
+    many = function([2.0, 3.0], **options, learning_rate=0.1)
+    for time in (2, 2.0, np.float64(2.0), np.array(2.0)):
+        for one in (function(time, **options, learning_rate=0.1), function(alpha=time, **options, learning_rate=0.1)):
+            for found, wanted in (
+                zip(vars(one).values(), vars(many).values()) if hasattr(one, "__dict__") else [(one, many)]
+            ):
+                assert np.shape(found) == np.shape(wanted)[:-1]
+                np.testing.assert_allclose(found, wanted[..., 0], rtol=1e-14)
 
 
 def test_entries_bounds():

@@ -218,5 +218,5 @@ def test_what_only_some_functions_refuse():
         step_batches.averages(STEPS, 3)
     with pytest.raises(ValueError, match="^steps must not all be equal"):
         step_batches.excess_kurtosis([2.0, 2.0])
-    with pytest.raises(ValueError, match="^steps must have 1 axes"):
+    with pytest.raises(ValueError, match="^steps must have one axis, got"):
         step_batches.span(np.ones((3, 2)))

@@ -91,7 +91,7 @@ def test_errors_and_coefficients_of_one_set_are_those_of_an_explicit_regression_
 def test_gaussian_features_follow_the_effective_ridge(a):
     values, power, p, t = power_law(2000, a), power_law(2000, 2.0), np.array([50, 200]), np.array([1e-6, 1.0])
     curves = feature_regression.measure(values, np.sqrt(power), p, t, seed=11, sets=30, noise_variance=0.05)
-    theory = learning_curve.predict(values, power, p[:, None], t, noise_variance=0.05)
+    theory = learning_curve.predict(values, power, p[:, None], ridge=t, noise_variance=0.05)
     for measured, expected in (
         (curves.test_error, theory.test_error),
         (curves.train_error, theory.train_error),
@@ -113,7 +113,7 @@ def test_the_mode_that_holds_the_target_fluctuates_twice_as_much():
     values, v, p, t, sets = power_law(300, 1.5), np.zeros(300), 100, 0.05, 1000
     v[9] = 1.0
     curves = feature_regression.measure(values, v, [p], [t], seed=4, sets=sets)
-    theory = learning_curve.predict(values, v**2, p, t)
+    theory = learning_curve.predict(values, v**2, p, ridge=t)
     left = 1 - effective_ridge.learnability(values, theory.kappa)
     own = theory.amplification * left**2 * v**2
     spread = learning_curve.coefficient_variance(values, theory.kappa, theory.test_error, p, own_error=own)
@@ -132,7 +132,7 @@ def test_other_spectra_follow_it_too():
             values, np.sqrt(power), [40, 100], [0.1, 5.0], seed=19, sets=40, noise_variance=0.1
         )
         mean, error = feature_regression.mean_and_error(curves.test_error)
-        theory = learning_curve.predict(values, power, [[40], [100]], [0.1, 5.0], noise_variance=0.1)
+        theory = learning_curve.predict(values, power, [[40], [100]], ridge=[0.1, 5.0], noise_variance=0.1)
         pulls.append((mean - theory.test_error) / error)
     assert (np.array(pulls) ** 2).mean() < 2
 
@@ -143,14 +143,14 @@ def test_independent_features_of_another_law_follow_it_too_if_many_share_the_ker
     curves = feature_regression.measure(
         values, np.sqrt(power), [100], [0.5], seed=12, sets=40, noise_variance=0.05, kind=kind
     )
-    theory = learning_curve.predict(values, power, 100, 0.5, noise_variance=0.05)
+    theory = learning_curve.predict(values, power, 100, ridge=0.5, noise_variance=0.05)
     mean, error = (part[0, 0] for part in feature_regression.mean_and_error(curves.test_error))
     assert abs(mean - theory.test_error) < 3 * error + 0.05 * theory.test_error
 
 
 def test_a_common_amplitude_of_the_tail_breaks_it():
     values, power = np.repeat([1.0, 0.005], [20, 2000]), np.repeat([1.0, 0.0], [20, 2000])
-    theory = learning_curve.predict(values, power, 60, 1e-3, noise_variance=0.2)
+    theory = learning_curve.predict(values, power, 60, ridge=1e-3, noise_variance=0.2)
     means = []
     for spread in (0.0, 1.0):
         curves = feature_regression.measure(
@@ -179,7 +179,7 @@ def test_learnability_is_that_of_the_quenched_closure_at_every_amplitude_of_the_
     error = np.sqrt(loud.coefficient_variance[0, 0, 9] / 60) / 3
     np.testing.assert_allclose(quiet.mean_coefficient, 0.01 * loud.mean_coefficient, rtol=1e-9, atol=1e-12)
     quenched, annealed, half = (
-        effective_ridge.closure_learnability(name, values, target**2, 100, 0.05)[9]
+        effective_ridge.closure_learnability(name, values, target**2, 100, ridge=0.05)[9]
         for name in ("quenched", "annealed", "half")
     )
     assert error < 0.01 and abs(measured - quenched) < 4 * error
@@ -191,7 +191,7 @@ def test_double_descent_and_its_cures():
     ones = np.ones(60)
     target = ones / np.sqrt(60)
     bare = feature_regression.measure(ones, target, [50, 70, 90], [1e-3], seed=15, sets=60, noise_variance=0.25)
-    theory = learning_curve.predict([1.0], [1.0], [50, 70, 90], 1e-3, noise_variance=0.25, multiplicities=[60])
+    theory = learning_curve.predict([1.0], [1.0], [50, 70, 90], ridge=1e-3, noise_variance=0.25, multiplicities=[60])
     mean, error = feature_regression.mean_and_error(bare.test_error[:, :, 0])
     # For P > D the mean of inverse Wishart matrices gives σ²(1 + D/(P - D - 1)): the theory's D/(P - D) is its leading order.
     exact = 0.25 * (1 + 60 / (np.array([70, 90]) - 61))
@@ -209,9 +209,9 @@ def test_double_descent_and_its_cures():
         sets=30,
         noise_variance=0.25,
     )
-    expected = learning_curve.predict([1.0], [1.0], 60, 5.0, noise_variance=0.25, multiplicities=[60]).test_error
+    expected = learning_curve.predict([1.0], [1.0], 60, ridge=5.0, noise_variance=0.25, multiplicities=[60]).test_error
     with_tail = learning_curve.predict(
-        [1.0, 5 / 2000], [1.0, 0.0], 60, 1e-3, noise_variance=0.25, multiplicities=[60, 2000]
+        [1.0, 5 / 2000], [1.0, 0.0], 60, ridge=1e-3, noise_variance=0.25, multiplicities=[60, 2000]
     ).test_error
     for curves, value in ((ridge, expected), (tail, with_tail)):
         mean, error = (part[0, 0] for part in feature_regression.mean_and_error(curves.test_error))
@@ -221,7 +221,7 @@ def test_double_descent_and_its_cures():
 def test_the_diagnostics_see_the_effective_ridge_and_the_test_error():
     values, power = power_law(1500, 1.5), power_law(1500, 2.0)
     curves = feature_regression.measure(values, np.sqrt(power), [200], [0.1], seed=18, sets=60, noise_variance=0.1)
-    theory = learning_curve.predict(values, power, 200, 0.1, noise_variance=0.1)
+    theory = learning_curve.predict(values, power, 200, ridge=0.1, noise_variance=0.1)
     kappa, error = (part[0, 0] for part in feature_regression.mean_and_error(curves.kappa))
     assert abs(kappa - theory.kappa) < 4 * error + 0.005 * theory.kappa
     gap, error = (part[0, 0] for part in feature_regression.mean_and_error(curves.cross_validation - curves.test_error))

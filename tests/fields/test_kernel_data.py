@@ -91,7 +91,7 @@ def digits():
     gram, y = 2 / np.pi * np.arcsin(2 * (rows @ rows.T) / 3), 1.0 - 2 * (bunch.labels % 2)
     found = kernel_data.spectrum(gram, y)
     curves = kernel_data.measure(gram, y, SAMPLES, RIDGES, seed=1, sets=40)
-    theory = learning_curve.predict(found.eigenvalues, found.coefficients**2, SAMPLES[:, None], RIDGES)
+    theory = learning_curve.predict(found.eigenvalues, found.coefficients**2, SAMPLES[:, None], ridge=RIDGES)
     return found, curves, theory
 
 
@@ -110,7 +110,7 @@ def test_digits_follow_the_effective_ridge_for_few_samples_and_not_for_many(digi
     assert np.all(np.abs(mean / theory.test_error - 1)[1] < 0.12)
     assert np.all(mean[2] > theory.test_error[2] + 10 * error[2]) and theory.test_error[2, 0] < 0.75 * mean[2, 0]
     promised = learning_curve.equivalent_kernel_error(
-        found.eigenvalues, found.coefficients**2, SAMPLES[:, None], RIDGES
+        found.eigenvalues, found.coefficients**2, SAMPLES[:, None], ridge=RIDGES
     )
     assert promised[0, 2] == pytest.approx(0.31, abs=0.005) and promised[1, 2] == pytest.approx(0.235, abs=0.001)
     assert np.all(promised[:, 0] < 1e-6)
@@ -132,7 +132,7 @@ def test_the_ridge_that_digits_show_is_the_one_their_spectrum_gives_but_cross_va
     assert np.all((forecast[1:, 2] > 0.84) & (forecast[1:, 2] < 0.96)) and np.all(
         (forecast[1:, 1] > 0.5) & (forecast[1:, 1] < 0.75)
     )
-    assert theory.kappa[0, 2] == pytest.approx(effective_ridge.solve(found.eigenvalues, 25, 0.1), rel=1e-12)
+    assert theory.kappa[0, 2] == pytest.approx(effective_ridge.solve(found.eigenvalues, 25, ridge=0.1), rel=1e-12)
 
 
 # --- bad input: every public function, every argument ------------------------------------------------------------------------

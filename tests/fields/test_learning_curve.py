@@ -21,10 +21,10 @@ def slopes(x, y):
 def test_the_parts_add_up_and_bounds_hold(size, seed, p, t, noise):
     rng = np.random.default_rng(seed)
     values, counts, power = rng.exponential(size=size) + 1e-3, rng.integers(1, 20, size), rng.exponential(size=size)
-    curve = learning_curve.predict(values, power, p, t, noise_variance=noise, multiplicities=counts)
+    curve = learning_curve.predict(values, power, p, ridge=t, noise_variance=noise, multiplicities=counts)
     learned = values / (values + curve.kappa)
     assert counts @ learned < p
-    assert curve.kappa == effective_ridge.solve(values, p, t, multiplicities=counts)
+    assert curve.kappa == effective_ridge.solve(values, p, ridge=t, multiplicities=counts)
     assert curve.amplification >= 1 and curve.amplification == pytest.approx(p / (p - counts @ learned**2), rel=1e-8)
     assert curve.bias == pytest.approx((1 - learned) ** 2 @ power, rel=1e-10)
     assert curve.test_error == pytest.approx(curve.bias + curve.variance + noise, rel=1e-10)
@@ -38,13 +38,13 @@ def test_the_parts_add_up_and_bounds_hold(size, seed, p, t, noise):
 def test_the_amplification_is_the_derivative_of_the_effective_ridge():
     """From the equation at fixed P:  dκ/dT = 1/(P - Σ g L²)."""
     values, p, t = MODES[:300] ** -1.4, np.array([5.0, 40.0, 290.0, 310.0]), 0.3
-    slope = (effective_ridge.solve(values, p, t + 1e-4) - effective_ridge.solve(values, p, t - 1e-4)) / 2e-4
-    np.testing.assert_allclose(learning_curve.predict(values, values, p, t).amplification, p * slope, rtol=1e-6)
+    slope = (effective_ridge.solve(values, p, ridge=t + 1e-4) - effective_ridge.solve(values, p, ridge=t - 1e-4)) / 2e-4
+    np.testing.assert_allclose(learning_curve.predict(values, values, p, ridge=t).amplification, p * slope, rtol=1e-6)
 
 
 def test_without_a_ridge_samples_are_used_up_and_training_is_perfect():
     values = MODES[:400] ** -1.5
-    curve = learning_curve.predict(values, values, [10, 100, 399], 0.0, noise_variance=0.1)
+    curve = learning_curve.predict(values, values, [10, 100, 399], ridge=0.0, noise_variance=0.1)
     np.testing.assert_allclose(
         effective_ridge.learnability(values, curve.kappa).sum(axis=1), [10, 100, 399], rtol=1e-10
     )
@@ -55,20 +55,20 @@ def test_without_a_ridge_samples_are_used_up_and_training_is_perfect():
 def test_beyond_the_rank_it_is_ordinary_least_squares():
     """With n parameters and P samples: training error σ²(1 - n/P), and test error σ²P/(P - n) to leading order."""
     p = np.array([21.0, 30.0, 200.0])
-    curve = learning_curve.predict([2.0, 0.1], [1.0, 3.0], p, 0.0, noise_variance=0.7, multiplicities=[5, 15])
+    curve = learning_curve.predict([2.0, 0.1], [1.0, 3.0], p, ridge=0.0, noise_variance=0.7, multiplicities=[5, 15])
     np.testing.assert_allclose(curve.train_error, 0.7 * (1 - 20 / p), rtol=1e-12)
     np.testing.assert_allclose(curve.test_error, 0.7 * p / (p - 20), rtol=1e-12)
     assert np.all(curve.bias == 0) and np.all(curve.kappa == 0)
-    small = learning_curve.predict([2.0, 0.1], [1.0, 3.0], p, 1e-9, noise_variance=0.7, multiplicities=[5, 15])
+    small = learning_curve.predict([2.0, 0.1], [1.0, 3.0], p, ridge=1e-9, noise_variance=0.7, multiplicities=[5, 15])
     for name in ("test_error", "train_error", "variance"):
         np.testing.assert_allclose(getattr(small, name), getattr(curve, name), rtol=1e-5)
 
 
 def test_at_the_rank_the_variance_diverges():
     with pytest.raises(ValueError, match="^ridge must be > 0 where samples equals the rank 20"):
-        learning_curve.predict([2.0, 0.1], [1.0, 3.0], [10, 20], 0.0, multiplicities=[5, 15])
+        learning_curve.predict([2.0, 0.1], [1.0, 3.0], [10, 20], ridge=0.0, multiplicities=[5, 15])
     height = [
-        float(learning_curve.predict([1.0], [1.0], 60, t, noise_variance=1.0, multiplicities=[60]).test_error)
+        float(learning_curve.predict([1.0], [1.0], 60, ridge=t, noise_variance=1.0, multiplicities=[60]).test_error)
         for t in (1e-6, 1e-8)
     ]
     assert height[1] / height[0] == pytest.approx(10, rel=1e-2)  # E₀ ∝ T^-½
@@ -78,7 +78,7 @@ def test_at_the_rank_the_variance_diverges():
 def test_at_the_rank_tiny_ridges_keep_their_digits(t):
     """κ = √(T/Σ λ⁻¹),  E₀ = Pκ/(2T),  bias = κ² Σ w/λ²,  to first order in κ."""
     values = MODES[:30] ** -1.5
-    curve = learning_curve.predict(values, values, 30, t)
+    curve = learning_curve.predict(values, values, 30, ridge=t)
     kappa = np.sqrt(t / (1 / values).sum())
     found = [curve.kappa, curve.amplification, curve.bias]
     np.testing.assert_allclose(
@@ -90,13 +90,15 @@ def test_double_descent_with_a_ridge_and_with_a_tail():
     """D = 60 modes of eigenvalue one and target power one, noise 0.25; errors against the clean target."""
 
     def clean(p, t):
-        return learning_curve.predict([1.0], [1.0], p, t, noise_variance=0.25, multiplicities=[60]).test_error - 0.25
+        return (
+            learning_curve.predict([1.0], [1.0], p, ridge=t, noise_variance=0.25, multiplicities=[60]).test_error - 0.25
+        )
 
     np.testing.assert_allclose(clean([55, 60, 66, 90], 1e-3), [2.82, 30.5, 2.49, 0.500], rtol=2e-3)
     assert clean(60, 5.0) == pytest.approx(0.464, abs=5e-4)
     tail = (
         learning_curve.predict(
-            [1.0, 5e-4], [1.0, 0.0], [60, 180], 1e-3, noise_variance=0.25, multiplicities=[60, 10_000]
+            [1.0, 5e-4], [1.0, 0.0], [60, 180], ridge=1e-3, noise_variance=0.25, multiplicities=[60, 10_000]
         ).test_error
         - 0.25
     )
@@ -104,7 +106,7 @@ def test_double_descent_with_a_ridge_and_with_a_tail():
     assert np.all(tail > ridge_only) and tail[0] == pytest.approx(ridge_only[0], rel=0.02)
     flat = (
         learning_curve.predict(
-            [1.0, 5e-10], [1.0, 0.0], [60, 180], 1e-3, noise_variance=0.25, multiplicities=[60, 10**10]
+            [1.0, 5e-10], [1.0, 0.0], [60, 180], ridge=1e-3, noise_variance=0.25, multiplicities=[60, 10**10]
         ).test_error
         - 0.25
     )
@@ -116,7 +118,7 @@ def test_double_descent_with_a_ridge_and_with_a_tail():
 @pytest.mark.parametrize(("a", "beta"), [(1.5, 2.0), (2.0, 2.5), (1.5, 6.0)])
 def test_exponents_of_power_laws(a, beta):
     for t, p in ((0.0, [100, 200, 400]), (10.0, [1e4, 3e4, 1e5])):
-        curve = learning_curve.predict(MODES**-a, MODES**-beta, p, t)
+        curve = learning_curve.predict(MODES**-a, MODES**-beta, p, ridge=t)
         found = slopes(p, curve.test_error)
         np.testing.assert_allclose(found, -learning_curve.loss_exponent(a, beta, ridgeless=t == 0), atol=0.02)
         edge = learning_curve.learnability_edge(curve.kappa, a)
@@ -132,7 +134,9 @@ def test_the_edge_is_the_mode_that_is_half_learned():
 
 def test_noise_adds_the_learned_modes_over_the_samples():
     values, p = MODES[:100_000] ** -2.0, np.array([1e5, 1e6])
-    with_noise, without = (learning_curve.predict(values, values, p, 1e5, noise_variance=noise) for noise in (0.3, 0.0))
+    with_noise, without = (
+        learning_curve.predict(values, values, p, ridge=1e5, noise_variance=noise) for noise in (0.3, 0.0)
+    )
     learned = effective_ridge.learnability(values, with_noise.kappa)
     np.testing.assert_allclose(with_noise.variance - without.variance, 0.3 * (learned**2).sum(axis=1) / p, rtol=1e-4)
 
@@ -143,7 +147,7 @@ def test_at_the_crossover_the_unlearned_variance_is_of_the_order_of_the_ridge(a,
     p, tail = learning_curve.crossover(t, a), MODES.size ** (1 - a) / (a - 1)  # modes beyond the last are ridge
 
     def share(p):
-        return (p * learning_curve.predict(MODES**-a, MODES**-a, p, t + tail).kappa - t) / t
+        return (p * learning_curve.predict(MODES**-a, MODES**-a, p, ridge=t + tail).kappa - t) / t
 
     low, middle, high = share(0.01 * p), share(p), share(100 * p)
     # Many modes, κ = q T^{a/(a-1)}: at P = T^{-1/(a-1)} the equation is  1 = 1/q + C q^{-1/a}  and the share  C q^{1-1/a},  for every T.
@@ -155,10 +159,10 @@ def test_at_the_crossover_the_unlearned_variance_is_of_the_order_of_the_ridge(a,
 
 def test_the_equivalent_kernel_forgets_the_unlearned_variance():
     values, power = MODES[:1000] ** -1.2, MODES[:1000] ** -2.0
-    promised = learning_curve.equivalent_kernel_error(values, power, 50, [1e-3, 1e4])
+    promised = learning_curve.equivalent_kernel_error(values, power, 50, ridge=[1e-3, 1e4])
     expected = [sum(w * (t / 50 / (v + t / 50)) ** 2 for v, w in zip(values, power)) for t in (1e-3, 1e4)]
     np.testing.assert_allclose(promised, expected, rtol=1e-12)
-    found = learning_curve.predict(values, power, 50, [1e-3, 1e4]).test_error
+    found = learning_curve.predict(values, power, 50, ridge=[1e-3, 1e4]).test_error
     assert found[0] > 5 * promised[0] and found[1] == pytest.approx(promised[1], rel=1e-3)
 
 
@@ -180,7 +184,7 @@ def test_benign_ranks_go_with_harmless_noise():
     cost = {}
     for tail in (100_000, 120):
         values, counts = np.array([1.0, 50 / tail]), np.array([2, tail])
-        curve = learning_curve.predict(values, [2.0, 0.0], 100, 0.0, noise_variance=1.0, multiplicities=counts)
+        curve = learning_curve.predict(values, [2.0, 0.0], 100, ridge=0.0, noise_variance=1.0, multiplicities=counts)
         cost[tail] = curve.variance
         ranks = learning_curve.effective_ranks(values, multiplicities=counts)
         assert ranks[1][1] == pytest.approx(tail, rel=1e-12) and curve.train_error == 0
@@ -229,8 +233,16 @@ def test_more_bad_input():
         with pytest.raises(ValueError, match="^eigenvalues must be > 0 and descending"):
             learning_curve.effective_ranks(values)
     with pytest.raises(ValueError, match="^ridge must broadcast with samples"):
-        learning_curve.predict([1.0], [1.0], [1, 2], [1.0, 2.0, 3.0])
+        learning_curve.predict([1.0], [1.0], [1, 2], ridge=[1.0, 2.0, 3.0])
     with pytest.raises(ValueError, match="^spectral_exponent must keep the result inside"):
         learning_curve.crossover(1e-3, 1.001)
     with pytest.raises(ValueError, match="^ridge must "):
-        learning_curve.equivalent_kernel_error([1.0], [1.0], 3, 0.0)
+        learning_curve.equivalent_kernel_error([1.0], [1.0], 3, ridge=0.0)
+
+
+@pytest.mark.parametrize("function", [effective_ridge.solve, effective_ridge.equivalent_kernel, learning_curve.predict])
+def test_samples_and_ridge_cannot_be_swapped(function):
+    given = ([1.0, 0.5], [1.0, 1.0]) if function is learning_curve.predict else ([1.0, 0.5],)
+    function(*given, 0.1, ridge=100)
+    with pytest.raises(TypeError, match="positional argument"):
+        function(*given, 0.1, 100)

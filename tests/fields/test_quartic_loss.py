@@ -174,7 +174,7 @@ def test_the_sampler_of_a_quadratic_loss_is_the_regression():
     )
     error = np.hypot(np.std(exact) / 20, found.error)
     assert abs(found.learnability - np.mean(exact)) < 4.5 * error and error < 0.012
-    kappa = effective_ridge.solve(np.array([lam, *tail]), samples, ridge, multiplicities=np.array([1, *counts]))
+    kappa = effective_ridge.solve(np.array([lam, *tail]), samples, ridge=ridge, multiplicities=np.array([1, *counts]))
     assert abs(found.learnability - lam / (lam + kappa)) < 4.5 * found.error + 5 / samples**2
 
 

@@ -117,7 +117,7 @@ def test_the_dressed_ridge_is_a_good_guess_only_with_a_ridge(exponent, low):
     tail = (size + 0.5) ** (1 - exponent) / (exponent - 1)
     for bare, bounds in ((1.0, (0, 0.02)), (0.0, low)):
         guess = ridge_flow.dressed_ridge(lam, samples, bare + tail)[0] / samples
-        missing = 1 - guess / effective_ridge.solve(lam, samples, bare + tail)
+        missing = 1 - guess / effective_ridge.solve(lam, samples, ridge=bare + tail)
         assert bounds[0] < missing < bounds[1]
 
 
@@ -131,7 +131,7 @@ def test_the_dressed_ridge_is_a_good_guess_only_with_a_ridge(exponent, low):
 def test_the_functional_flow_closes_at_every_cut_on_the_effective_ridge(values, samples, ridge, data):
     lam = np.sort(values)[::-1]
     counts = np.array(data.draw(st.lists(st.floats(0.5, 20), min_size=lam.size, max_size=lam.size)))
-    kappa = float(effective_ridge.solve(lam, samples, ridge, multiplicities=counts))
+    kappa = float(effective_ridge.solve(lam, samples, ridge=ridge, multiplicities=counts))
     for cut in range(lam.size + 1):
 
         def excess(log_kappa, cut=cut):

@@ -116,6 +116,38 @@ def test_relation_floor_falls_with_the_root_of_the_data():
     assert relations.relation_floor(DIGITS, 1e-4, 400, chains=25) == pytest.approx(once / 10, rel=1e-12)
 
 
+@pytest.mark.parametrize("function", [relations.relation_errors, relations.yaida_ratios])
+@pytest.mark.parametrize("noise", [0.0, 0.02])
+def test_a_covariance_in_the_basis_of_the_inputs_is_refused(function, noise):
+    problem = regression.fit(*small(40, 4, 2))
+    rate = 0.3 * linear.learning_rate_threshold(problem, 3)
+    g = linear.stationary_covariance(problem, rate, 3)
+    measured = np.random.default_rng(1).standard_normal((4, 4)) * np.sqrt(np.outer(g.diagonal(), g.diagonal()))
+    g = g + noise * (measured + measured.T)
+    function(problem, g, rate, 3)
+    over_inputs = regression.in_input_basis(problem, g)
+    with pytest.raises(
+        ValueError, match=r"^covariance must be in the PCA basis, .*in_pca_basis\(problem, covariance\)"
+    ):
+        function(problem, over_inputs, rate, 3)
+    np.testing.assert_allclose(regression.in_pca_basis(problem, over_inputs), g, rtol=1e-12)
+
+
+def test_a_covariance_over_inputs_of_which_some_are_never_seen_is_refused_everywhere():
+    inputs, targets = small(40, 3, 2)
+    problem = regression.fit(np.hstack([inputs, inputs[:, :1]]), targets)
+    for call in (
+        lambda g: relations.relation_errors(problem, g, 0.01, 3),
+        lambda g: relations.yaida_ratios(problem, g, 0.01, 3),
+        lambda g: relations.split(problem, g),
+    ):
+        call(np.eye(3))
+        with pytest.raises(
+            ValueError, match="^covariance must be in the PCA basis, where the data have 3 of 4 directions: pass"
+        ):
+            call(np.eye(4))
+
+
 def test_nothing_to_compare_is_refused_by_name():
     problem = regression.fit(*small(10, 2, 1))
     with pytest.raises(ValueError, match="^covariance must differ from zero"):

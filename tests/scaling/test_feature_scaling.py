@@ -184,7 +184,7 @@ CALLS = {
     },
 }
 BAD = {
-    "alpha": [[-1.0], [np.nan], [[1.0]], 1.0, "alpha", None],
+    "alpha": [[-1.0], [np.nan], [[1.0]], -1.0, np.nan, True, "alpha", None],
     "eigenvalues": [[], [1.0, 0.0], [1.0, np.nan], [[1.0, 0.5]], 1.0, "a", None, [1.5, 0.6]],
     "trained": [0, -1, 5, "2", None, True],
     "learning_rate": [-1.0, np.nan, np.inf, "1", None, [0.1], True, 50.0],

@@ -132,7 +132,7 @@ CALLS = {
     given_inputs.contrast_kurtosis: {"problem": GOOD["problem"]},
 }
 BAD = {
-    "alpha": [[-1.0], [np.nan], [[1.0]], 1.0, "alpha", None],
+    "alpha": [[-1.0], [np.nan], [[1.0]], -1.0, np.nan, True, "alpha", None],
     "problem": [None, np.eye(2), "data"],
     "learning_rate": [0, -1.0, np.nan, np.inf, "1", None, [0.1], True],
 }

@@ -146,7 +146,7 @@ CALLS = {
     late_phase.critical_learning_rate: {"units": 2},
 }
 BAD = {
-    "alpha": [[-1.0], [np.nan], [[1.0]], 1.0, "alpha", None],
+    "alpha": [[-1.0], [np.nan], [[1.0]], -1.0, np.nan, True, "alpha", None],
     "diagonal": [[0.1], [0.1, np.nan], [[0.1, 0.1]], 0.1, "y", None],
     "off_diagonal": [[0.1], [0.1, np.nan], [[0.1, 0.1]], 0.1, "z", None],
     "eigenvalues": [[], [1.0, 0.0], [1.0, np.nan], [[1.0, 0.5]], 1.0, "a", None],

@@ -240,7 +240,7 @@ CALLS = {
     },
 }
 BAD = {
-    "alpha": [[-1.0], [np.nan], [[1.0]], 1.0, "alpha", None],
+    "alpha": [[-1.0], [np.nan], [[1.0]], -1.0, np.nan, True, "alpha", None],
     "learning_rate": NUMBER,
     "student_variance": [-0.1, np.nan, np.inf, "1", None, [0.1], True],
     "eigenvalues": [[], [1.0, 0.0], [1.0, np.nan], [[1.0, 0.5]], 1.0, "a", None, [1.5, 0.6]],

@@ -156,7 +156,7 @@ BAD = {
     "units": [0, (1,), (-1,), (0.0,), (True,), "units", None, [[0]]],
     "moment": [np.eye(3), np.ones(2), [[1.0, 0.0], [1.0, 1.0]], [[1.0, np.inf], [np.inf, 1.0]], "moment", None],
     "deviation": [np.ones((2, 2)), [1.0, 1.0], [[1.0, np.nan]], "deviation", None],
-    "alpha": [[-1.0], [np.nan], [[1.0]], 1.0, "alpha", None],
+    "alpha": [[-1.0], [np.nan], [[1.0]], -1.0, np.nan, True, "alpha", None],
     "learning_rate": NUMBER,
 }
 test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(

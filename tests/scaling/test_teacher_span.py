@@ -89,7 +89,7 @@ CALLS = {
     | {"alpha": [1.0], "diagonal": [0.1, 0.1], "off_diagonal": [0.0, 0.1], "squares": False},
 }
 BAD = {
-    "alpha": [[-1.0], [np.nan], [[1.0]], 1.0, "alpha", None],
+    "alpha": [[-1.0], [np.nan], [[1.0]], -1.0, np.nan, True, "alpha", None],
     "diagonal": [[0.1], [0.1, np.nan], [[0.1, 0.1]], 0.1, "r", None],
     "off_diagonal": [[0.1], [0.1, np.nan], [[0.1, 0.1]], 0.1, "s", None],
     "eigenvalues": [[], [1.0, 0.0], [1.0, np.nan], [[1.0, 0.5]], 1.0, "a", None, [1.0, 0.5]],

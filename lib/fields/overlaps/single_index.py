@@ -242,7 +242,7 @@ def ridge(activation, dimension, samples, ridge, *, weight_variance=1.0, readout
         total - multiplicities @ eigenvalues, 0.0
     )  # below zero by rounding alone, where erf is as good as linear
     bare = checks.entries("ridge", ridge, at_least=0)  # (...)
-    return effective_ridge.solve(eigenvalues, samples, bare + tail, multiplicities=multiplicities)
+    return effective_ridge.solve(eigenvalues, samples, ridge=bare + tail, multiplicities=multiplicities)
 
 
 def lazy(

@@ -19,7 +19,7 @@ def test_the_effective_ridge_of_erf_patches_is_that_of_their_own_spectrum():
     mode = 4 / np.pi * 1.4 / (3 * 10) * (0.8 / 15) / 2.6
     rest = 1.4 / 10 * 2 / np.pi * np.arcsin(1.6 / 2.6) - 45 * mode
     np.testing.assert_allclose(
-        net.kappa, effective_ridge.solve([mode], [60, 120], 0.03 + rest, multiplicities=[45]), rtol=1e-10
+        net.kappa, effective_ridge.solve([mode], [60, 120], ridge=0.03 + rest, multiplicities=[45]), rtol=1e-10
     )
     assert (net.dimension, net.width) == (15, 60) and net.readout_variance == pytest.approx(1.4 / 30)
     bare = patch_erf.equivalent(60, 3, 15, 60, 0.3, mean_field=10.0, bare=True)

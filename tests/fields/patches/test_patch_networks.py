@@ -46,7 +46,7 @@ def test_the_solution_solves_the_equations_and_stays_in_its_bounds(log_samples, 
     assert 0 < found.residual < 1 and found.ratio >= 1
     assert found.learnability >= found.lazy_learnability * (1 - 1e-12)
     ridge = net["ridge"] / net["mean_field"]
-    expected = ridge / samples if bare else effective_ridge.solve([mode], samples, ridge, multiplicities=[d])
+    expected = ridge / samples if bare else effective_ridge.solve([mode], samples, ridge=ridge, multiplicities=[d])
     assert found.kappa == pytest.approx(expected, rel=1e-11)
 
 
