@@ -117,7 +117,7 @@ def test_relation_floor_falls_with_the_root_of_the_data():
 
 
 @pytest.mark.parametrize("function", [relations.relation_errors, relations.yaida_ratios])
-@pytest.mark.parametrize("noise", [0.0, 0.02])
+@pytest.mark.parametrize("noise", [0.0, 0.01])
 def test_a_covariance_in_the_basis_of_the_inputs_is_refused(function, noise):
     problem = regression.fit(*small(40, 4, 2))
     rate = 0.3 * linear.learning_rate_threshold(problem, 3)
