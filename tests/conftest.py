@@ -1,6 +1,12 @@
-"""Property tests try the same examples in every run; HYPOTHESIS_PROFILE=explore tries new ones."""
+"""Every test runs with one thread, as the kernels do; property tests try the same examples in every run, and
+HYPOTHESIS_PROFILE=explore tries new ones."""
 
 import os
+
+# Before the first import of NumPy or torch, whose pools of threads wait for each other where several processes share the cores.
+os.environ.update(
+    dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+)
 
 from hypothesis import settings
 

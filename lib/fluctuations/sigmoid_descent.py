@@ -55,11 +55,10 @@ def _descend(chains, twins, samples, rate, batch, steps, record_every, replaceme
                 twin_mean += u
                 second += np.outer(v, v)
                 twin_second += np.outer(u, u)
+                shifts, pull = np.dot(inputs, v), 0.0
                 for a in range(len(inputs)):
-                    shift = 0.0
-                    for k in range(size):
-                        shift += inputs[a, k] * v[k]
-                    scalars[0] += _slope(fields[a] + shift, targets[a]) * shift / len(inputs)
+                    pull += _slope(fields[a] + shifts[a], targets[a]) * shifts[a]
+                scalars[0] += pull / len(inputs)
             _draw(order, chosen, step, replacement, False, random)
             force[:] = 0.0
             twin_force[:] = 0.0
@@ -68,11 +67,11 @@ def _descend(chains, twins, samples, rate, batch, steps, record_every, replaceme
                 for k in range(size):
                     shift += inputs[a, k] * v[k]
                     twin_shift += inputs[a, k] * u[k]
-                pull = _slope(fields[a] + shift, targets[a]) / batch
-                twin_pull = (slopes[a] + curvatures[a] * twin_shift) / batch
+                push = _slope(fields[a] + shift, targets[a]) / batch
+                twin_push = (slopes[a] + curvatures[a] * twin_shift) / batch
                 for k in range(size):
-                    force[k] += pull * inputs[a, k]
-                    twin_force[k] += twin_pull * inputs[a, k]
+                    force[k] += push * inputs[a, k]
+                    twin_force[k] += twin_push * inputs[a, k]
             for k in range(size):
                 scalars[1] += force[k] * force[k]
                 v[k] -= rate * force[k]

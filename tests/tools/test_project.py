@@ -1,6 +1,7 @@
 """Facts about the checkout: pages against the table of contents, fingerprints, launch links, the lock of versions."""
 
 import ast
+import os
 import shutil
 import subprocess
 import sys
@@ -275,6 +276,13 @@ def test_no_link_is_made_for_a_remote_that_cannot_be_launched(address):
 
 def test_remote_of_a_folder_without_git(tmp_path):
     assert project.remote(tmp_path) is None
+
+
+def test_tests_run_with_as_many_threads_as_kernels():
+    wanted = {
+        name: value for name, value in project.kernel_environment(project.ROOT).items() if name.endswith("_NUM_THREADS")
+    }
+    assert len(wanted) == 4 and wanted.items() <= os.environ.items()
 
 
 def test_environment_is_the_lock():
