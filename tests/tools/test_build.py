@@ -64,7 +64,7 @@ def book(tmp_path_factory):
     return root
 
 
-WITHOUT_SITE = "from tools import build; build.write_site = lambda root: None; build.main()"
+WITHOUT_SITE = "from tools.build import book; book.write_site = lambda root: None; book.main()"
 
 
 def build(root, *, site=True):
