@@ -149,6 +149,11 @@ def times(name, value):
     return result
 
 
+def moments(name, value):
+    """:func:`times`, where one number stands for one time."""
+    return times(name, [value] if np.isscalar(value) or (isinstance(value, np.ndarray) and value.ndim == 0) else value)
+
+
 def symmetric(name, value, *, size=None, definite=None):
     """`value` as a symmetric matrix.
 

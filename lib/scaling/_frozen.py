@@ -1,164 +1,268 @@
-r"""The integrator behind :mod:`lib.scaling.structured` and :mod:`lib.scaling.site_symmetric`: exact flow while a, G and E are frozen, and its step control.
+r"""How the eigenspaces of :mod:`lib.scaling.structured` and :mod:`lib.scaling.site_symmetric` move in a step along which a, G and E are parabolas.
 
-An exponential midpoint rule: a step with the coefficients at its start leads to its middle, one with those of the middle to its end.
+In the time s = ηλ_kα/K the vectors of an eigenspace move by dJ = aB - GJ, which is linear: J -> UJ + VB with  dU = -GU,  dV = a - GV.
+Collocation at start, middle and end of the step, with weights that are exact for a constant G, finds U and V for any λ_k; it is of
+fourth order, and V -> G⁻¹a where λ_k is large.  The overlaps move by the congruence with (U, V) plus N, what single examples add:
+dN = E - GN - NG.  So they stay a covariance at any step.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import exp, expm1
+from math import exp
 
 import numpy as np
 from numba import njit
 
 from lib.foundations import committee_matrices
 
-ROUNDING = 1e-14  # of ε_g, a difference of numbers of order one: smaller errors cannot be followed
-SPECIALIZATION = 10  # times tolerance: relative change of the differences among units that a step may leave out
-SHORTEST = 1e-12  # a step shorter than this part of the time reached means that the equations cannot be followed
-
-
-def coefficients(q, r, teacher, lam, second_order):
-    """a, G, E at the covariances of the fields."""
-    student, cross = np.tensordot(lam, q, axes=1), np.tensordot(lam, r, axes=1)  # (K, K), (K, M)
-    a, g = committee_matrices.drift(student, cross, teacher)
-    return a, g, committee_matrices.noise(student, cross, teacher) if second_order else None
+SERIES = 1 / np.arange(15.0, 3.0, -1.0)  # (12,)  1/15, ..., 1/4
+MOST_SWEEPS, SWEPT = 12, 1e-10  # N is found by iteration, down to this part of it
 
 
 @njit(cache=True)
-def decay(x):
-    """(1 - e^{-x})/x, one at zero."""
-    return -expm1(-x) / x if x != 0.0 else 1.0
+def weights(time, rate, out):
+    """x at s = 1/2 and 1 (rows of `out`, (2, 5)), if dx/ds = time (drive - rate x), from x(0) and the drive at s = 0, 1/2 and 1.
+
+    The last column is for a cubic part s(1 - s)(1 - 2s) of the drive, and fades where the decay is fast.
+    """
+    for node in range(2):
+        place = 0.5 + 0.5 * node
+        z = time * rate * place
+        if abs(z) < 0.5:  # φ_4 = Σ_n (-z)^n/(n+4)!, summed from its end
+            fourth = 0.0
+            for part in SERIES:
+                fourth = (1.0 - z * fourth) * part
+            fourth /= 6.0
+            third = 1 / 6 - z * fourth
+            second = 0.5 - z * third
+            first = 1.0 - z * second
+            keep = 1.0 - z * first
+        else:
+            keep = exp(-z)
+            first = (1.0 - keep) / z
+            second = (1.0 - first) / z
+            third = (0.5 - second) / z
+            fourth = (1 / 6 - third) / z
+        # Moments: what a drive 1, s, s² leaves, n! time place^{n+1} φ_{n+1}.
+        zeroth, linear, square = time * place * first, time * place**2 * second, 2 * time * place**3 * third
+        out[node, 0] = keep
+        out[node, 1] = zeroth - 3 * linear + 2 * square
+        out[node, 2] = 4 * linear - 4 * square
+        out[node, 3] = 2 * square - linear
+        out[node, 4] = keep * (linear - 3 * square + 12 * time * place**4 * fourth)
 
 
-@njit(cache=True, fastmath={"contract", "reassoc", "nsz"})
-def advance(q, r, t, time, kick, pull, noise, values, frame, new_q, new_r):
-    """Exact flow of every eigenspace for frozen a, G, E; `values`, `frame` of G; `pull`, `noise` are a, E in that frame.
+@njit(cache=True)
+def eliminate(matrix, right):
+    """Solve matrix x = right in place; the matrix is near the unit matrix, so no pivots are needed."""
+    size, columns = right.shape
+    for p in range(size):
+        for i in range(p + 1, size):
+            factor = matrix[i, p] / matrix[p, p]
+            for j in range(p + 1, size):
+                matrix[i, j] -= factor * matrix[p, j]
+            for j in range(columns):
+                right[i, j] -= factor * right[p, j]
+    for p in range(size - 1, -1, -1):
+        for j in range(columns):
+            total = right[p, j]
+            for i in range(p + 1, size):
+                total -= matrix[p, i] * right[i, j]
+            right[p, j] = total / matrix[p, p]
 
-    In the frame the units decouple: J'_i decays at the rate γ_i and is driven by (aB)'_i.  The map of the overlaps is a congruence
-    plus a positive semidefinite matrix, so they stay a covariance at any step, and the stiffness λ_1/λ_L does not limit it.
+
+@njit(cache=True)
+def spread(time, noise, change, decay, bent, sweeps, out):
+    """N at middle and end, `out` (2, K, K), in the frame where G is diagonal plus `change`; all of them (3, K, K).
+
+    The drive E - (change) N - N (change) is a parabola through its values at start, middle and end, and if `bent` a cubic with the
+    right slope at the start, too: without it N were less accurate than U and V.
+    """
+    units = noise.shape[1]
+    drive = noise.copy()  # (3, K, K)
+    slope, bend = np.zeros((units, units)), np.zeros((units, units))
+    for i in range(units):
+        for h in range(i + 1):
+            for j in range(units):
+                slope[i, h] -= time * (change[0, i, j] * noise[0, j, h] + change[0, h, j] * noise[0, j, i])
+    out[:] = 0.0
+    for _ in range(sweeps):
+        for i in range(units):
+            for h in range(i + 1):
+                for node in range(2):
+                    total = 0.0
+                    for place in range(3):
+                        total += decay[i, h, node, place + 1] * drive[place, i, h]
+                    total += decay[i, h, node, 4] * bend[i, h]
+                    out[node, i, h] = out[node, h, i] = total
+        for node in range(2):
+            for i in range(units):
+                for h in range(i + 1):
+                    total = noise[node + 1, i, h]
+                    for j in range(units):
+                        total -= change[node + 1, i, j] * out[node, j, h] + change[node + 1, h, j] * out[node, j, i]
+                    drive[node + 1, i, h] = drive[node + 1, h, i] = total
+        for i in range(units if bent else 0):
+            for h in range(i + 1):
+                bend[i, h] = slope[i, h] - 4 * (drive[1, i, h] - noise[1, i, h]) + drive[2, i, h] - noise[2, i, h]
+
+
+@njit(cache=True)
+def propagate(q, r, t, time, kick, pull, drag, noise, bent, new_q, new_r):
+    """Q^k and R^k, (2, L, ., .), at middle and end of a step; `pull`, `drag`, `noise` are a, G, E (3, ., .) at start, middle and end.
+
+    `time` (L,) is ηλ_k/K times the step, `kick` (L,) is ηMn_k/K.
     """
     levels, units, teachers = r.shape
-    rf, qf, half = np.empty((units, teachers)), np.empty((units, units)), np.empty((units, units))
-    driven, keep, gain = np.empty((units, teachers)), np.empty(units), np.empty(units)
+    values, frame = np.linalg.eigh((drag[0] + 4 * drag[1] + drag[2]) / 6)  # (K,), (K, K)
+    width, size = units + teachers, 2 * units
+    change, pulled, noisy = np.zeros((3, units, units)), np.zeros((3, units, teachers)), np.zeros((3, units, units))
+    for place in range(3):
+        for i in range(units):
+            for j in range(units):
+                for h in range(units):
+                    for m in range(units):
+                        change[place, i, h] += frame[j, i] * drag[place, j, m] * frame[m, h]
+                        noisy[place, i, h] += frame[j, i] * noise[place, j, m] * frame[m, h]
+                for n in range(teachers):
+                    pulled[place, i, n] += frame[j, i] * pull[place, j, n]
+            change[place, i, i] -= values[i]
+    begin = np.zeros((2, units, width))  # (U, V) at the start and their drive
+    for i in range(units):
+        for j in range(units):
+            begin[0, i, j] = frame[j, i]
+            for h in range(units):
+                begin[1, i, j] -= change[0, i, h] * frame[j, h]
+        for n in range(teachers):
+            begin[1, i, units + n] = pulled[0, i, n]
+    some_noise = np.abs(noise).max() > 0
+    coupling = 2 * units * np.abs(change).max()
+    single, pair = np.empty((units, 2, 5)), np.empty((units, units, 2, 5))
+    matrix, moved, turned = np.empty((size, size)), np.empty((size, width)), np.empty((units, width))
+    added, fed = np.zeros((2, units, units)), np.empty((units, width))
     for k in range(levels):
         for i in range(units):
-            keep[i] = exp(-time[k] * values[i])
-            gain[i] = time[k] * decay(time[k] * values[i])  # (1 - p)/γ, for γ = 0 too
-            for n in range(teachers):
-                rf[i, n], driven[i, n] = 0.0, 0.0
-                for j in range(units):
-                    rf[i, n] += frame[j, i] * r[k, j, n]
-                for m in range(teachers):
-                    driven[i, n] += pull[i, m] * t[k, m, n]
-            for h in range(units):
-                half[i, h] = 0.0
-                for j in range(units):
-                    half[i, h] += frame[j, i] * q[k, j, h]
-        for i in range(units):
-            for h in range(i + 1):
-                turned, mixed, mixed_too, square = 0.0, 0.0, 0.0, 0.0
-                for j in range(units):
-                    turned += half[i, j] * frame[j, h]
+            weights(time[k], values[i], single[i])
+        for node in range(2):
+            for i in range(units):
+                row = node * units + i
+                for place in range(2):
+                    for h in range(units):
+                        matrix[row, place * units + h] = single[i, node, place + 2] * change[place + 1, i, h]
+                matrix[row, row] += 1.0
+                for c in range(width):
+                    moved[row, c] = single[i, node, 0] * begin[0, i, c] + single[i, node, 1] * begin[1, i, c]
                 for n in range(teachers):
-                    mixed += rf[i, n] * pull[h, n]
-                    mixed_too += pull[i, n] * rf[h, n]
-                    square += driven[i, n] * pull[h, n]
-                total = keep[i] * keep[h] * turned + keep[i] * gain[h] * mixed + gain[i] * keep[h] * mixed_too
-                total += gain[i] * gain[h] * square
-                total += kick[k] * noise[i, h] * time[k] * decay(time[k] * (values[i] + values[h]))
-                qf[i, h] = qf[h, i] = total
-        for i in range(units):
-            for n in range(teachers):
-                driven[i, n] = keep[i] * rf[i, n] + gain[i] * driven[i, n]
-        for i in range(units):
-            for n in range(teachers):
-                new_r[k, i, n] = 0.0
+                    moved[row, units + n] += single[i, node, 2] * pulled[1, i, n] + single[i, node, 3] * pulled[2, i, n]
+        eliminate(matrix, moved)
+        if some_noise:
+            for i in range(units):
+                for h in range(i + 1):
+                    weights(time[k], values[i] + values[h], pair[i, h])
+            factor = coupling * time[k] / (1 + 2 * max(values[0], 0.0) * time[k])
+            sweeps = 2
+            while sweeps < MOST_SWEEPS and factor**sweeps > SWEPT:
+                sweeps += 1
+            spread(time[k], noisy, change, pair, bent, sweeps, added)
+        for node in range(2):
+            for i in range(units):
+                for c in range(width):
+                    turned[i, c] = 0.0
+                    for j in range(units):
+                        turned[i, c] += frame[i, j] * moved[node * units + j, c]
+            for i in range(units):  # fed = (U, V) times the joint overlaps
                 for j in range(units):
-                    new_r[k, i, n] += frame[i, j] * driven[j, n]
-            for h in range(units):
-                half[i, h] = 0.0
-                for j in range(units):
-                    half[i, h] += frame[i, j] * qf[j, h]
-        for i in range(units):
-            for h in range(i + 1):
-                total = 0.0
-                for j in range(units):
-                    total += half[i, j] * frame[h, j]
-                new_q[k, i, h] = new_q[k, h, i] = total
+                    total = 0.0
+                    for h in range(units):
+                        total += turned[i, h] * q[k, h, j]
+                    for n in range(teachers):
+                        total += turned[i, units + n] * r[k, j, n]
+                    fed[i, j] = total
+                for n in range(teachers):
+                    total = 0.0
+                    for h in range(units):
+                        total += turned[i, h] * r[k, h, n]
+                    for m in range(teachers):
+                        total += turned[i, units + m] * t[k, m, n]
+                    fed[i, units + n] = new_r[node, k, i, n] = total
+            for i in range(units):
+                for j in range(i + 1):
+                    total = 0.0
+                    for c in range(width):
+                        total += fed[i, c] * turned[j, c]
+                    if some_noise:
+                        for h in range(units):
+                            for m in range(units):
+                                total += kick[k] * frame[i, h] * added[node, h, m] * frame[j, m]
+                    new_q[node, k, i, j] = new_q[node, k, j, i] = total
 
 
-@dataclass(frozen=True, eq=False)
+@njit(cache=True)
+def weighted_sum(lam, q, r):
+    """Q and R of the fields, one after the other."""
+    levels, units, teachers = r.shape
+    total = np.zeros(units * (units + teachers))
+    for k in range(levels):
+        at = 0
+        for i in range(units):
+            for j in range(units):
+                total[at] += lam[k] * q[k, i, j]
+                at += 1
+        for i in range(units):
+            for n in range(teachers):
+                total[at] += lam[k] * r[k, i, n]
+                at += 1
+    return total
+
+
+@dataclass(frozen=True)
 class Flow:
-    """The flow of :func:`advance` for one problem; a state is the pair Q^k, R^k."""
+    """The moves of one problem; a state is the pair Q^k, R^k, and a curve holds a, G and E at start, middle and end of a step."""
 
     t: np.ndarray  # (L, M, M)
     lam: np.ndarray  # (L,)
     fractions: np.ndarray  # (L,)
     rate: float
     second_order: bool
+    units: int
 
     @cached_property
     def teacher(self):
         return np.tensordot(self.lam, self.t, axes=1)  # (M, M)
 
     def seen(self, state):
-        """Q and R, the covariances of the fields."""
-        return tuple(np.tensordot(self.lam, part, axes=1) for part in state)
+        """Q and R, the covariances of the fields, as one vector."""
+        return weighted_sum(self.lam, *state)  # (K (K + M),)
+
+    def overlaps(self, seen):
+        """Q and R from that vector, or from many."""
+        own = self.units**2
+        shape = (*seen.shape[:-1], self.units)
+        return seen[..., :own].reshape(*shape, self.units), seen[..., own:].reshape(*shape, len(self.teacher))
 
     def error(self, seen):
-        return float(committee_matrices.error(*seen, self.teacher))
+        return committee_matrices.error(*self.overlaps(seen), self.teacher)
 
     def differences(self, seen):
         """What tells the units apart; on a plateau it is tiny, and it alone decides when the plateau ends."""
-        return seen[1] - seen[1].mean(axis=0)  # (K, M)
+        cross = self.overlaps(seen)[1]
+        return cross - cross.mean(axis=0)  # (K, M)
 
-    def coefficients(self, state):
-        return coefficients(*state, self.teacher, self.lam, self.second_order)
+    def coefficients(self, seen):
+        """a, G and E, one after the other."""
+        student, cross = self.overlaps(seen)  # (K, K), (K, M)
+        a, g = committee_matrices.drift(student, cross, self.teacher)
+        e = committee_matrices.noise(student, cross, self.teacher) if self.second_order else np.zeros_like(g)
+        return np.concatenate([a.ravel(), g.ravel(), e.ravel()])
 
-    def step(self, state, coefficients, length):
-        """Q^k and R^k after a time `length` with a, G, E frozen."""
-        a, g, e = coefficients
-        q, r = state
-        units, teachers = a.shape
-        values, frame = np.linalg.eigh(g)  # (K,), (K, K)
+    def stages(self, state, curve, length, bent=True):
+        """The states in the middle and at the end of a step; `curve` is (3, K (M + 2K))."""
+        units, teachers = self.units, len(self.teacher)
+        a, g, e = np.split(curve, [units * teachers, units * (units + teachers)], axis=1)  # (3, .) each
+        square = 3, units, units
+        new_q, new_r = (np.empty((2, *part.shape)) for part in state)  # (2, L, K, K), (2, L, K, M)
         time = self.rate / units * length * self.lam  # (L,)
         kick = self.rate * teachers / units * self.fractions  # (L,)
-        noise = np.zeros_like(g) if e is None else frame.T @ e @ frame  # (K, K)
-        after = np.empty_like(q), np.empty_like(r)  # (L, K, K), (L, K, M)
-        advance(q, r, self.t, time, kick, frame.T @ a, noise, values, np.ascontiguousarray(frame), *after)
-        return after
-
-
-def follow(times, state, flow, length, tolerance):
-    """Exponential midpoint rule with step control for a flow as above: what is seen at each time, and the last state."""
-    now, here, states = 0.0, flow.seen(state), []
-    for target in times:
-        while now < target:
-            trial = min(length, target - now)
-            if not trial > SHORTEST * now:
-                raise RuntimeError(
-                    f"the equations could not be followed beyond α = {now:g}: take a smaller learning_rate"
-                )
-            middle = flow.step(state, flow.coefficients(state), trial / 2)
-            frozen = flow.coefficients(middle)
-            end, other = flow.step(state, frozen, trial), flow.step(middle, frozen, trial / 2)
-            there, elsewhere = flow.seen(end), flow.seen(other)
-            size = max(1.0, np.abs(there[0]).max())
-            apart = max(np.abs(u - v).max() for u, v in zip(there, elsewhere)) / (size * tolerance)
-            late, other_late = flow.error(there), flow.error(elsewhere)
-            apart = max(apart, abs(late - other_late) / (tolerance * late + ROUNDING))
-            split, other_split = flow.differences(there), flow.differences(elsewhere)
-            apart = max(
-                apart, np.abs(split - other_split).max() / (SPECIALIZATION * tolerance * np.abs(split).max() + ROUNDING)
-            )
-            if apart <= 1:
-                now, state, here = now + trial if trial < target - now else target, end, there
-            if apart <= 1 and trial < length:
-                continue  # the step was cut to meet a time, so its error says little about the next
-            length = trial * min(4.0, max(0.2, 0.9 / np.sqrt(max(apart, 1e-6)))) if np.isfinite(apart) else trial / 5
-        states.append(here)
-    return [np.stack(part) for part in zip(*states)], state
-
-
-def first_step(rate, lam, tolerance):
-    return min(1.0, tolerance / rate * 100) / lam.max()
+        parts = [np.ascontiguousarray(part) for part in (a.reshape(3, units, -1), g.reshape(square), e.reshape(square))]
+        propagate(*state, self.t, time, kick, *parts, bent, new_q, new_r)
+        return (new_q[0], new_r[0]), (new_q[1], new_r[1])

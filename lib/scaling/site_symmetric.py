@@ -16,13 +16,13 @@ import numpy as np
 
 from lib.common import checks
 from lib.foundations import committee_matrices
-from lib.scaling import _frozen
+from lib.scaling import _collocation, _frozen
 from lib.scaling.spectra import checked_spectrum
 
 
 @dataclass(frozen=True, eq=False)
 class SymmetricPath:
-    """Diagonal and off-diagonal overlaps along the learning time, and those of the eigenspaces at its end."""
+    """Diagonal and off-diagonal overlaps along the learning time, and those of the eigenspaces, at its end and along it."""
 
     times: np.ndarray  # (n,)  α = examples / N
     student: np.ndarray  # (n, 2)  Q_ii, Q_ij of the fields
@@ -30,6 +30,8 @@ class SymmetricPath:
     generalization_error: np.ndarray  # (n,)
     student_resolved: np.ndarray  # (L, 2)  q_k, c_k at the last time
     cross_resolved: np.ndarray  # (L, 2)  r_k, s_k at the last time
+    student_history: np.ndarray  # (n, L, 2)  q_k, c_k at all times
+    cross_history: np.ndarray  # (n, L, 2)  r_k, s_k at all times
 
 
 def site_means(resolved):
@@ -161,33 +163,42 @@ class _SymmetricFlow:
     teacher: float
 
     def seen(self, state):
-        return tuple(_pair(self.single.lam @ part, self.units) for part in state)  # (2,), (2,)
+        """The pairs Q and R of the fields, one after the other."""
+        return np.concatenate([_pair(self.single.lam @ part, self.units) for part in state])  # (4,)
+
+    def overlaps(self, seen):
+        return seen[:2], seen[2:]
 
     def error(self, seen):
-        return float(_error(*seen, self.teacher, self.units))
+        return _error(*self.overlaps(seen), self.teacher, self.units)
 
     def differences(self, seen):
-        return seen[1][:1] - seen[1][1:]  # (1,)
+        return seen[2:3] - seen[3:]  # (1,)
 
-    def coefficients(self, state):
-        student, cross = self.seen(state)
+    def coefficients(self, seen):
+        """a, G, E of the uniform sector, then those of the differences."""
+        student, cross = self.overlaps(seen)  # (2,), (2,)
         a, g = _drift(student, cross, self.teacher, self.units)
         # The single unit's rate is η/M, so its noise η n_k E is M times larger than that rate gives.
         noise = (
             self.units * _noise(student, cross, self.teacher, self.units) if self.single.second_order else np.zeros(2)
         )
-        return np.stack([_sectors(part, self.units) for part in (a, g, noise)])  # (3, 2)
+        return np.stack([_sectors(part, self.units) for part in (a, g, noise)], axis=1).ravel()  # (6,)
 
-    def step(self, state, coefficients, length):
+    def stages(self, state, curve, length, bent=True):
+        """The states in the middle and at the end of a step; `curve` is (3, 6)."""
         done = [
-            self.single.step(
-                [np.ascontiguousarray(part[:, [sector]])[:, :, None] for part in state], values.reshape(3, 1, 1), length
+            self.single.stages(
+                [np.ascontiguousarray(part[:, [sector]])[:, :, None] for part in state], values, length, bent
             )
-            for sector, values in enumerate(coefficients.T)
+            for sector, values in enumerate(np.split(curve, 2, axis=1))
         ]
-        return tuple(
-            np.concatenate([sector[part][:, :, 0] for sector in done], axis=1) for part in range(2)
-        )  # (L, 2), (L, 2)
+        return [
+            tuple(
+                np.concatenate([sector[place][part][:, :, 0] for sector in done], axis=1) for part in range(2)
+            )  # (L, 2), (L, 2)
+            for place in range(2)
+        ]
 
 
 def solve(
@@ -209,7 +220,7 @@ def solve(
 
     Parameters
     ----------
-    times : array (n,)                       α = examples / N at which to report; >= 0, increasing
+    times : array (n,) or float              α = examples / N at which to report; >= 0, increasing; a number is one time, n = 1
     student : array (L, 2)                   q_k, c_k: diagonal and off-diagonal entries of Q^k at α = 0
     cross : array (L, 2)                     r_k, s_k, of R^k; with r_k = s_k the units never specialize
     teacher : array (L,)                     t_k, T^k = t_k 1; >= 0
@@ -218,7 +229,7 @@ def solve(
     learning_rate : float                    η; > 0
     multiplicities : array (L,), optional    m_k up to a factor; default: all equal
     second_order : bool                      False leaves out the η² term
-    tolerance : float                        1e-10 <= tolerance < 1
+    tolerance : float                        1e-10 <= tolerance < 1; error of overlaps and, relative, of ε_g
 
     Returns
     -------
@@ -235,7 +246,7 @@ def solve(
     >>> bool(path.generalization_error[1] < path.generalization_error[0])
     True
     """
-    times = checks.times("times", times)  # (n,)
+    times = checks.moments("times", times)  # (n,)
     lam, fractions = checked_spectrum(eigenvalues, multiplicities)  # (L,), (L,)
     units = checks.integer("units", units)
     q = _sectors(checks.array("student", student, shape=(lam.size, 2)), units)  # (L, 2)
@@ -250,11 +261,11 @@ def solve(
     rate = checks.number("learning_rate", learning_rate, above=0)
     second_order = checks.boolean("second_order", second_order)
     tolerance = checks.number("tolerance", tolerance, at_least=1e-10, below=1)
-    single = _frozen.Flow(t[:, None, None], lam, fractions, rate / units, second_order)
+    single = _frozen.Flow(t[:, None, None], lam, fractions, rate / units, second_order, 1)
     flow = _SymmetricFlow(single, units, float(lam @ t))
-    (students, crosses), last = _frozen.follow(
-        times, (q, r), flow, _frozen.first_step(rate, lam, tolerance), tolerance
-    )  # (n, 2), (n, 2)
-    return SymmetricPath(
-        times, students, crosses, _error(students, crosses, flow.teacher, units), *(_pair(part, units) for part in last)
-    )
+    first = _collocation.first_step(rate, lam, tolerance)
+    q, r = (
+        _pair(part, units) for part in _collocation.follow(times, (q, r), flow, first, tolerance)
+    )  # (n, L, 2), (n, L, 2)
+    students, crosses = (np.tensordot(part, lam, axes=(1, 0)) for part in (q, r))  # (n, 2), (n, 2)
+    return SymmetricPath(times, students, crosses, _error(students, crosses, flow.teacher, units), q[-1], r[-1], q, r)

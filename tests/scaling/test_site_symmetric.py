@@ -95,6 +95,14 @@ def test_a_start_without_a_difference_never_specializes():
     assert path.generalization_error[1] > 0.005
 
 
+def test_a_number_is_one_time_and_the_pairs_of_all_times_are_kept():
+    one, many = (site_symmetric.solve(times, *START, SHARE, LAM, 3, 0.5) for times in (9.0, [0.0, 4.0, 9.0]))
+    assert one.times.shape == (1,) and many.cross_history.shape == (3, 6, 2)
+    np.testing.assert_allclose(many.student_history[0], START[0], atol=1e-16)
+    np.testing.assert_array_equal(many.cross_history[-1], many.cross_resolved)
+    np.testing.assert_allclose(one.student, many.student[-1:], rtol=1e-12)
+
+
 GOOD = {
     "times": [0, 1.0],
     "student": START[0],
@@ -106,7 +114,7 @@ GOOD = {
 }
 SHAPED = [None, "pairs", [1.0], np.ones((6, 3)), np.full((6, 2), np.nan)]
 BAD = {
-    "times": AXIS,
+    "times": [value for value in AXIS if value != 1.0],  # a number is one time
     "student": [*SHAPED, -np.ones((6, 2)), np.outer(SHARE, [0.1, -0.2])],
     "cross": [*SHAPED, np.ones((6, 2))],
     "teacher": [None, "t", [1.0], -SHARE, np.full(6, np.nan)],

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 from lib.foundations import committee, gaussian
-from lib.scaling import plateau, spectra, structured
+from lib.scaling import _collocation, _frozen, plateau, spectra, structured
 
 LAM = spectra.power_law(5, 0.75)
 
@@ -102,33 +102,147 @@ def test_one_eigenvalue_is_the_isotropic_theory_and_equal_eigenvalues_may_be_mer
     np.testing.assert_allclose(one.student_overlap, isotropic.student_overlap, atol=1e-5)
 
 
-def test_integrator_is_of_second_order_and_meets_a_general_one():
-    levels, rate, end = 20, 0.5, 2.0
-    lam = spectra.power_law(levels, 0.75)
-    q, r, t = start(levels, 2, 2)
+def reference(times, q, r, t, lam, rate, second_order=True):
+    """Q^k and R^k at the times, each (n, L, ., .), from the raw equations and a general integrator that stops at every one of them."""
+    shape, at = q.shape, q.size
+    fractions = np.full(len(lam), 1 / len(lam))
 
     def velocity(_, state):
-        dq, dr = structured.derivative(
-            state[: 4 * levels].reshape(levels, 2, 2), state[4 * levels :].reshape(levels, 2, 2), t, lam, rate
+        overlaps = state[:at].reshape(shape), state[at:].reshape(r.shape)
+        return np.concatenate(
+            [part.ravel() for part in structured._velocity(*overlaps, t, lam, fractions, rate, second_order)]
         )
-        return np.concatenate([dq.ravel(), dr.ravel()])
 
-    state = solve_ivp(
-        velocity, (0, end), np.concatenate([q.ravel(), r.ravel()]), method="LSODA", rtol=1e-9, atol=1e-12
-    ).y[:, -1]
-    exact = committee.generalization_error(
-        structured.fields(state[: 4 * levels].reshape(levels, 2, 2), lam),
-        structured.fields(state[4 * levels :].reshape(levels, 2, 2), lam),
-        structured.fields(t, lam),
+    state, now, rows = np.concatenate([q.ravel(), r.ravel()]), 0.0, []
+    for time in times:
+        if time > now:
+            state = solve_ivp(velocity, (now, time), state, method="DOP853", rtol=1e-13, atol=1e-16).y[:, -1]
+        now = time
+        rows.append(state)
+    rows = np.array(rows)
+    return rows[:, :at].reshape(-1, *shape), rows[:, at:].reshape(-1, *r.shape)
+
+
+def fixed_steps(flow, state, end, steps):
+    """The state after that many equal steps of the method, without step control."""
+    seen, before = flow.seen(state), None
+    inverse = np.eye(2 * seen.size)
+    for _ in range(steps):
+        guess = (
+            np.stack([seen, seen])
+            if before is None
+            else np.stack([_collocation.along(before, place) for place in (1.5, 2.0)])
+        )
+        step = _collocation.consistent_step(flow, state, seen, guess, end / steps, inverse, 1e-11)
+        state, seen, before = step.end, step.seen[2], step.seen
+    return state
+
+
+@pytest.mark.parametrize("second_order", [True, False])
+def test_the_method_is_of_fourth_order(second_order):
+    lam, rate, end = spectra.power_law(5, 1.5), 0.2, 20.0
+    q, r, t = start(5, 2, 4, size=120, variance=0.5)
+    wanted = [part[0] for part in reference([end], q, r, t, lam, rate, second_order)]
+    flow = _frozen.Flow(t, lam, np.full(5, 0.2), rate, second_order, 2)
+    steps = np.array([20, 40, 80, 160])
+    errors = [max(np.abs(u - v).max() for u, v in zip(fixed_steps(flow, (q, r), end, n), wanted)) for n in steps]
+    assert np.polyfit(np.log(end / steps), np.log(errors), 1)[0] == pytest.approx(4.0, abs=0.35)
+
+
+CASES = {  # levels, β, K, M, η, last time, variance of the start, second order
+    "plateau": (8, 0.5, 2, 2, 0.1, 1e3, 1e-4, True),
+    "late phase": (8, 0.5, 2, 2, 0.5, 1e3, 1e-4, True),
+    "too many units": (20, 0.75, 3, 2, 0.5, 300.0, 0.2, True),
+    "too few units": (5, 1.5, 2, 4, 0.2, 300.0, 0.5, True),
+    "gradient flow": (6, 0.5, 3, 3, 0.5, 2e3, 1e-4, False),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_tolerance_bounds_overlaps_and_error_alike(name):
+    levels, beta, units, teachers, rate, end, variance, second_order = CASES[name]
+    lam, times = spectra.power_law(levels, beta), np.append(0.0, np.geomspace(1.0, end, 8))
+    q, r, t = spectra.random_overlaps(
+        np.full(levels, 600 // levels), units, teachers, seed=1, student_variance=variance
     )
-    errors = [
-        abs(structured.solve([end], q, r, t, lam, rate, tolerance=tol).generalization_error[0] / exact - 1)
-        for tol in (1e-4, 1e-5, 1e-6)
-    ]
-    assert errors[2] < 1e-6
-    np.testing.assert_allclose(
-        [errors[0] / errors[1], errors[1] / errors[2]], 10, rtol=0.25
-    )  # the square of a step ∝ √tolerance
+    students, crosses = reference(times, q, r, t, lam, rate, second_order)  # (n, L, K, K), (n, L, K, M)
+    fields = [np.tensordot(part, lam, axes=(1, 0)) for part in (students, crosses)]
+    error = committee.generalization_error(*fields, structured.fields(t, lam))
+    size = max(1.0, fields[0].max())
+    for tolerance in (1e-3, 1e-5, 1e-8):
+        path = structured.solve(times, q, r, t, lam, rate, second_order=second_order, tolerance=tolerance)
+        np.testing.assert_allclose(path.generalization_error, error, rtol=1.5 * tolerance, atol=1e-12)
+        for found, wanted in zip((path.student_overlap, path.cross_overlap), fields):
+            np.testing.assert_allclose(found, wanted, atol=tolerance * size, rtol=0)
+        for found, wanted in zip((path.student_history, path.cross_history), (students, crosses)):
+            np.testing.assert_allclose(levels * found, levels * wanted, atol=tolerance * size, rtol=0)
+        assert (path.student_resolved == path.student_history[-1]).all() and (
+            path.cross_resolved == path.cross_history[-1]
+        ).all()
+
+
+def test_reported_times_do_not_change_the_way_and_a_number_is_one_time():
+    q, r, t = start(5, 2, 2)
+    few, many = (
+        structured.solve(times, q, r, t, LAM, 0.5, tolerance=1e-6) for times in ([7.0, 30.0], np.linspace(1, 30, 59))
+    )
+    np.testing.assert_allclose(few.generalization_error, many.generalization_error[[12, 58]], rtol=1e-12)
+    one = structured.solve(30.0, q, r, t, LAM, 0.5, tolerance=1e-6)
+    assert one.times.shape == (1,) and one.student_history.shape == (1, 5, 2, 2)
+    np.testing.assert_allclose(one.generalization_error[0], few.generalization_error[1], rtol=1e-12)
+    np.testing.assert_array_equal(
+        structured.solve(np.array(30.0), q, r, t, LAM, 0.5, tolerance=1e-6).cross_overlap, one.cross_overlap
+    )
+
+
+def test_the_late_phase_does_not_ring_where_coefficients_from_the_past_would(monkeypatch):
+    units, lam, rate = 4, spectra.power_law(8, 0.5), 0.5
+    t = np.tile(np.eye(units) / 8, (8, 1, 1))
+    flow = _frozen.Flow(t, lam, np.full(8, 1 / 8), rate, False, units)
+    rest = flow.seen((t, t))
+
+    def frozen(state, seen, length):
+        return flow.stages(state, np.stack([flow.coefficients(seen)] * 3), length)[1]
+
+    def settled(seen):  # what is seen when all eigenspaces have settled at these a and G
+        return flow.seen(frozen((t, t), seen, 1e9))
+
+    tiny = 1e-6
+    turns = []  # the matrix Q_ij = Q_ji: its directions come in symmetric pairs
+    for unit in np.eye(rest.size):
+        both = np.concatenate([(unit[:16].reshape(4, 4) + unit[:16].reshape(4, 4).T).ravel() / 2, unit[16:]])
+        turns.append((settled(rest + tiny * both) - settled(rest - tiny * both)) / (2 * tiny))
+    values, vectors = np.linalg.eig(np.array(turns).T)
+    assert values.real.min() < -1.5  # the control: a feedback that overshoots
+
+    lengths = []
+    once = _collocation.consistent_step
+
+    def recorded(*arguments):
+        lengths.append(arguments[4])
+        return once(*arguments)
+
+    monkeypatch.setattr(_collocation, "consistent_step", recorded)
+    mix = np.eye(units) + 1e-3 * np.random.default_rng(0).normal(size=(8, units, units))
+    path = structured.solve(
+        np.linspace(0, 4e3, 9), mix @ t @ np.swapaxes(mix, 1, 2), mix @ t, t, lam, rate, second_order=False
+    )
+    followed = path.generalization_error > 1e-13
+    settling = units / (rate * lam[0])  # the fastest eigenspace needs this time
+    assert len(lengths) < 0.2 * 4e3 / settling and (np.diff(path.generalization_error[followed]) < 0).all()
+    length = 20 * settling * lam[0] / lam[-1]  # all eigenspaces settle
+
+    overshoot = vectors[:, values.real.argmin()].real
+    old = new = (
+        t + 1e-6 * overshoot[:16].reshape(4, 4) / lam.sum(),
+        t + 1e-6 * overshoot[16:].reshape(4, 4) / lam.sum(),
+    )
+    first = np.abs(flow.seen(old) - rest).max()
+    for _ in range(4):
+        old = frozen(old, flow.seen(frozen(old, flow.seen(old), length / 2)), length)  # the exponential midpoint rule
+        new = fixed_steps(flow, new, length, 1)
+    assert np.abs(flow.seen(old) - rest).max() > 3 * first
+    assert np.abs(flow.seen(new) - rest).max() < 0.3 * first
 
 
 def test_overlaps_stay_a_covariance_and_errors_never_turn_negative():
@@ -161,7 +275,7 @@ def test_perfect_learning_is_a_fixed_point_and_a_step_that_shrinks_without_end_i
     _, _, t = start(5, 2, 2)
     dq, dr = structured.derivative(t, t, t, LAM, 0.4)
     assert max(np.abs(dq).max(), np.abs(dr).max()) < 1e-14
-    monkeypatch.setattr(structured._frozen, "SHORTEST", 1.0)
+    monkeypatch.setattr(_collocation, "SHORTEST", 1.0)
     with pytest.raises(RuntimeError, match="could not be followed"):
         structured.solve([1e3], *start(5, 1, 1), LAM, 0.5)
 
@@ -203,7 +317,21 @@ CALLS = {
 }
 BAD = {
     "resolved": [Q[:1], Q[0], np.full((2, 2, 2), np.nan), "Q", None],
-    "times": [[], [1.0, 1.0], [2.0, 1.0], [-1.0], [np.nan], [[1.0]], 1.0, "times", None],
+    "times": [
+        [],
+        [1.0, 1.0],
+        [2.0, 1.0],
+        [-1.0],
+        [np.nan],
+        [[1.0]],
+        [[1.0], [1.0, 2.0]],
+        -1.0,
+        np.nan,
+        1j,
+        True,
+        "times",
+        None,
+    ],
     "student_resolved": [Q[:1], Q[0], np.full((2, 2, 2), np.nan), Q + np.triu(np.ones((2, 2)), 1), "Q", None],
     "cross_resolved": [R[:1], R[:, :1], 100 * R, np.full((2, 2, 1), np.nan), "R", None],
     "teacher_resolved": [T[:1], T[0], np.full((2, 1, 1), np.nan), "T", None],
