@@ -10,9 +10,11 @@ import sys
 import time
 from pathlib import Path
 
+import nbformat
 import pytest
 from jupyter_cache import get_cache
 
+from tools.build import book as book_module
 from tools.build import project
 
 FRONT = """---
@@ -157,6 +159,25 @@ def test_an_interrupted_build_is_mended_by_the_next(book):
         damage()
         mended = build(book, site=False)
         assert mended.returncode == 0 and "Executed 1 notebooks" in mended.stdout, mended.stdout + mended.stderr
+
+
+def test_printed_lines_that_follow_each_other_are_one_output():
+    make = nbformat.v4.new_output
+    printed = [
+        ("stdout", "a\n"),
+        ("stdout", "b\n"),
+        ("stderr", "c\n"),
+        ("stdout", "d\n"),
+        None,
+        ("stdout", "e\n"),
+        ("stdout", "f\n"),
+    ]
+    outputs = [make("stream", name=p[0], text=p[1]) if p else make("display_data") for p in printed]
+    cells = [nbformat.v4.new_code_cell("", outputs=outputs), nbformat.v4.new_markdown_cell("")]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    book_module.coalesce(notebook)
+    found = [output.get("text") for output in notebook.cells[0].outputs]
+    assert found == ["a\nb\n", "c\n", "d\n", None, "e\nf\n"]
 
 
 def test_a_second_build_at_the_same_time_is_refused(book):

@@ -149,9 +149,24 @@ def _stderr(notebook):
     return "".join(output.text for output in outputs if output.output_type == "stream" and output.name == "stderr")
 
 
+def coalesce(notebook):
+    """Join printed lines that follow each other: how a kernel groups them into outputs is left to chance."""
+    for cell in notebook.cells:
+        joined = []
+        for output in cell.get("outputs", []):
+            last = joined[-1] if joined else None
+            if output.output_type == "stream" and last and last.output_type == "stream" and last.name == output.name:
+                last.text += output.text
+            else:
+                joined.append(output)
+        if "outputs" in cell:
+            cell.outputs = joined
+
+
 def _run(notebook, folder, timeout):
     """Execute one notebook in its own folder (in a worker process): the executed notebook, seconds, error text or None."""
     result = single_nb_execution(notebook, cwd=folder, timeout=timeout, allow_errors=False, config=ENCRYPTED)
+    coalesce(result.nb)
     error = result.exc_string
     if not error and (text := _stderr(result.nb)):
         error = f"a cell wrote to stderr, and a page has no place for it:\n{text}"
