@@ -8,14 +8,12 @@ import sys
 import tomllib
 from importlib.metadata import metadata, packages_distributions, version
 
-import nbformat
 import pytest
 import yaml
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 import lib
-from lib.services import presets
 from tools.build import dependencies, lock, project
 
 REQUIREMENTS = (project.ROOT / "requirements.txt").read_text(encoding="utf-8")
@@ -81,100 +79,6 @@ def test_page_listed_twice_is_found(checkout):
 def test_notebooks_are_told_from_pages():
     names = [path.stem for path in project.notebooks(project.ROOT)]
     assert "online-learning" in names and "ledger" not in names
-
-
-@pytest.fixture
-def chapter(checkout):
-    """A function that gives the fingerprint of a chapter, foundations/langevin, which uses one module and reaches others through it."""
-    path = checkout / "book" / "foundations" / "langevin.md"
-    path.parent.mkdir()
-    (checkout / "lib" / "foundations" / "near.py").write_text(
-        "def f():\n    from lib.foundations import far\n\n    return far.g()\n"
-    )
-    (checkout / "lib" / "foundations" / "far.py").write_text('"""Far."""\n\n\ndef g():\n    return 1\n')
-    cells = [
-        "from lib.services import ledger\nfrom lib.foundations import near",
-        "ledger.check('langevin/x', near.f())",
-    ]
-
-    def fingerprint(*more):
-        made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in [*cells, *more]])
-        return project.page_fingerprint(checkout, path, made, project.surroundings(checkout))
-
-    return fingerprint
-
-
-@pytest.mark.parametrize(
-    ("name", "old", "new"),
-    [
-        ("lib/foundations/near.py", "far.g()", "-far.g()"),
-        ("lib/foundations/far.py", "return 1", "return 2"),  # reached through near, and from inside a function
-        ("lib/foundations/__init__.py", "", "\nX = 1\n"),
-        ("lib/__init__.py", "", "\nX = 1\n"),
-        ("lib/common/checks.py", "", "\nX = 1\n"),  # reached through the ledger
-        ("lib/claims/foundations/langevin.toml", 'id = "langevin/', 'id = "langevin/other-'),
-        ("lib/claims/sources.toml", "van Rossem", "Rossem"),
-        ("lib/new-data.txt", "", "1"),
-        ("requirements.txt", "numpy==", "numpy==9"),
-    ],
-)
-def test_fingerprint_of_a_page_sees_every_input_of_its_result(checkout, chapter, name, old, new):
-    before = chapter()
-    assert chapter() == before
-    path = checkout / name
-    text = path.read_text() if path.exists() else ""
-    assert old in text
-    path.write_text(text.replace(old, new, 1) if old else text + new)
-    after = chapter()
-    assert [part for part in {**before, **after} if before.get(part) != after.get(part)] == [name]
-
-
-@pytest.mark.parametrize(
-    ("name", "old", "new"),
-    [
-        ("lib/foundations/far.py", '"""Far."""', '"""Farther."""  # a comment\n\n'),
-        ("lib/foundations/committee.py", "", "\nX = 1\n"),  # not reached
-        ("lib/fields/ising.py", "", "\nX = 1\n"),
-        ("lib/claims/foundations/online-learning.toml", "[[claim]]", "[[claim]]\nvalue = 1"),
-        ("lib/claims/foundations/langevin.toml", 'statement = "', 'statement = "In other words: '),
-        ("tools/build/project.py", "", "\n"),
-        ("lib/__pycache__/x.pyc", "", "1"),
-        ("book/index.md", "# Title", "# Another"),
-    ],
-)
-def test_fingerprint_of_a_page_sees_nothing_else(checkout, chapter, name, old, new):
-    before, path = chapter(), checkout / name
-    path.parent.mkdir(exist_ok=True)
-    text = path.read_text() if path.exists() else ""
-    assert old in text
-    path.write_text(text.replace(old, new, 1) if old else text + new)
-    assert chapter() == before
-
-
-def test_fingerprint_sees_the_cells_the_preset_and_the_kernels(checkout, chapter, monkeypatch):
-    monkeypatch.delenv(presets.ENVIRONMENT, raising=False)
-    found = [chapter(), chapter("print(1)"), chapter("from lib.fields import ising")]
-    assert "lib/fields/ising.py" in found[2] and "lib/fields/ising.py" not in found[0]
-    assert project.cell_timeout(checkout) > 0
-    monkeypatch.setenv(presets.ENVIRONMENT, "paper")
-    found.append(chapter())
-    assert project.cell_timeout(checkout) is None
-    monkeypatch.setattr(project, "kernel_environment", lambda root: {"OMP_NUM_THREADS": "2"})
-    found.append(chapter())
-    assert all(one != other for n, one in enumerate(found) for other in found[:n])
-
-
-def test_cells_that_are_no_plain_python_may_reach_anything(checkout, chapter):
-    assert "lib/fields/ising.py" in chapter("%timeit x")
-
-
-def test_a_leaf_module_reaches_few_pages_of_the_book_and_the_checks_reach_all():
-    root = project.ROOT
-    around = project.surroundings(root)
-    paths = project.notebooks(root)
-    found = {p.stem: project.page_fingerprint(root, p, project.read_notebook(root, p), around) for p in paths}
-    assert [stem for stem, parts in found.items() if "lib/fields/ising.py" in parts] == ["renormalization"]
-    assert all("lib/common/checks.py" in parts for parts in found.values())
 
 
 @pytest.mark.parametrize(

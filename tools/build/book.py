@@ -37,12 +37,11 @@ from traitlets.config import Config
 
 import lib
 from lib.services import ledger
-from tools.build import project
+from tools.build import fingerprints, project
 from tools.course import assignments
 from tools.release import takeaway
 
 PAGES = [".doctrees", "html", "jupyter_execute"]
-FINGERPRINTS = "fingerprints.json"  # what the executed result of each page was made from
 # Other users of the machine cannot read what a kernel sends; without this each kernel prints a warning.
 ENCRYPTED = Config(KernelManager={"transport_encryption": "auto"})
 
@@ -56,50 +55,6 @@ def _remove(path):
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-
-
-class Fingerprints:
-    """What each executed page was made from, kept beside the cache and written after every page, so that a build that ends early
-    keeps what it has finished."""
-
-    def __init__(self, root, file):
-        self.root, self.file = root, file
-        try:
-            self.kept = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-            if not all(isinstance(parts, dict) for parts in self.kept.values()):
-                raise ValueError("a page without its parts")
-        except (ValueError, AttributeError) as problem:
-            print(f"{file.name} cannot be read ({type(problem).__name__}); executing everything again.")
-            self.kept = {}
-        notebooks = {path: project.read_notebook(root, path) for path in project.notebooks(root)}
-        around = project.surroundings(root)
-        self.now = {path: project.page_fingerprint(root, path, nb, around) for path, nb in notebooks.items()}
-
-    def name(self, path):
-        return path.relative_to(self.root).as_posix()
-
-    def why(self, path):
-        """Why a page has to be executed, in words; None if its kept result is what it would be now."""
-        kept = self.kept.get(self.name(path))
-        if kept is None:
-            return "not executed yet"
-        now = self.now[path]
-        changed = [part for part in {**now, **kept} if now.get(part) != kept.get(part)]
-        return f"{changed[0]} changed" + (f", and {len(changed) - 1} more" if changed[1:] else "") if changed else None
-
-    def keep(self, path):
-        self.kept[self.name(path)] = self.now[path]
-        self.write()
-
-    def forget(self, paths):
-        for path in paths:
-            self.kept.pop(self.name(path), None)
-        self.write()
-
-    def write(self):
-        whole = self.file.with_suffix(".new")
-        whole.write_text(json.dumps(self.kept, indent=1), encoding="utf-8")
-        whole.replace(self.file)
 
 
 def open_cache(folder):
@@ -276,13 +231,15 @@ def build(root, workers):
             name
         ) in PAGES:  # always written anew: Sphinx repeats no warning of an unchanged page and keeps its old links
             _remove(output / name)
-        prints = Fingerprints(root, output / FINGERPRINTS)
+        prints = fingerprints.Fingerprints(root, output / fingerprints.FILE)
         cache = open_cache(output / ".jupyter_cache")
         try:
             executed = execute(root, cache, prints, workers)
         finally:
             changed = [
-                path for path, parts in Fingerprints(root, prints.file).now.items() if parts != prints.now.get(path)
+                path
+                for path, parts in fingerprints.Fingerprints(root, prints.file).now.items()
+                if parts != prints.now.get(path)
             ]
             prints.forget(changed)
         if changed:

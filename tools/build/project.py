@@ -1,13 +1,8 @@
 """Facts about a checkout that the build, the Sphinx extensions and the tests share."""
 
-import ast
-import hashlib
-import json
 import os
 import re
 import subprocess
-import sys
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -16,7 +11,7 @@ import yaml
 from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_notebook
 from myst_parser.config.main import MdParserConfig
 
-from lib.services import presets, reach
+from lib.services import presets
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -89,50 +84,6 @@ def read_notebook(root, path):
     return read_myst_markdown_notebook(
         read(path), config=MdParserConfig(enable_extensions=extensions), add_source_map=True, path=path
     )
-
-
-def surroundings(root):
-    """Sums over what every executed result depends on besides code: Python, the preset, the kernels' settings, the locked versions,
-    and files of the library that are neither code nor claims."""
-    settings = [sys.version, presets.current(), kernel_environment("")]
-    sums = {"Python, the preset or the kernels": _sum(json.dumps(settings).encode())}
-    others = [
-        p for p in (root / "lib").rglob("*") if p.is_file() and p.suffix != ".py" and "__pycache__" not in p.parts
-    ]
-    others = [path for path in others if path.relative_to(root / "lib").parts[0] != "claims"]
-    return sums | {p.relative_to(root).as_posix(): _sum(p.read_bytes()) for p in [*others, root / "requirements.txt"]}
-
-
-def _sum(data):
-    return hashlib.sha256(data).hexdigest()[:16]
-
-
-def page_fingerprint(root, path, notebook, around):
-    """What the executed result of a page was made from: a sum for each of its cells together, the modules of lib that they reach,
-    its claims, and the surroundings, `around` it.
-
-    Cells that are not plain Python may reach anything.
-    """
-    cells = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
-    try:
-        code = reach.sums([ast.parse(cell) for cell in cells], root / "lib")
-    except SyntaxError:
-        code = {p.relative_to(root).as_posix(): _sum(p.read_bytes()) for p in (root / "lib").rglob("*.py")}
-    claims = [root / "lib" / "claims" / "sources.toml", *(root / "lib" / "claims").glob(f"*/{path.stem}.toml")]
-    declared = {
-        claim.relative_to(root).as_posix(): _sum(repr(_tests(tomllib.loads(read(claim)))).encode()) for claim in claims
-    }
-    return {"its cells": _sum("\0".join(cells).encode())} | code | declared | around
-
-
-def _tests(declarations):
-    """What a check of a claim takes from its declaration; the words about it go into the ledger later."""
-    words = {"statement", "locator", "printed", "right", "extraction"}
-    return declarations | {
-        "claim": [
-            {key: value for key, value in claim.items() if key not in words} for claim in declarations.get("claim", [])
-        ]
-    }
 
 
 def cell_timeout(root):

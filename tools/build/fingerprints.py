@@ -1,0 +1,101 @@
+"""What the executed result of a page was made from, so that only pages are executed again for which that changed."""
+
+import ast
+import hashlib
+import json
+import sys
+import tomllib
+
+from lib.services import presets, reach
+from tools.build import project
+
+FILE = "fingerprints.json"  # in the build's folder
+
+
+def surroundings(root):
+    """Sums over what every executed result depends on besides code: Python, the preset, the kernels' settings, the locked versions,
+    and files of the library that are neither code nor claims."""
+    settings = [sys.version, presets.current(), project.kernel_environment("")]
+    sums = {"Python, the preset or the kernels": _sum(json.dumps(settings).encode())}
+    others = [
+        p for p in (root / "lib").rglob("*") if p.is_file() and p.suffix != ".py" and "__pycache__" not in p.parts
+    ]
+    others = [path for path in others if path.relative_to(root / "lib").parts[0] != "claims"]
+    return sums | {p.relative_to(root).as_posix(): _sum(p.read_bytes()) for p in [*others, root / "requirements.txt"]}
+
+
+def _sum(data):
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def of_page(root, path, notebook, around):
+    """What the executed result of a page was made from: a sum for each of its cells together, the modules of lib that they reach,
+    its claims, and the surroundings, `around` it.
+
+    Cells that are not plain Python may reach anything.
+    """
+    cells = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    try:
+        code = reach.sums([ast.parse(cell) for cell in cells], root / "lib")
+    except SyntaxError:
+        code = {p.relative_to(root).as_posix(): _sum(p.read_bytes()) for p in (root / "lib").rglob("*.py")}
+    claims = [root / "lib" / "claims" / "sources.toml", *(root / "lib" / "claims").glob(f"*/{path.stem}.toml")]
+    declared = {
+        claim.relative_to(root).as_posix(): _sum(repr(_tests(tomllib.loads(project.read(claim)))).encode())
+        for claim in claims
+    }
+    return {"its cells": _sum("\0".join(cells).encode())} | code | declared | around
+
+
+def _tests(declarations):
+    """What a check of a claim takes from its declaration; the words about it go into the ledger later."""
+    words = {"statement", "locator", "printed", "right", "extraction"}
+    return declarations | {
+        "claim": [
+            {key: value for key, value in claim.items() if key not in words} for claim in declarations.get("claim", [])
+        ]
+    }
+
+
+class Fingerprints:
+    """What each executed page was made from, kept beside the cache and written after every page, so that a build that ends early
+    keeps what it has finished."""
+
+    def __init__(self, root, file):
+        self.root, self.file = root, file
+        try:
+            self.kept = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+            if not all(isinstance(parts, dict) for parts in self.kept.values()):
+                raise ValueError("a page without its parts")
+        except (ValueError, AttributeError) as problem:
+            print(f"{file.name} cannot be read ({type(problem).__name__}); executing everything again.")
+            self.kept = {}
+        notebooks = {path: project.read_notebook(root, path) for path in project.notebooks(root)}
+        around = surroundings(root)
+        self.now = {path: of_page(root, path, nb, around) for path, nb in notebooks.items()}
+
+    def name(self, path):
+        return path.relative_to(self.root).as_posix()
+
+    def why(self, path):
+        """Why a page has to be executed, in words; None if its kept result is what it would be now."""
+        kept = self.kept.get(self.name(path))
+        if kept is None:
+            return "not executed yet"
+        now = self.now[path]
+        changed = [part for part in {**now, **kept} if now.get(part) != kept.get(part)]
+        return f"{changed[0]} changed" + (f", and {len(changed) - 1} more" if changed[1:] else "") if changed else None
+
+    def keep(self, path):
+        self.kept[self.name(path)] = self.now[path]
+        self.write()
+
+    def forget(self, paths):
+        for path in paths:
+            self.kept.pop(self.name(path), None)
+        self.write()
+
+    def write(self):
+        whole = self.file.with_suffix(".new")
+        whole.write_text(json.dumps(self.kept, indent=1), encoding="utf-8")
+        whole.replace(self.file)
