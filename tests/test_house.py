@@ -16,9 +16,9 @@ from tools.build import project
 from tools.site import library
 
 INNER = (
-    "common.linalg",
     "foundations.committee_matrices",
     "foundations.gaussian_formulas",
+    "foundations.langevin_formulas",
 )  # tested through those who use them
 PARTS = ["foundations", "fluctuations", "scaling", "representations", "criticality", "fields"]  # in reading order
 

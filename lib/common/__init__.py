@@ -1,1 +1,1 @@
-"""What several parts share: checks of arguments."""
+"""What several parts share: checks of arguments, random streams, small statistics and linear algebra."""

@@ -1,7 +1,7 @@
-"""Argument checks shared by every public function of ``lib``.
+"""Argument checks for whatever a caller outside ``lib`` may call.
 
-Each returns the argument in its working type, or raises a ``ValueError`` whose message names the argument, what it must be
-and what was given, in that order.  Nothing is clipped or repaired.
+Each returns the argument in its working type, or raises a ``ValueError`` whose message names the argument, what it must
+be and what was given, in that order.  Nothing is clipped or repaired.
 """
 
 import os
@@ -13,8 +13,8 @@ import numpy as np
 
 
 def _shown(value):
-    """A one-line picture of a bad value, short enough for an error message."""
-    text = " ".join(repr(value).split())
+    """A one-line picture of a bad value, short enough for a message; a text of several words describes it already."""
+    text = " ".join((value if isinstance(value, str) and " " in value else repr(value)).split())
     return text if len(text) <= 80 else text[:77] + "..."
 
 
@@ -40,8 +40,8 @@ def _misfit(name, requirement, array):
     """Complain about the axes of an array that was read from the argument `name`."""
     if array.ndim == 0:
         remedy = f": put it into a list, [{array}]" if requirement == _axes((None,)) else ""
-        raise ValueError(f"{name} must {requirement}, got a single number{remedy}")
-    raise ValueError(f"{name} must {requirement}, got an array of shape {array.shape}")
+        fail(name, requirement, f"a single number{remedy}")
+    fail(name, requirement, f"an array of shape {array.shape}")
 
 
 def one_or_many(function):
@@ -52,9 +52,8 @@ def one_or_many(function):
 
     @wraps(function)
     def wrapped(alpha, *arguments, **options):
-        if not (isinstance(alpha, (int, float, np.number, np.ndarray)) and np.ndim(alpha) == 0) or isinstance(
-            alpha, bool
-        ):
+        numeric = isinstance(alpha, (int, float, np.number, np.ndarray)) and not isinstance(alpha, bool)
+        if not numeric or np.ndim(alpha) > 0:
             return function(alpha, *arguments, **options)
         result = function(np.reshape(alpha, 1), *arguments, **options)
         if is_dataclass(result):
@@ -133,6 +132,23 @@ def boolean(name, value):
     return bool(value)
 
 
+def one_of(name, value, choices):
+    """`value`, if it is one of the names `choices`."""
+    if not isinstance(value, str) or value not in choices:
+        fail(name, f"be one of {', '.join(choices)}", value)
+    return value
+
+
+def broadcast(**arrays):
+    """The named arrays as views of one shape, as in ``p, t = broadcast(samples=p, ridge=t)``; the last is blamed."""
+    try:
+        return np.broadcast_arrays(*arrays.values())  # (...) each
+    except ValueError:
+        *others, last = arrays
+        shapes = ", ".join(str(np.shape(part)) for part in arrays.values())
+        fail(last, f"broadcast with {', '.join(others)}", f"the shapes {shapes} of {', '.join(arrays)}")
+
+
 def entries(name, value, *, above=None, at_least=None, below=None, at_most=None, ndim=None, shape=None):
     """`value` as a finite float64 array with every entry inside the given bounds."""
     result = array(name, value, ndim=ndim, shape=shape)
@@ -157,7 +173,7 @@ def moments(name, value):
 def symmetric(name, value, *, size=None, definite=None):
     """`value` as a symmetric matrix.
 
-    ``definite``: None asks for symmetry alone, "semi" for eigenvalues >= 0 up to rounding, "strict" for eigenvalues > 0.
+    ``definite``: None asks for symmetry alone, "semi" for eigenvalues >= 0 up to rounding, "strict" for > 0.
     """
     result = array(name, value, ndim=2, shape=None if size is None else (size, size))
     if result.shape[0] != result.shape[1] or result.shape[0] == 0:
@@ -176,14 +192,14 @@ def symmetric(name, value, *, size=None, definite=None):
 
 
 def instance(name, value, kind, origin):
-    """`value`, if it is a `kind`; `origin` says where such an object comes from, as in "as regression.fit returns it"."""
+    """`value`, if it is a `kind`; `origin` says where one comes from, as in "as regression.fit returns it"."""
     if not isinstance(value, kind):
         fail(name, f"be a {kind.__name__}, {origin}", value)
     return value
 
 
 def folder(name, value):
-    """`value` as a ``Path``, a leading ~ or ~user replaced by that home folder; nothing is made or looked up on the disk."""
+    """`value` as a ``Path``, with that home folder for a leading ~ or ~user; nothing is made or looked up."""
     if not isinstance(value, (str, os.PathLike)) or not isinstance(os.fspath(value), str) or not os.fspath(value):
         fail(name, "be the path of a folder, or None", value)
     try:
@@ -197,7 +213,7 @@ def folder(name, value):
 
 
 def seed_sequence(name, value):
-    """`value` as a ``numpy.random.SeedSequence``; an explicit seed is required, so that every result can be repeated."""
+    """`value` as a ``numpy.random.SeedSequence``; there is no default, so that every result can be repeated."""
     if isinstance(value, np.random.SeedSequence):
         return value
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < 0:

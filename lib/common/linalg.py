@@ -6,6 +6,21 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 CHUNK = 2**22  # numbers in one piece of a sum over samples, which bounds the memory
 
 
+def psd_root(matrix):
+    """A with A Aᵀ = `matrix` (..., n, n), positive semidefinite; also of a singular one, unlike Cholesky's.
+
+    Column k is an eigenvector times the root of its eigenvalue, ascending; a negative one is taken for rounding.
+
+    Examples
+    --------
+    >>> root = psd_root(np.ones((2, 2)))
+    >>> bool(np.allclose(root @ root.T, 1))
+    True
+    """
+    values, vectors = np.linalg.eigh(matrix)  # (..., n), (..., n, n)
+    return vectors * np.sqrt(np.maximum(values, 0))[..., None, :]  # (..., n, n)
+
+
 def largest(apply, metric):
     """Largest θ in  apply(G) = θ metric ∘ G  over symmetric G, for a linear map that keeps G positive semidefinite.
 

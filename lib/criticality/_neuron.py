@@ -1,15 +1,14 @@
-"""The quadrature behind :mod:`lib.criticality.neuron_gradient` and :mod:`lib.criticality.equilibria`, and the checks that all modules on the toy neuron share."""
+"""What the modules on the toy neuron share: checks of the data, and the quadrature over Gaussian classes."""
 
 import numpy as np
 from scipy.special import ndtr
 
 from lib.common import checks
+from lib.criticality import _slopes
 from lib.criticality.compositions import Composition
 
 NODES, SHARES = np.polynomial.legendre.leggauss(20)  # (20,), (20,)
-REACH = (
-    36  # deviations from the mean at which the integrals end: the density is e^{-648}, but slopes may grow like e^{cy}
-)
+REACH = 36  # deviations from the mean at which integrals end: the density is e^{-648}, slopes may grow like e^{cy}
 POLE = 1e12  # |h| next to a kink beyond which no cut stands between the data and a pole
 
 
@@ -27,15 +26,12 @@ def checked_classes(means, deviation, priors):
 
 def checked_data(composition, means, deviation, priors):
     """The same with the composition in front."""
-    if not isinstance(composition, Composition):
-        checks.fail(
-            "composition", "be a lib.criticality.compositions.Composition, as made by compositions.named", composition
-        )
+    checks.instance("composition", composition, Composition, "as from compositions.named")
     return composition, *checked_classes(means, deviation, priors)
 
 
 def ladder(centres, nearest, lowest, highest):
-    """Edges of pieces from `lowest` to `highest` whose lengths double away from each centre, beginning with `nearest`."""
+    """Edges of pieces from `lowest` to `highest` whose lengths double away from each centre, from `nearest` on."""
     count = max(0, int(np.ceil(np.log2((highest - lowest) / nearest))))
     away = nearest * 2.0 ** np.arange(count + 1)  # (n,)
     edges = np.concatenate([[lowest, highest], *([c, *(c - away), *(c + away)] for c in centres)])  # (m,)
@@ -49,7 +45,7 @@ def nodes(edges):
 
 
 def singular(kinks):
-    """Where h changes fast: its kinks, and y = 0, 1, the centre of a sigmoid and the poles behind a cut; and the closest two of them."""
+    """Where h changes fast, kinks and y = 0, 1, a sigmoid's centre and poles behind a cut; and their least distance."""
     centres = np.unique([0.0, 1.0, *kinks])  # (n,)
     return centres, np.diff(centres).min()
 
@@ -65,11 +61,8 @@ def refuse_poles(composition):
     for t in (0, 1):
         for kink in composition.kinks(t):
             if np.abs(_beside(composition, kink, t)).max() > POLE:
-                checks.fail(
-                    "composition",
-                    f"have a mean gradient: h has a pole at y = {kink:g} in class {t}, cut it off",
-                    composition,
-                )
+                wanted = f"have a mean gradient: h has a pole at y = {kink:g} in class {t}, cut it off"
+                checks.fail("composition", wanted, composition)
 
 
 def moments_of(composition, weight, bias, means, deviation, priors):
@@ -84,15 +77,12 @@ def moments_of(composition, weight, bias, means, deviation, priors):
             if not np.isfinite(steps).all():
                 checks.fail("weight", "be small enough for a finite wx + b", weight)
             edges = ladder(*singular(kinks), steps.min(), steps.max())  # (m,)
-            y, share = nodes(
-                np.union1d(edges, steps)
-            )  # (n,), (n,); in y, where the distance to a kink keeps its digits
+            y, share = nodes(np.union1d(edges, steps))  # (n,), (n,); in y the distance to a kink keeps its digits
             x = (y - bias) / weight  # (n,)
             share = priors[t] * share / abs(weight) * _density(x, means[t], deviation)  # (n,)
             features = np.stack([x, np.ones_like(x)])  # (2, n)
-            try:
-                h, h1 = composition.slope(y, t), composition.slope1(y, t)  # (n,), (n,)
-            except ValueError:
+            h, h1, _ = _slopes.slopes(composition, y, t == 1)  # (n,), (n,)
+            if not (np.isfinite(h).all() and np.isfinite(h1).all()):
                 checks.fail("weight", "be small enough for finite slopes at every input", weight)
             gradient += features @ (share * h)
             square += (features * (share * h**2)) @ features.T
@@ -104,9 +94,8 @@ def moments_of(composition, weight, bias, means, deviation, priors):
                 mass = priors[t] * _density(at, means[t], deviation) / abs(weight)
                 hessian += (after - before) * mass * np.outer([at, 1], [at, 1])
     if not (all(np.isfinite(part).all() for part in (gradient, hessian, square)) and tail <= 1e-12 * square[1, 1]):
-        checks.fail(
-            "weight", f"be small enough for moments that come from within {REACH} deviations of the mean", weight
-        )
+        wanted = f"be small enough for moments that come from within {REACH} deviations of the mean"
+        checks.fail("weight", wanted, weight)
     return gradient, hessian, square - np.outer(gradient, gradient)
 
 
@@ -124,14 +113,13 @@ def live_both(composition, weight, bias, means, deviation):
 
 
 def _outside(dead, middle, spread):
-    """P(y outside the dead intervals) for y ~ N(middle, spread²): a sum over the gaps, so that a tiny probability keeps its digits."""
+    """P(y outside the dead intervals), y ~ N(middle, spread²): a sum over gaps, so that tiny ones keep digits."""
     edges = [-np.inf, *(edge for interval in sorted(dead) for edge in interval), np.inf]
     total = np.zeros(np.shape(middle))  # (...)
     for low, high in zip(edges[::2], edges[1::2]):
         if low < high:
-            low, high = (
-                (edge - middle) / np.maximum(spread, 1e-300) for edge in (low, high)
-            )  # (...), (...); w = 0: y is a point
+            width = np.maximum(spread, 1e-300)  # (...); w = 0: y is a point
+            low, high = (low - middle) / width, (high - middle) / width  # (...), (...)
             low, high = np.where(low > 0, -high, low), np.where(low > 0, -low, high)  # (...), (...)
             total += ndtr(high) - ndtr(low)
     return total

@@ -1,7 +1,7 @@
-"""Exponential densities on a bounded window, as :mod:`lib.criticality.power_laws` fits them; the arguments are checked by its callers.
+"""Exponential densities on a bounded window, as :mod:`lib.criticality.power_laws` fits them, without checks.
 
-On positions t in [0, 1] the power law is  e^{zt};  the curved law is  exp(αP₁ + βP₂)  with the Legendre polynomials of x = 2t - 1, which keep the
-Hessian nearly diagonal where 1, t, t² would not.
+On positions t in [0, 1] the power law is  e^{zt};  the curved law is  exp(αP₁ + βP₂)  with the Legendre polynomials of
+x = 2t - 1, which keep the Hessian nearly diagonal where 1, t, t² would not.
 """
 
 import numpy as np
@@ -47,8 +47,8 @@ def _quadrature():
 def curved(x):
     """Maximum likelihood of α, β on samples x in [-1, 1].
 
-    Returns (α, β), their covariance matrix times the number of samples, and the gain of ln L per sample over β = 0; None where the samples
-    crowd so closely that the quadrature would not resolve the density.
+    Returns (α, β), their covariance matrix times the number of samples, and the gain of ln L per sample over β = 0;
+    None where the samples crowd so closely that the quadrature would not resolve the density.
     """
     nodes, log_weights = _quadrature()  # (1024,), (1024,)
     basis = np.stack([nodes, 1.5 * nodes**2 - 0.5])  # (2, 1024)
@@ -74,9 +74,8 @@ def curved(x):
     if abs(straight[0]) >= STEEPEST:
         return None
     best = minimize(cost, straight, jac=slope, hess=bend, method="trust-exact", options={"gtol": 1e-10}).x  # (2,)
-    best = best - np.linalg.solve(
-        bend(best), slope(best)
-    )  # (2,)  the search stops where the cost no longer changes, half the digits
+    # The search stops where the cost no longer changes, at half the digits.
+    best = best - np.linalg.solve(bend(best), slope(best))  # (2,)
     if np.abs(best).max() >= STEEPEST or np.abs(slope(best)).max() > 1e-10:
         return None
     return best, np.linalg.inv(bend(best)), cost(straight) - cost(best)

@@ -1,10 +1,12 @@
-r"""What the Jacobian of the sample-to-step map says: the density of steps on the surface they fill, and how far one-dimensional maps describe it.
+"""The density of steps on the surface they fill, and how far one-dimensional maps describe it, from Jacobians.
 
-With more parameters than inputs, K > d, the steps q̇(x) fill a d-dimensional surface.  Area formula: its density per unit of area is the sum
-of  p_x(x)/√det JᵀJ  over the x with that step,  J = ∂q̇/∂x,  and  √det JᵀJ = Π_i σ_i.  Which density is meant decides the exponent: a neuron
-has q̇ = -γh(y)(x, 1), so its surface widens like a cone.  On an exponential tail the density per unit of area falls as |q̇|^-d; the solid
-angle gives |q̇|^{d-1} back, and the amplitude |q̇| itself has exponent 1.
-Source: kukleva2024, eqs. (3.13) to (3.16) and (4.4) to (4.6), all local; the area formula, for the whole surface, is ours.
+With more parameters than inputs, K > d, the steps q̇(x) fill a d-dimensional surface.  Area formula: its density per
+unit of area is the sum of  p_x(x)/√det JᵀJ  over the x with that step,  J = ∂q̇/∂x,  and  √det JᵀJ = Π_i σ_i.  Which
+density is meant decides the exponent: a neuron has q̇ = -γh(y)(x, 1), so its surface widens like a cone.  On an
+exponential tail the density per unit of area falls as |q̇|^-d; the solid angle gives |q̇|^{d-1} back, and the amplitude
+|q̇| itself has exponent 1.  `jacobians` (N, K, d) have K >= d >= 1.
+Source: kukleva2024, eqs. (3.13) to (3.16) and (4.4) to (4.6), all local; the area formula, for the whole surface, is
+ours.
 """
 
 from dataclasses import dataclass
@@ -41,13 +43,11 @@ def _jacobians(value):
 
 
 def singular_pairs(jacobians, *, pairs=1):
-    r"""Leading singular pairs of each Jacobian.
-
-    Source: kukleva2024, eqs. (4.4), (4.5): J = UΣVᵀ, q̇' = Uᵀq̇, x' = Vᵀx, at one sample.
+    """Leading singular pairs of each Jacobian,  J = UΣVᵀ, q̇' = Uᵀq̇, x' = Vᵀx, eqs. (4.4), (4.5).
 
     Parameters
     ----------
-    jacobians : array (N, K, d)    K >= d
+    jacobians : array (N, K, d)
     pairs : int                    r, 1 to d
 
     Returns
@@ -67,9 +67,7 @@ def singular_pairs(jacobians, *, pairs=1):
 
 
 def overlaps(vectors):
-    r"""|cos| of the angle between every two vectors: 1 where all samples share a direction.
-
-    Not in the source, kukleva2024, whose eq. (4.6) is local; it holds for all samples at once if they do.
+    """|cos| of the angle between every two vectors: 1 where all share a direction, and eq. (4.6) holds for all at once.
 
     Parameters
     ----------
@@ -78,10 +76,6 @@ def overlaps(vectors):
     Returns
     -------
     array (N(N-1)/2,)           pairs i < j, row by row
-
-    Raises
-    ------
-    ValueError                  if the vectors are fewer than two, or one is zero
 
     Examples
     --------
@@ -98,22 +92,18 @@ def overlaps(vectors):
 
 
 def diagonal_energy(jacobians):
-    r"""Share of each Jacobian's energy |J|² that a fixed frame sees on its diagonal:  Σ_i (u_iᵀJv_i)²/|J|².
+    """Share of each Jacobian's energy |J|² that a fixed frame sees on its diagonal:  Σ_i (u_iᵀJv_i)²/|J|².
 
-    The frame is that of the mean Jacobian.  1 means that (4.6) decouples the sample exactly; a random frame gives about 1/K.
-    Not in the source, kukleva2024.
+    The frame is that of the mean Jacobian.  1 means that eq. (4.6) decouples the sample exactly; a random frame gives
+    about 1/K.
 
     Parameters
     ----------
-    jacobians : array (N, K, d)    K >= d; none zero
+    jacobians : array (N, K, d)    none zero
 
     Returns
     -------
     array (N,)                     between 0 and 1
-
-    Raises
-    ------
-    ValueError                     if the array has another shape, or a Jacobian is zero
 
     Examples
     --------
@@ -131,22 +121,18 @@ def diagonal_energy(jacobians):
 
 
 def log_area(jacobians):
-    r"""ln √det JᵀJ = Σ_i ln σ_i:  logarithm of the area that the map makes of a unit of volume in the inputs.
+    """ln √det JᵀJ = Σ_i ln σ_i:  logarithm of the area that the map makes of a unit of volume.
 
-    The logarithm, because a product of d small singular values leaves the floating-point range.
-    Source: kukleva2024; for K = d it is ln |det J| of eq. (3.16), for K > d not in the source.
+    For K = d it is ln |det J| of eq. (3.16).  The logarithm, because a product of d small singular values leaves the
+    floating-point range.
 
     Parameters
     ----------
-    jacobians : array (N, K, d)    K >= d; full column rank
+    jacobians : array (N, K, d)    full column rank: not at a caustic
 
     Returns
     -------
     array (N,)
-
-    Raises
-    ------
-    ValueError                     if the array has another shape, or a rank is less than d: a caustic
 
     Examples
     --------
@@ -161,15 +147,14 @@ def log_area(jacobians):
 
 
 def log_surface_density(log_density, jacobians):
-    r"""Logarithm of the density of steps per unit of area of the surface that they fill:  ln p_x(x) - Σ_i ln σ_i.
+    """Logarithm of the density of steps per unit of area of the surface that they fill:  ln p_x(x) - Σ_i ln σ_i.
 
     Each x gives the density of its own sheet; where sheets meet or lie on each other, add those of all preimages.
-    Source: kukleva2024, eq. (3.16), generalised from K = d to a surface.
 
     Parameters
     ----------
     log_density : array (N,)       ln p_x of the inputs
-    jacobians : array (N, K, d)    K >= d; full column rank
+    jacobians : array (N, K, d)    full column rank
 
     Returns
     -------
@@ -185,10 +170,10 @@ def log_surface_density(log_density, jacobians):
 
 
 def neuron_log_area(inputs, weights, slope, slope1, *, learning_rate=1.0):
-    r"""ln √det JᵀJ of one neuron y = w·x + b in closed form, for any activation and loss.
+    """ln √det JᵀJ of one neuron y = w·x + b in closed form, for any activation and loss.
 
-    √det JᵀJ = γ^d |h|^{d-1} √((h + h'w·x)² + h'²|w|²),  because of  J = -γ[h (1, 0)ᵀ + h'(x, 1) wᵀ];  d - 2 of the d singular values are γ|h|.
-    Not in the source, kukleva2024; at d = 1 it is the arc speed, not the radial one of its eq. (5.4).
+    √det JᵀJ = γ^d |h|^{d-1} √((h + h'w·x)² + h'²|w|²),  because of  J = -γ[h (1, 0)ᵀ + h'(x, 1) wᵀ];  d - 2 of the d
+    singular values are γ|h|.  At d = 1 it is the arc speed, not the radial one of eq. (5.4).
 
     Parameters
     ----------
@@ -201,10 +186,6 @@ def neuron_log_area(inputs, weights, slope, slope1, *, learning_rate=1.0):
     Returns
     -------
     array (N,)
-
-    Raises
-    ------
-    ValueError                if an argument is outside its range, or J has less than full rank
 
     Examples
     --------
@@ -229,26 +210,22 @@ def neuron_log_area(inputs, weights, slope, slope1, *, learning_rate=1.0):
 
 
 def one_dimensional_map(inputs, outputs, *, bins=200):
-    r"""The least-squares function q̇'_i ≈ g(x'_i) of one coordinate: how much it explains, and whether (4.6) predicts the right law from it.
+    """The least-squares function q̇'_i ≈ g(x'_i) of one coordinate: what it explains, and whether eq. (4.6) follows.
 
-    g is the mean of the outputs in bins of equal count, joined by straight lines: no function of x'_i has a smaller mean square error.
-    The right side of (4.6) is the law of g(x'_i), the left side that of the outputs.  Exact for a linear map along its singular directions,
-    x'_i = v_i·x and q̇'_i = u_i·q̇;  for a nonlinear one only if all samples share these directions.
-    Source: kukleva2024, eq. (4.6); the test is not in the source.
+    g is the mean of the outputs in bins of equal count, joined by straight lines: no function of x'_i has a smaller
+    mean square error.  The right side of (4.6) is the law of g(x'_i), the left side that of the outputs.  Exact for a
+    linear map along its singular directions, x'_i = v_i·x and q̇'_i = u_i·q̇;  for a nonlinear one only if all samples
+    share these directions.
 
     Parameters
     ----------
     inputs : array (n,)     x'_i of each sample
-    outputs : array (n,)    q̇'_i of each sample
-    bins : int              >= 2; n must be at least 2 · bins
+    outputs : array (n,)    q̇'_i of each sample; not all equal
+    bins : int              >= 2; n must be at least 2 · bins, and inputs differ between bins
 
     Returns
     -------
     OneDimensionalMap
-
-    Raises
-    ------
-    ValueError              if an argument is outside its range, or the outputs are all equal, or the inputs of two bins
 
     Examples
     --------
@@ -271,7 +248,7 @@ def one_dimensional_map(inputs, outputs, *, bins=200):
     widths = np.diff(centres)  # (bins - 1,)
     if np.any(widths <= 0):
         checks.fail("inputs", "differ between bins: too many are equal", inputs)
-    # Beyond the first and the last centre the nearest line goes on: cut off there, the law would end in two false atoms.
+    # Beyond the first and the last centre the nearest line goes on; cut off, the law would have two false atoms.
     piece = np.clip(np.searchsorted(centres, x) - 1, 0, bins - 2)  # (n,)
     predicted = means[piece] + (np.diff(means) / widths)[piece] * (x - centres[piece])  # (n,)
     explained = 1 - float(((y - predicted) ** 2).mean() / y.var())

@@ -1,7 +1,7 @@
-r"""The monotone branches of the map x → s of one neuron from inputs to steps, and the inputs that cause a given step.
+"""The monotone branches of the map x → s of one neuron from inputs to steps, and the inputs that cause a given step.
 
-The map folds where  s' = 0;  the density p_s is a sum over branches, and on a branch s(x) = s has one root.
-Source: kukleva2024, eq. (3.16) and the text after it, which asks for the sum where the map is not one-to-one; how to find the
+The map folds where  s' = 0;  the density p_s is a sum over branches, and on a branch s(x) = s has one root.  Source:
+kukleva2024, eq. (3.16) and the text after it, which asks for the sum where the map is not one-to-one; how to find the
 branches is not in it.
 """
 
@@ -12,10 +12,9 @@ import numpy as np
 from scipy.optimize import bisect
 
 from lib.common import checks
-from lib.criticality.amplitude import _checked, _derivatives
+from lib.criticality import _steps, amplitude
 
 _GRID = 20_000  # points on which folds are looked for
-_HALVINGS = 200  # enough for full relative precision of a root anywhere between 1e-44 and 1
 _TINY = 1e-100  # what rounding means at x = 0; a pole there stays inside the floating-point range
 
 
@@ -44,15 +43,14 @@ def _pieces(m, low, high):
 
 
 def _ends(x, s, m):
-    """Whether s (n,) vanishes at the first and the last of the points x (n,), up to the rounding of y = wx + b: next to a dead interval."""
-    width = 32 * np.finfo(float).eps * (np.abs(x[[0, -1]]) + abs(m.bias / m.weight)) + 4 * _TINY  # (2,)
-    return (np.abs(s[[0, -1]]) <= width * np.abs(_derivatives(x[[0, -1]], m)[1])) & (
-        np.abs(s[[0, -1]]) < np.abs(s[[1, -2]])
-    )  # (2,)
+    """Whether s (n,) vanishes, up to the rounding of y = wx + b, at the two ends of the points x (n,)."""
+    x, size, inside = x[[0, -1]], np.abs(s[[0, -1]]), np.abs(s[[1, -2]])  # (2,) each
+    width = 32 * np.finfo(float).eps * (np.abs(x) + abs(m.bias / m.weight)) + 4 * _TINY  # (2,)
+    return (size <= width * np.abs(_steps.derivatives(x, m)[1])) & (size < inside)  # (2,)
 
 
 def _roots(function, x, values):
-    """Roots of `function` between points x (n,) at which its `values` (n,) have opposite signs; points where it is zero are skipped."""
+    """Roots of `function` between points x (n,) with `values` (n,) of opposite signs; points with zeros are skipped."""
     x, signs = x[values != 0], np.sign(values[values != 0])  # (n',), (n',)
     # Plain bisection: the zeros may be of third order, where Brent's method takes longer.
     precise = {"xtol": 1e-300, "rtol": 4 * np.finfo(float).eps, "maxiter": 2000}
@@ -60,32 +58,28 @@ def _roots(function, x, values):
 
 
 def find(step_map, *, reach=14.0):
-    r"""The monotone branches of x → s within `reach` deviations of the mean: split at zeros of s, folds, kinks; dead intervals left out.
+    """The monotone branches of x → s within `reach` deviations of the mean: split at zeros of s, folds and kinks.
 
     A fold (caustic) is a root of  wh'(1 + x²) + xh,  where s' = 0 and p_s diverges like |s - s_c|^{-1/2}.
-    Source: not in the source, kukleva2024.
 
     Parameters
     ----------
     step_map : StepMap
-    reach : float         > 0; beyond 14 lies less than 1e-43 of the data
+    reach : float         > 0; beyond 14 lies less than 1e-43 of the data; smaller where s overflows near a pole
 
     Returns
     -------
-    Branches              empty where no input within reach is alive; its arrays cannot be written to
-
-    Raises
-    ------
-    ValueError            if an argument is outside its range, or a pole makes s too large for a number
+    Branches              without dead intervals, empty where no input is alive; its arrays cannot be written to
 
     Examples
     --------
-    >>> from lib.criticality import amplitude, compositions
+    >>> from lib.criticality import compositions
     >>> found = find(amplitude.step_map(compositions.named("sigmoid + squared"), 16.0, -8.0, 0))
     >>> found.folds.round(3).tolist(), found.at_left.size
     ([0.546], 2)
     """
-    return _find(_checked(step_map), checks.number("reach", reach, above=0))
+    checks.instance("step_map", step_map, amplitude.StepMap, "as from amplitude.step_map")
+    return _find(step_map, checks.number("reach", reach, above=0))
 
 
 @lru_cache(maxsize=256)  # a figure asks for the same few maps again and again, twice for every density of |s|
@@ -94,16 +88,15 @@ def _find(m, reach):
     rows, all_folds = [], []
     for left, right in _pieces(m, low, high):
         x = np.linspace(left, right, max(_GRID // 10, int(_GRID * (right - left) / (high - low))))  # (n,)
-        s, s1, _ = _derivatives(x, m)  # (n,), (n,)
+        s, s1, _ = _steps.derivatives(x, m)  # (n,), (n,)
         if not np.isfinite(s).all():
-            checks.fail(
-                "step_map", f"keep s inside the floating-point range for {reach:g} deviations around the mean", m
-            )
-        zeros = _roots(lambda u: _derivatives(u, m)[0], x, s)
-        folds = _roots(lambda u: _derivatives(u, m)[1], x, s1)
+            wanted = f"keep s inside the floating-point range for {reach:g} deviations around the mean"
+            checks.fail("step_map", wanted, m)
+        zeros = _roots(lambda u: _steps.derivatives(u, m)[0], x, s)
+        folds = _roots(lambda u: _steps.derivatives(u, m)[1], x, s1)
         zeros += x[[0, -1]][_ends(x, s, m)].tolist()
         ends = np.unique([left, right, *zeros, *folds])  # (n,)  a zero of even order is both
-        at = np.where(np.isin(ends, zeros), 0.0, _derivatives(ends, m)[0])  # (n,)
+        at = np.where(np.isin(ends, zeros), 0.0, _steps.derivatives(ends, m)[0])  # (n,)
         rows += zip(ends[:-1], ends[1:], at[:-1], at[1:])
         all_folds += folds
     columns = np.array(rows).reshape(-1, 4).T.copy()  # (4, B)
@@ -113,30 +106,8 @@ def _find(m, reach):
     return found
 
 
-def _preimages(s, m, found):
-    """Roots (B, S) of s(x) = s for s (S,), NaN where a branch does not reach; an end belongs to the branch above it."""
-    lowest, highest = np.minimum(found.at_left, found.at_right), np.maximum(found.at_left, found.at_right)  # (B,), (B,)
-    branch, point = np.nonzero((lowest[:, None] <= s) & (s < highest[:, None]))  # (n,), (n,)
-    left, right, rises = (
-        found.left[branch],
-        found.right[branch],
-        (found.at_right > found.at_left)[branch],
-    )  # (n,), (n,), (n,)
-    for _ in range(_HALVINGS):
-        middle = left + (right - left) / 2  # (n,)
-        if np.all((middle == left) | (middle == right)):
-            break
-        beyond = (_derivatives(middle, m)[0] > s[point]) == rises  # (n,)
-        left, right = np.where(beyond, left, middle), np.where(beyond, middle, right)  # (n,), (n,)
-    roots = np.full((found.left.size, s.size), np.nan)  # (B, S)
-    roots[branch, point] = left + (right - left) / 2
-    return roots
-
-
 def preimages(s, step_map):
-    r"""All inputs that cause a step of amplitude s: one root of s(x) = s on every monotone branch that reaches s, by bisection of all at once.
-
-    Source: not in the source, kukleva2024.
+    """All inputs that cause a step of amplitude s: one root of s(x) = s on every branch that reaches s, by bisection.
 
     Parameters
     ----------
@@ -149,11 +120,12 @@ def preimages(s, step_map):
 
     Examples
     --------
-    >>> from lib.criticality import amplitude, compositions
-    >>> preimages([-0.2, -0.5], amplitude.step_map(compositions.named("sigmoid + squared"), 16.0, -8.0, 0)).round(4).tolist()
+    >>> from lib.criticality import compositions
+    >>> sigmoid = amplitude.step_map(compositions.named("sigmoid + squared"), 16.0, -8.0, 0)
+    >>> preimages([-0.2, -0.5], sigmoid).round(4).tolist()
     [[0.4702, nan], [0.6335, nan]]
     """
-    m, s = _checked(step_map), checks.array("s", s, ndim=1)  # (S,)
+    found, s = find(step_map), checks.array("s", s, ndim=1)  # (S,)
     if np.any(s == 0):
         checks.fail("s", "differ from zero, where dead inputs have an atom", s)
-    return _preimages(s, m, find(m))
+    return _steps.preimages(s, step_map, found)

@@ -1,8 +1,10 @@
-r"""Learning equilibria of the toy neuron y = wx + b: where the mean gradient vanishes, and how far the parameters wander around it.
+"""Learning equilibria of the toy neuron y = wx + b: where the mean gradient vanishes, and the wandering around it.
 
-The mean gradient of :mod:`lib.criticality.neuron_gradient` is solved for its root by Powell's hybrid method, never by training: the softest direction
-of squared loss relaxes in 1/(γλ) = 4e5 steps at γ = 0.1.  Source: not in kukleva2024, which trains for a time it does not tell;
-data and compositions are those of its section 8.
+The mean gradient of :mod:`lib.criticality.neuron_gradient`, whose arguments these are, is solved for its root by
+Powell's hybrid method, never by training: the softest direction of squared loss relaxes in 1/(γλ) = 4e5 steps at
+γ = 0.1.
+Source: data and compositions are those of kukleva2024, section 8, which trains for a time it does not tell; the rest is
+not in it.
 """
 
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from scipy.special import ndtr
 from lib.common import checks
 from lib.criticality import _neuron
 from lib.criticality.neuron_gradient import Moments
+from lib.foundations import langevin_formulas
 
 LIVE = 0.01  # least probability of a gradient, in each class, at an equilibrium: a dead neuron rests anywhere
 FAR = 1e3  # times the natural scales of w and b: a search beyond has run away to where every gradient is small
@@ -31,16 +34,14 @@ class Equilibrium:
 
 
 def log_odds(*, means=(0.0, 1.0), deviation=0.25, priors=(0.5, 0.5)):
-    r"""Weight and bias of the log-odds of the classes, the equilibrium of a sigmoid with cross-entropy or squared loss.
+    """Weight and bias of the log-odds of the classes, the equilibrium of a sigmoid with cross-entropy or squared loss.
 
-    ln(π_1 p_1(x)/π_0 p_0(x)) = wx + b  with  w = (μ_1 - μ_0)/σ²,  b = ln(π_1/π_0) - (μ_1² - μ_0²)/(2σ²): linear, so the sigmoid can
-    be the true probability of class 1, and both losses are smallest there.  Source: not in kukleva2024.
+    ln(π_1 p_1(x)/π_0 p_0(x)) = wx + b  with  w = (μ_1 - μ_0)/σ²,  b = ln(π_1/π_0) - (μ_1² - μ_0²)/(2σ²): linear, so the
+    sigmoid can be the true probability of class 1, and both losses are smallest there.
 
     Parameters
     ----------
-    means : array (2,)     μ_0, μ_1; different
-    deviation : float      σ of both classes; > 0
-    priors : array (2,)    π_0, π_1; > 0, sum 1
+    means, deviation, priors : array (2,), float, array (2,)     μ_0, μ_1; σ; π_0, π_1
 
     Returns
     -------
@@ -51,7 +52,10 @@ def log_odds(*, means=(0.0, 1.0), deviation=0.25, priors=(0.5, 0.5)):
     >>> log_odds()
     (16.0, -8.0)
     """
-    means, deviation, priors = _neuron.checked_classes(means, deviation, priors)
+    return _log_odds(*_neuron.checked_classes(means, deviation, priors))
+
+
+def _log_odds(means, deviation, priors):
     with np.errstate(over="ignore", invalid="ignore"):
         weight = (means[1] - means[0]) / deviation / deviation
         bias = np.log(priors[1] / priors[0]) - weight * means.mean()
@@ -61,11 +65,11 @@ def log_odds(*, means=(0.0, 1.0), deviation=0.25, priors=(0.5, 0.5)):
 
 
 def clip_weight(epsilon, *, deviation=0.25):
-    r"""Weight w* of the equilibrium of clip + cross-entropy with the gradient cut at ε from 0 and 1; the bias is b* = (1 - w*)/2.
+    """Weight w* of the equilibrium of clip + cross-entropy, the gradient cut at ε from 0 and 1; bias b* = (1 - w*)/2.
 
-    Means 0 and 1 and equal priors make the problem symmetric under x → 1 - x, so b* is known, and with y ~ N((1+w)/2, w²σ²) the root
-    of  E[(1/(2y) - 1); ε < y < 1-ε] = 0  is left.  Without the cut E[1/y] is infinite: w* creeps down like a logarithm as ε → 0.
-    Source: not in kukleva2024; its eq. (8.33) without a cut leaves none.
+    Means 0 and 1 and equal priors make the problem symmetric under x → 1 - x, so b* is known, and with y ~ N((1+w)/2,
+    w²σ²) the root of  E[(1/(2y) - 1); ε < y < 1-ε] = 0  is left.  Without the cut E[1/y] is infinite: w* creeps down
+    like a logarithm as ε → 0.
 
     Parameters
     ----------
@@ -116,27 +120,20 @@ def _threshold(composition):
 
 
 def accuracy(composition, weight, bias, *, means=(0.0, 1.0), deviation=0.25, priors=(0.5, 0.5)):
-    r"""Probability that the neuron names the right class: class 1 where f(y) > 1/2.
+    """Probability that the neuron names the right class: class 1 where f(y) > 1/2.
 
-    The threshold is read off the composition: there the pulls of the classes cancel, h(y, 0) + h(y, 1) = 0.  It is 0 for sigmoids, 1/2 for
-    ReLU and clipped units.  Source: kukleva2024, section 8 ("more than 97%"); the closed form is not in the source.
+    The threshold is read off the composition: there the pulls of the classes cancel, h(y, 0) + h(y, 1) = 0.  It is 0
+    for sigmoids, 1/2 for ReLU and clipped units.
 
     Parameters
     ----------
-    composition : Composition    loss after activation; pulls class 0 down and class 1 up
-    weight : float               w; not 0
-    bias : float                 b
-    means : array (2,)           μ_0, μ_1; different
-    deviation : float            σ; > 0
-    priors : array (2,)          π_0, π_1; > 0, sum 1
+    composition : Composition    pulls class 0 down and class 1 up, with one threshold between
+    weight, bias : float         w, not 0, and b
+    means, deviation, priors : array (2,), float, array (2,)     μ_0, μ_1; σ; π_0, π_1
 
     Returns
     -------
     float                        in [0, 1]
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range, or the composition has no threshold
 
     Examples
     --------
@@ -144,21 +141,23 @@ def accuracy(composition, weight, bias, *, means=(0.0, 1.0), deviation=0.25, pri
     >>> round(accuracy(compositions.named("sigmoid + squared"), 16.0, -8.0), 4)
     0.9772
     """
-    composition, means, deviation, priors = _neuron.checked_data(composition, means, deviation, priors)
+    composition, *classes = _neuron.checked_data(composition, means, deviation, priors)
     weight, bias = checks.number("weight", weight), checks.number("bias", bias)
     if weight == 0:
         checks.fail("weight", "not be 0", weight)
-    threshold = _threshold(composition)
+    return _accuracy(_threshold(composition), weight, bias, *classes)
+
+
+def _accuracy(threshold, weight, bias, means, deviation, priors):
     with np.errstate(over="ignore"):  # a tiny weight puts the threshold beyond all inputs
         distance = np.sign(weight) * (means - (threshold - bias) / np.float64(weight)) / deviation  # (2,)
     return float(priors @ ndtr([-1, 1] * distance))
 
 
-def _settled(composition, start, means, deviation, priors):
+def _settled(composition, threshold, start, means, deviation, priors):
     """The equilibrium that a search from `start` ends at; RuntimeError with the reason if there is none."""
-    farthest = FAR * (
-        np.abs(start).max() + 1 / deviation + np.abs(log_odds(means=means, deviation=deviation, priors=priors)).max()
-    )
+    odds = np.abs(_log_odds(means, deviation, priors)).max()
+    farthest = FAR * (np.abs(start).max() + 1 / deviation + odds)
 
     def gradient(parameters):
         if not np.abs(parameters).max() < farthest:
@@ -182,33 +181,29 @@ def _settled(composition, start, means, deviation, priors):
     if not (np.abs(rest).max() <= REST and left <= REST * (1 + np.abs(found).max())):
         raise RuntimeError(f"a mean gradient of {np.abs(rest).max():.1e} is left")
     weight, bias = (float(value) for value in found)
-    right = accuracy(composition, weight, bias, means=means, deviation=deviation, priors=priors)
-    return Equilibrium(
-        weight, bias, right, Moments(*_neuron.moments_of(composition, weight, bias, means, deviation, priors))
-    )
+    right = _accuracy(threshold, weight, bias, means, deviation, priors)
+    moments = Moments(*_neuron.moments_of(composition, weight, bias, means, deviation, priors))
+    return Equilibrium(weight, bias, right, moments)
 
 
 def equilibrium(composition, *, start=None, means=(0.0, 1.0), deviation=0.25, priors=(0.5, 0.5)):
-    r"""Parameters at which the mean gradient E[h (x,1)] vanishes, the mean loss has a minimum, and both classes are alive.
+    """Parameters where the mean gradient E[h (x,1)] vanishes, the mean loss has a minimum, and both classes are alive.
 
-    Without a start the search begins at the least-squares line through the labels, then at steeper lines and at the log-odds, until one search
-    settles.  Other stationary points, where all or most of a class is dead, are refused.  Source: not in kukleva2024.
+    Without a start the search begins at the least-squares line through the labels, then at steeper lines and at the
+    log-odds, until one search settles.  Other stationary points, where all or most of a class is dead, are refused.
 
     Parameters
     ----------
-    composition : Composition        loss after activation
+    composition : Composition        without a pole inside the data
     start : array (2,), optional     w, b where the search begins; w not 0
-    means : array (2,)               μ_0, μ_1; different
-    deviation : float                σ of both classes; > 0
-    priors : array (2,)              π_0, π_1; > 0, sum 1
+    means, deviation, priors : array (2,), float, array (2,)     μ_0, μ_1; σ; π_0, π_1
 
     Returns
     -------
-    Equilibrium                      w, b, the accuracy and the moments of the gradient
+    Equilibrium
 
     Raises
     ------
-    ValueError                       if an argument is outside its range, or h has a pole inside the data, so that no mean gradient exists
     RuntimeError                     if no search ends at an equilibrium, with the reason
 
     Examples
@@ -220,12 +215,12 @@ def equilibrium(composition, *, start=None, means=(0.0, 1.0), deviation=0.25, pr
     """
     composition, means, deviation, priors = _neuron.checked_data(composition, means, deviation, priors)
     _neuron.refuse_poles(composition)
-    _threshold(composition)  # refuses what cannot tell the classes apart
+    threshold = _threshold(composition)  # refuses what cannot tell the classes apart
     if start is None:
         gap, share = means[1] - means[0], priors.prod()
         slope = gap * share / (deviation**2 + gap**2 * share)
         starts = [np.array([slope * many, priors[1] - slope * many * (means @ priors)]) for many in (1, 2, 4)]
-        starts.append(np.array(log_odds(means=means, deviation=deviation, priors=priors)))
+        starts.append(np.array(_log_odds(means, deviation, priors)))
     else:
         starts = [checks.array("start", start, shape=(2,))]
         if starts[0][0] == 0:
@@ -233,17 +228,17 @@ def equilibrium(composition, *, start=None, means=(0.0, 1.0), deviation=0.25, pr
     reasons = []
     for begin in starts:
         try:
-            return _settled(composition, begin, means, deviation, priors)
+            return _settled(composition, threshold, begin, means, deviation, priors)
         except RuntimeError as reason:
             reasons.append(f"from ({begin[0]:g}, {begin[1]:g}): {reason}")
     raise RuntimeError(f"no equilibrium of {composition.name} found; {'; '.join(reasons)}")
 
 
 def stationary_covariance(hessian, covariance, learning_rate, *, batch=1):
-    r"""Covariance S of the parameters around an equilibrium, to linear order:  S = (1 - γA) S (1 - γA) + (γ²/M) C.
+    """Covariance S of the parameters around an equilibrium, to linear order:  S = (1 - γA) S (1 - γA) + (γ²/M) C.
 
-    In the eigenvectors of A:  S_ij = (γ/M) C_ij/(λ_i + λ_j - γλ_iλ_j), without the cancellation of 1 - (1 - γλ_i)(1 - γλ_j) where A is
-    soft.  If A = C, as for the true model with cross-entropy, S = (γ/2M) 1 + O(γ²).  Source: not in kukleva2024.
+    The law of an Euler chain, :func:`lib.foundations.langevin.euler_covariance`, with Γ = A and D = γC/2M.  If A = C,
+    as for the true model with cross-entropy, S = (γ/2M) 1 + O(γ²).
 
     Parameters
     ----------
@@ -263,12 +258,7 @@ def stationary_covariance(hessian, covariance, learning_rate, *, batch=1):
     """
     hessian = checks.symmetric("hessian", hessian, definite="strict")  # (d, d)
     covariance = checks.symmetric("covariance", covariance, size=len(hessian), definite="semi")  # (d, d)
-    rates, frame = np.linalg.eigh(hessian)  # (d,), (d, d)
-    learning_rate = checks.number("learning_rate", learning_rate, above=0, below=2 / rates[-1])
-    batch = checks.integer("batch", batch)
-    noise = frame.T @ covariance @ frame  # (d, d)
-    spread = (
-        noise * learning_rate / batch / (rates[:, None] + rates - learning_rate * np.multiply.outer(rates, rates))
-    )  # (d, d)
-    result = frame @ spread @ frame.T  # (d, d)
-    return (result + result.T) / 2
+    stiffest = np.linalg.eigvalsh(hessian)[-1]
+    learning_rate = checks.number("learning_rate", learning_rate, above=0, below=2 / stiffest)
+    diffusion = learning_rate * covariance / (2 * checks.integer("batch", batch))  # (d, d)
+    return langevin_formulas.euler(hessian, diffusion, learning_rate)

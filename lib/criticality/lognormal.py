@@ -1,9 +1,10 @@
-r"""A lognormal density seen as a power law: how wide it seems, and how many samples tell the difference.
+"""A lognormal density seen as a power law: how wide it seems, and how many samples tell the difference.
 
-If ln s is Gaussian with mean m and variance σ², the exponent of the density per unit of s is  k(s) = 1 + (ln s - m)/σ²:  one at the median, and
-the flatter the wider the law.  A loss e^{cy} with Gaussian input has σ = |cw| times the deviation of the input.  The count of decades on which
-|k - 1| < δ grows as σ², and so does the chance to see that it is no power law.
-Source: kukleva2024 has the exponent one, eqs. (8.13) and (8.19), without the lognormal; all of this is not in the source.
+If ln s is Gaussian with mean m and variance σ² (`log_mean`, `log_variance` > 0), the exponent of the density per unit
+of s is k(s) = 1 + (ln s - m)/σ²:  one at the median, and the flatter the wider the law.  A loss e^{cy} with Gaussian
+input has σ = |cw| times the deviation of the input.  The count of decades on which |k - 1| < δ, the `tolerance` > 0,
+grows as σ², and so does the chance to see that it is no power law.  σ² and δ may be arrays (...) that broadcast.
+Source: kukleva2024 has the exponent one, eqs. (8.13) and (8.19), without the lognormal; all of this is not in it.
 """
 
 import numpy as np
@@ -13,19 +14,16 @@ from lib.common import checks
 
 
 def local_exponent(amplitudes, log_mean, log_variance):
-    r"""Exponent  k(s) = 1 + (ln s - m)/σ²  of a lognormal density, per unit of s.
-
-    Not in the source, kukleva2024, whose k = 1 is the value at the median.
+    """Exponent  k(s) = 1 + (ln s - m)/σ²  of a lognormal density, per unit of s.
 
     Parameters
     ----------
-    amplitudes : float or array    s; > 0
-    log_mean : float               m, mean of ln s
-    log_variance : float           σ²; > 0
+    amplitudes : float or array         s; > 0
+    log_mean, log_variance : float      m, σ²
 
     Returns
     -------
-    float or array                 as `amplitudes`
+    float or array                      as `amplitudes`
 
     Examples
     --------
@@ -33,34 +31,27 @@ def local_exponent(amplitudes, log_mean, log_variance):
     [0.5, 1.0, 2.0]
     """
     s = checks.entries("amplitudes", amplitudes, above=0)  # (...)
-    return 1 + (np.log(s) - checks.number("log_mean", log_mean)) / checks.number(
-        "log_variance", log_variance, above=0
-    )  # (...)
+    mean, variance = checks.number("log_mean", log_mean), checks.number("log_variance", log_variance, above=0)
+    return 1 + (np.log(s) - mean) / variance  # (...)
 
 
 def _wide(log_variance, tolerance):
     """σ² and δ as arrays of the same shape."""
     variance = checks.entries("log_variance", log_variance, above=0)  # (...)
     tolerance = checks.entries("tolerance", tolerance, above=0)  # (...)
-    try:
-        return np.broadcast_arrays(variance, tolerance)  # (...), (...)
-    except ValueError:
-        checks.fail("tolerance", "broadcast with log_variance", f"shapes {tolerance.shape} and {variance.shape}")
+    return checks.broadcast(log_variance=variance, tolerance=tolerance)  # (...), (...)
 
 
 def decades(log_variance, tolerance):
-    r"""Decades of s on which |k - 1| < δ:  D = 2δσ²/ln 10.
-
-    Not in the source, kukleva2024.
+    """Decades of s on which |k - 1| < δ:  D = 2δσ²/ln 10.
 
     Parameters
     ----------
-    log_variance : float or array    σ² of ln s; > 0
-    tolerance : float or array       δ; > 0; of a shape that broadcasts with `log_variance`
+    log_variance, tolerance : float or array    σ², δ
 
     Returns
     -------
-    float or array                   D
+    float or array                              D
 
     Examples
     --------
@@ -72,14 +63,11 @@ def decades(log_variance, tolerance):
 
 
 def share(log_variance, tolerance):
-    r"""Probability of the range on which |k - 1| < δ:  erf(δσ/√2).
-
-    Not in the source, kukleva2024.
+    """Probability of the range on which |k - 1| < δ:  erf(δσ/√2).
 
     Parameters
     ----------
-    log_variance : float or array    σ² of ln s; > 0
-    tolerance : float or array       δ; > 0; of a shape that broadcasts with `log_variance`
+    log_variance, tolerance : float or array    σ², δ
 
     Returns
     -------
@@ -95,17 +83,16 @@ def share(log_variance, tolerance):
 
 
 def detectability(count, log_variance, tolerance):
-    r"""Likelihood ratio that n samples in the range |k - 1| < δ give on average against the power law:  nδ⁴σ⁴/45.
+    """Likelihood ratio that n samples in the range |k - 1| < δ give on average against the power law:  nδ⁴σ⁴/45.
 
-    Twice n times the relative entropy of the cut lognormal to the best power law, which has k = 1, in leading order: 1 per cent too large at
-    δσ = 0.4, 4 per cent at 0.8.  The ratio of :func:`lib.criticality.power_laws.curvature_test` is larger by one, its mean under the power law.
-    At fixed δ it grows as the square of the number of decades.  Not in the source, kukleva2024.
+    Twice n times the relative entropy of the cut lognormal to the best power law, which has k = 1, in leading order: 1
+    per cent too large at δσ = 0.4, 4 per cent at 0.8.  The ratio of :func:`lib.criticality.power_laws.curvature_test`
+    is larger by one, its mean under the power law.  At fixed δ it grows as the square of the number of decades.
 
     Parameters
     ----------
-    count : int                      n, samples in the range; >= 1
-    log_variance : float or array    σ² of ln s; > 0
-    tolerance : float or array       δ; > 0; of a shape that broadcasts with `log_variance`
+    count : int                                 n, samples in the range; >= 1
+    log_variance, tolerance : float or array    σ², δ
 
     Returns
     -------

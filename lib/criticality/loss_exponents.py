@@ -1,10 +1,11 @@
-r"""Exponents of the steps in the weight and in the bias that belong to a loss H(y), y = wx + b, by its form alone.
+"""Exponents of the steps in the weight and in the bias that belong to a loss H(y), y = wx + b, by its form alone.
 
-The steps of one neuron with one input are  ḃ = -γH'(y)  and  ẇ = -γxH'(y),  so up to factors  g = (y - b)H'(y)  is the step in the weight.
-A density that is flat in x becomes  p(ḃ) ∝ |ḃ|^{-k_b}  with  k_b = H'H'''/H''².  The source asks for losses with  dẇ/dx = (Aẇ + B)^k,  a power law
-in ẇ shifted by a constant; without knowing A and B, it is recognised by  1/k = d(g'²/g'')/dg,  that is  k = g''²/(2g''² - g'g'''),  being the same
-everywhere.  Only k = 0, ½ and 2 occur in a loss that does not depend on w and b: the linear, the quadratic and the logarithm.
-Source: kukleva2024, eqs. (6.1), (6.4) and section 7, corrected; the shift-free exponent is not in the source.
+The steps of one neuron with one input are  ḃ = -γH'(y)  and  ẇ = -γxH'(y),  so up to factors  g = (y - b)H'(y)  is the
+step in the weight.  A density that is flat in x becomes  p(ḃ) ∝ |ḃ|^{-k_b}  with  k_b = H'H'''/H''².  The source asks
+for losses with  dẇ/dx = (Aẇ + B)^k,  a power law in ẇ shifted by a constant; without knowing A and B, it is recognised
+by  1/k = d(g'²/g'')/dg,  that is  k = g''²/(2g''² - g'g'''),  being the same everywhere.  Only k = 0, ½ and 2 occur in
+a loss that does not depend on w and b: the linear, the quadratic and the logarithm.
+Source: kukleva2024, eqs. (6.1), (6.4) and section 7, corrected; the shift-free exponent is not in it.
 """
 
 from dataclasses import dataclass
@@ -26,10 +27,10 @@ class Classification:
 
 
 def power_exponent(power):
-    r"""Exponent of the steps in the bias for the loss (y + c)^n:  k_b = (n - 2)/(n - 1),  exact for every real n ≠ 1.
+    """Exponent of the steps in the bias for the loss (y + c)^n:  k_b = (n - 2)/(n - 1),  exact for every real n ≠ 1.
 
-    n = 0 stands for the logarithm.  k_b is between 1 and 2 for n < 0, above 2 for 0 < n < 1, negative for 1 < n < 2 and between 0 and 1 for n > 2;
-    the exponential loss is the limit of large |n|.  Source: kukleva2024, section 7, which has k_b = 0, 1 and 2 only.
+    n = 0 stands for the logarithm.  k_b is between 1 and 2 for n < 0, above 2 for 0 < n < 1, negative for 1 < n < 2 and
+    between 0 and 1 for n > 2; the exponential loss is the limit of large |n|.  The source has k_b = 0, 1 and 2 only.
 
     Parameters
     ----------
@@ -66,17 +67,9 @@ def _derivatives(loss, points, highest):
     except (NotImplementedError, NameError, AttributeError):
         checks.fail("loss", "consist of functions that NumPy or SciPy evaluate", loss)
     if values.dtype.kind not in "if" or not np.isfinite(values).all():
-        checks.fail(
-            "points",
-            f"lie where the first {highest} derivatives of the loss {_brief(loss)} are real and finite",
-            points,
-        )
+        wanted = f"lie where the first {highest} derivatives of the loss {str(loss)[:40]} are real and finite"
+        checks.fail("points", wanted, points)
     return values, y
-
-
-def _brief(loss):
-    text = str(loss)
-    return text if len(text) <= 40 else text[:37] + "..."
 
 
 def _steps_in_weight(values, y, bias):
@@ -96,9 +89,7 @@ def _shift_free(points, first, second, third):
 
 
 def bias_exponents(loss, points):
-    r"""Jacobian exponent of the steps in the bias,  k_b = H'H'''/H''²,  at some values of y.
-
-    Source: kukleva2024, section 7, where k_b is given for three losses.
+    """Jacobian exponent of the steps in the bias,  k_b = H'H'''/H''²,  at some values of y.
 
     Parameters
     ----------
@@ -112,8 +103,8 @@ def bias_exponents(loss, points):
     Examples
     --------
     >>> y = sympy.Symbol("y")
-    >>> bias_exponents(sympy.exp(2 * y), [-1.0, 3.0]).round(12).tolist(), bias_exponents(sympy.log(1 - y), [0.5]).round(12).tolist()
-    ([1.0, 1.0], [2.0])
+    >>> [bias_exponents(loss, [-1.0, 0.5]).round(12).tolist() for loss in (sympy.exp(2 * y), sympy.log(1 - y))]
+    [[1.0, 1.0], [2.0, 2.0]]
     """
     (first, second, third), _ = _derivatives(loss, points, 3)
     if np.any(second == 0):
@@ -122,10 +113,10 @@ def bias_exponents(loss, points):
 
 
 def weight_exponents(loss, points, bias, *, shifted=True):
-    r"""Jacobian exponent of the steps in the weight, at some values of y.
+    """Jacobian exponent of the steps in the weight, at some values of y.
 
-    Shifted:  g''²/(2g''² - g'g'''),  g = (y - b)H',  the k of  dẇ/dx = (Aẇ + B)^k  whatever A and B.  Else  gg''/g'²,  the slope of the density of ẇ
-    itself.  Neither depends on w or on the learning rate.  Source: kukleva2024, eqs. (6.1) and (6.4), solved for k.
+    Shifted:  g''²/(2g''² - g'g'''),  the k of  dẇ/dx = (Aẇ + B)^k  whatever A and B.  Else  gg''/g'²,  the slope of the
+    density of ẇ itself.  Neither depends on w or on the learning rate.
 
     Parameters
     ----------
@@ -156,10 +147,10 @@ def weight_exponents(loss, points, bias, *, shifted=True):
 
 
 def classify(loss, points, biases, *, tolerance=1e-8):
-    r"""Does a loss give  dẇ/dx = (Aẇ + B)^k  exactly?  Yes if the shift-free exponent is the same at all points and biases.
+    """Does a loss give  dẇ/dx = (Aẇ + B)^k  exactly?  Yes if the shift-free exponent is the same everywhere.
 
     Several biases are needed: at one isolated b a higher power passes too, as (y + c)³ does at b = -c.
-    Source: kukleva2024, section 7, corrected: the logarithm, eq. (7.13), passes with k = 2.
+    The logarithm, eq. (7.13), passes with k = 2.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
-r"""Stochastic gradient descent of the toy neuron y = wx + b: many independent replicas side by side, with the steps they really take.
+"""Stochastic gradient descent of the toy neuron y = wx + b: many replicas side by side, with the steps they take.
 
-Each step draws a batch of M labels and inputs for every replica, x ~ N(μ_t, σ²), and moves  (w, b)  by  -(γ/M) Σ h(y) (x, 1).  Replicas that
-start from the law around an equilibrium (:mod:`lib.criticality.equilibria`) need no time to get there.
+Each step draws a batch of M labels and inputs for every replica, x ~ N(μ_t, σ²), and moves  (w, b)  by  -(γ/M) Σ h(y)
+(x, 1).  Replicas that start from the law around an equilibrium (:mod:`lib.criticality.equilibria`) need no time to get
+there.  Arguments of the data are those of :mod:`lib.criticality.neuron_gradient`.
 Source: kukleva2024, eqs. (2.3), (5.2), (8.2), (8.3).
 """
 
@@ -10,14 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from lib.common import checks
-from lib.criticality import _neuron
+from lib.criticality import _neuron, _slopes
 
 CHUNK = 2**16  # inputs drawn at a time
 
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """Parameters after the steps counted in `steps`, and the next step that each replica took from there (none from the last)."""
+    """Parameters after the steps counted in `steps`, and the next step of each replica, none from the last."""
 
     steps: np.ndarray  # (n,)
     weight: np.ndarray  # (n, R)
@@ -28,7 +29,7 @@ class Descent:
 
     @property
     def amplitude(self):
-        """Length of the steps with the sign of ḃ: the s whose law :mod:`lib.criticality.step_density` gives at frozen parameters."""
+        """Length of the steps with the sign of ḃ: the s of :mod:`lib.criticality.step_density` at frozen parameters."""
         return np.copysign(np.hypot(self.weight_step, self.bias_step), self.bias_step)  # (n-1, R)
 
 
@@ -45,10 +46,9 @@ def simulate(
     deviation=0.25,
     priors=(0.5, 0.5),
 ):
-    r"""Descent of R replicas at learning rate γ, seen every so many steps.
+    """Descent of R replicas at learning rate γ, seen every so many steps.
 
     ẇ = -γ ⟨h(wx + b) x⟩_M,  ḃ = -γ ⟨h(wx + b)⟩_M.  A longer run with the same seed begins like a shorter one.
-    Source: kukleva2024, eqs. (2.3) and (5.2).
 
     Parameters
     ----------
@@ -57,11 +57,8 @@ def simulate(
     learning_rate : float        γ; > 0
     steps : int                  how many; a multiple of `every`
     seed : int, SeedSequence or Generator
-    batch : int                  M; >= 1
-    every : int                  steps between two records; >= 1
-    means : array (2,)           μ_0, μ_1; different
-    deviation : float            σ of both classes; > 0
-    priors : array (2,)          π_0, π_1; > 0, sum 1
+    batch, every : int           M, and the steps between two records; >= 1
+    means, deviation, priors : array (2,), float, array (2,)     μ_0, μ_1; σ; π_0, π_1
 
     Returns
     -------
@@ -69,13 +66,13 @@ def simulate(
 
     Raises
     ------
-    ValueError                   if an argument is outside its range
     RuntimeError                 if the descent diverges
 
     Examples
     --------
     >>> from lib.criticality import compositions
-    >>> found = simulate(compositions.named("ReLU + squared"), np.tile([0.5, 0.0], (100, 1)), 0.05, 500, seed=1, every=100)
+    >>> start = np.tile([0.5, 0.0], (100, 1))
+    >>> found = simulate(compositions.named("ReLU + squared"), start, 0.05, 500, seed=1, every=100)
     >>> found.weight.shape, bool(abs(found.weight[-1].mean() - 0.929) < 0.02)
     ((6, 100), True)
     """
@@ -96,14 +93,13 @@ def simulate(
         for step in range(steps):
             if step % chunk == 0:
                 labels = (rng.random((chunk, batch, len(start))) < priors[1]).astype(float)  # (chunk, M, R)
-                inputs = (
-                    means[0] + (means[1] - means[0]) * labels + deviation * rng.standard_normal(labels.shape)
-                )  # (chunk, M, R)
+                middle = means[0] + (means[1] - means[0]) * labels  # (chunk, M, R)
+                inputs = middle + deviation * rng.standard_normal(labels.shape)  # (chunk, M, R)
             x, t = inputs[step % chunk], labels[step % chunk]  # (M, R), (M, R)
-            try:
-                h = composition.slope(w * x + b, t)  # (M, R)
-            except ValueError as reason:
-                raise RuntimeError(f"the descent diverged at step {step}: take a smaller learning_rate") from reason
+            y = w * x + b  # (M, R)
+            h = _slopes.slopes(composition, y, t == 1)[0]  # (M, R)
+            if not (np.isfinite(y).all() and np.isfinite(h).all()):
+                raise RuntimeError(f"the descent diverged at step {step}: take a smaller learning_rate")
             move_w, move_b = (h * x).sum(axis=0) * (-rate / batch), h.sum(axis=0) * (-rate / batch)  # (R,), (R,)
             if step % every == 0:
                 weight[step // every], bias[step // every] = w, b
@@ -116,19 +112,17 @@ def simulate(
 
 
 def dead_fraction(composition, weight, bias, *, threshold=1e-4, means=(0.0, 1.0), deviation=0.25, priors=(0.5, 0.5)):
-    r"""Share of replicas that hardly any input moves:  π_0 P_0(h ≠ 0) + π_1 P_1(h ≠ 0) < threshold.
+    """Share of replicas that hardly any input moves:  π_0 P_0(h ≠ 0) + π_1 P_1(h ≠ 0) < threshold.
 
-    A neuron below the threshold waits for more than 1/threshold steps on average; one giant step of clip + cross-entropy without a cut can
-    throw it there.  Source: not in kukleva2024.
+    A neuron below the threshold waits for more than 1/threshold steps on average; one giant step of
+    clip + cross-entropy without a cut can throw it there.
 
     Parameters
     ----------
     composition : Composition      loss after activation
     weight, bias : array (..., R)  of the replicas, at one or more times; finite, of the same shape
     threshold : float              in (0, 1)
-    means : array (2,)             μ_0, μ_1; different
-    deviation : float              σ of both classes; > 0
-    priors : array (2,)            π_0, π_1; > 0, sum 1
+    means, deviation, priors : array (2,), float, array (2,)     μ_0, μ_1; σ; π_0, π_1
 
     Returns
     -------

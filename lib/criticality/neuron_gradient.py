@@ -1,9 +1,11 @@
-r"""The gradient of the toy neuron y = wx + b over Gaussian classes: its mean, the expected Hessian, its covariance, and who gets none.
+"""The gradient of the toy neuron y = wx + b over Gaussian classes: mean, expected Hessian, covariance, who gets none.
 
-The input of class t is Gaussian, x ~ N(μ_t, σ²), with prior π_t; a composition gives h = dH/dy (:mod:`lib.criticality.compositions`).  One gradient is
-∂H/∂(w, b) = h (x, 1).  Its moments are integrated by Gauss-Legendre quadrature on pieces that are split at the kinks of h and shrink
-geometrically towards them, so a cut ε next to a pole costs a few pieces more and no accuracy.
-Source: kukleva2024, eqs. (5.1), (5.2), (8.2), (8.3); the moments are not in the source.
+The input of class t is Gaussian, x ~ N(μ_t, σ²), with prior π_t: `means` (2,) differ, the `deviation` σ of both is > 0,
+`priors` (2,) are > 0 with sum 1.  A composition gives h = dH/dy (:mod:`lib.criticality.compositions`).
+One gradient is ∂H/∂(w, b) = h (x, 1).  Its moments are integrated by Gauss-Legendre quadrature on pieces that are split
+at the kinks of h and shrink geometrically towards them, so a cut ε next to a pole costs a few pieces more and no
+accuracy.
+Source: kukleva2024, eqs. (5.1), (5.2), (8.2), (8.3); the moments are not in it.
 """
 
 from dataclasses import dataclass
@@ -24,27 +26,21 @@ class Moments:
 
 
 def moments(composition, weight, bias, *, means=(0.0, 1.0), deviation=0.25, priors=(0.5, 0.5)):
-    r"""Mean gradient g = E[h (x,1)], expected Hessian A = ∂g/∂(w,b) and covariance C of one gradient, at any parameters.
+    """Mean gradient g = E[h (x,1)], expected Hessian A = ∂g/∂(w,b) and covariance C of one gradient, at any parameters.
 
-    A = E[h' (x,1)(x,1)ᵀ] plus, at each kink y = κ where h jumps by J,  J p(x_κ)/|w| (x_κ,1)(x_κ,1)ᵀ  with  w x_κ + b = κ.
-    The gradient is -1/γ times the step of kukleva2024, eq. (5.2); its moments are not in the source.
+    A = E[h' (x,1)(x,1)ᵀ] plus, at each kink y = κ where h jumps by J,  J p(x_κ)/|w| (x_κ,1)(x_κ,1)ᵀ  with
+    w x_κ + b = κ.
 
     Parameters
     ----------
-    composition : Composition    loss after activation
+    composition : Composition    without a pole inside the data, where g would not exist
     weight : float               w; not 0, nor so small that wx + b hardly varies
     bias : float                 b
-    means : array (2,)           μ_0, μ_1; different
-    deviation : float            σ; > 0
-    priors : array (2,)          π_0, π_1; > 0, sum 1
+    means, deviation, priors : array (2,), float, array (2,)     μ_0, μ_1; σ; π_0, π_1
 
     Returns
     -------
-    Moments                      gradient (2,), hessian (2, 2), covariance (2, 2)
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range, or h has a pole inside the data, so that g does not exist
+    Moments
 
     Examples
     --------
@@ -60,17 +56,13 @@ def moments(composition, weight, bias, *, means=(0.0, 1.0), deviation=0.25, prio
 
 
 def live_probability(composition, weight, bias, *, means=(0.0, 1.0), deviation=0.25):
-    r"""Probability, in each class, that an input moves the parameters:  P(h(wx + b) ≠ 0).
-
-    One minus the dead atom at zero step of ReLU and clipped units.  Source: not in kukleva2024.
+    """Probability, in each class, that an input moves the parameters:  P(h(wx + b) ≠ 0), one minus the dead atom.
 
     Parameters
     ----------
     composition : Composition    loss after activation
-    weight : float or array      w, for one or many neurons (...)
-    bias : float or array        b; of a shape that broadcasts with `weight`
-    means : array (2,)           μ_0, μ_1; different
-    deviation : float            σ; > 0
+    weight, bias : float or array (...)              of one or many neurons; of shapes that broadcast
+    means, deviation : array (2,), float             μ_0, μ_1; σ
 
     Returns
     -------
@@ -84,8 +76,5 @@ def live_probability(composition, weight, bias, *, means=(0.0, 1.0), deviation=0
     """
     composition, means, deviation, _ = _neuron.checked_data(composition, means, deviation, (0.5, 0.5))
     weight, bias = checks.array("weight", weight), checks.array("bias", bias)  # (...), (...)
-    try:
-        weight, bias = np.broadcast_arrays(weight, bias)  # (...), (...)
-    except ValueError:
-        checks.fail("bias", "broadcast with weight", f"shapes {bias.shape} and {weight.shape}")
+    weight, bias = checks.broadcast(weight=weight, bias=bias)  # (...), (...)
     return _neuron.live_both(composition, weight, bias, means, deviation)

@@ -1,10 +1,13 @@
-r"""How far a power law reaches, and how well samples bear it out.
+"""How far a power law reaches, and how well samples bear it out.
 
-The exponent of a density is  k = -d ln p/d ln|s|,  p(s) ∝ |s|^{-k} per unit of s.  Where it is known at every |s|, :func:`windows` says on which
-ranges it stays close to a claim, how many decades they span and how much probability they hold.  Samples are judged on a window that is
-stated before: with  u = ln(s/s₁) ∈ [0, L]  the power law is  p(u) ∝ e^{(1-k)u},  a density for every real k, fitted by maximum likelihood
-(:func:`fit`) and held against one more parameter,  e^{au + cu²/2},  a lognormal cut to the window (:func:`curvature_test`).
-Source: kukleva2024, eq. (8.1) for the exponent; the windows and the statistics are not in the source.
+The exponent of a density is  k = -d ln p/d ln|s|,  p(s) ∝ |s|^{-k} per unit of s.  Where it is known at every |s|,
+:func:`windows` says on which ranges it stays close to a claim, how many decades they span and how much probability they
+hold.  Samples are judged on a window that is stated before, from `low` s₁ > 0 to `high` s₁e^L: with
+u = ln(s/s₁) ∈ [0, L]  the power law is  p(u) ∝ e^{(1-k)u},  a density for every real k, fitted by maximum likelihood
+(:func:`fit`) and held against one more parameter,  e^{au + cu²/2},  a lognormal cut to the window
+(:func:`curvature_test`).  `samples` (N,) are >= 0; those outside the window do not count, two different ones must lie
+inside.
+Source: kukleva2024, eq. (8.1) for the exponent; the windows and the statistics are not in it.
 """
 
 from dataclasses import dataclass
@@ -44,7 +47,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class CurvatureTest:
-    """A power law against the same with curvature in the log-log plot, a truncated lognormal where the curvature is negative."""
+    """A power law against the same with curvature in the log-log plot, a cut lognormal where that is negative."""
 
     curvature: float  # c: k(u) changes by -c per unit of ln s; a lognormal has c = -1/σ²
     error: float  # of c
@@ -56,9 +59,7 @@ class CurvatureTest:
 
 
 def windows(amplitudes, exponents, claim, tolerance, *, log_density=None):
-    r"""All ranges of |s| on which  |k - claim| < δ,  the widest first; k and, for the probability, ln p are straight in ln s between grid points.
-
-    Not in the source, kukleva2024, which compares slopes in figures.
+    """All ranges of |s| with  |k - claim| < δ,  the widest first; k and ln p are straight in ln s between grid points.
 
     Parameters
     ----------
@@ -66,7 +67,7 @@ def windows(amplitudes, exponents, claim, tolerance, *, log_density=None):
     exponents : array (n,)               k at these amplitudes
     claim : float                        the exponent to compare with
     tolerance : float                    δ; > 0
-    log_density : array (n,), optional   ln p at these amplitudes, per unit of |s|
+    log_density : array (n,), optional   ln p at these amplitudes, per unit of |s|, for the probability
 
     Returns
     -------
@@ -118,24 +119,19 @@ def _masses(knots, u, log_density):
     with np.errstate(over="ignore", invalid="ignore"):
         masses = np.diff(knots) * np.exp(height[:-1]) * exprel(np.diff(height))  # (m-1,)
     if not masses.sum() < 1.01:  # 0.01 is room for a coarse grid
-        checks.fail(
-            "log_density",
-            "be the logarithm of a density per unit of amplitude, with integral <= 1",
-            float(masses.sum()),
-        )
+        wanted = "be the logarithm of a density per unit of amplitude, with integral <= 1"
+        checks.fail("log_density", wanted, float(masses.sum()))
     return masses
 
 
 def _positions(samples, low, high):
-    """Positions ln(s/low)/L of the samples in the window, (n,) in [0, 1], the width L, and the number of all samples."""
+    """Positions ln(s/low)/L of the samples in the window, (n,) in [0, 1], the width L, the number of all samples."""
     s = checks.entries("samples", samples, at_least=0, ndim=1)  # (N,)
     low = checks.number("low", low, above=0)
     high = checks.number("high", high, above=low)
     width = float(np.log(high) - np.log(low))
     chosen = s[(s >= low) & (s <= high)]  # (n,)
-    positions = np.clip(
-        (np.log(chosen) - np.log(low)) / width, 0, 1
-    )  # (n,)  the clip takes off the rounding of the logarithm
+    positions = np.clip((np.log(chosen) - np.log(low)) / width, 0, 1)  # (n,)  off with the rounding of the logarithm
     if chosen.size < 2 or np.ptp(positions) == 0 or np.all((positions == 0) | (positions == 1)):
         checks.fail("samples", f"hold two or more different values inside the window {low:.3g} to {high:.3g}", samples)
     _check_means(positions.mean())
@@ -149,24 +145,19 @@ def _check_means(means):
 
 
 def fit(samples, low, high):
-    r"""Maximum likelihood of the exponent on a stated window:  p(u) = θe^{θu}/(e^{θL} - 1),  θ = 1 - k,  u = ln(s/s₁) ∈ [0, L].
+    """Maximum likelihood of the exponent on a stated window:  p(u) = θe^{θu}/(e^{θL} - 1),  θ = 1 - k.
 
-    Solves  ⟨u⟩ = L/(1 - e^{-θL}) - 1/θ;  the error is  1/√(n Var u).  No histogram, no line through logarithms, any real k.
-    Not in the source, kukleva2024.
+    Solves  ⟨u⟩ = L/(1 - e^{-θL}) - 1/θ;  the error is  1/√(n Var u).  No histogram, no line through logarithms, any
+    real k.
 
     Parameters
     ----------
-    samples : array (N,)    |s|; >= 0; those outside the window do not count
-    low : float             s₁; > 0
-    high : float            s₁e^L; > low
+    samples : array (N,)    |s|
+    low, high : float       s₁, s₁e^L
 
     Returns
     -------
     Fit
-
-    Raises
-    ------
-    ValueError              if an argument is outside its range, or fewer than two different samples lie in the window
 
     Examples
     --------
@@ -181,26 +172,20 @@ def fit(samples, low, high):
 
 
 def bootstrap_error(samples, low, high, seed, *, resamples=200):
-    r"""Standard deviation of the fitted exponent over resamples, drawn with replacement, of the samples in the window.
+    """Standard deviation of the fitted exponent over resamples, drawn with replacement, of the samples in the window.
 
-    Beside the error of :func:`fit`, which trusts the power law; the two differ where it does not hold.  Not in the source,
-    kukleva2024.
+    Beside the error of :func:`fit`, which trusts the power law; the two differ where it does not hold.
 
     Parameters
     ----------
-    samples : array (N,)          |s|; >= 0; those outside the window do not count
-    low : float                   lower end of the window; > 0
-    high : float                  upper end; > low
+    samples : array (N,)          |s|
+    low, high : float             ends of the window
     seed : int, SeedSequence or Generator
     resamples : int               >= 2; the result is uncertain by 1/√(2 resamples) of itself
 
     Returns
     -------
     float
-
-    Raises
-    ------
-    ValueError                    if an argument is outside its range, or fewer than two different samples lie in the window
 
     Examples
     --------
@@ -223,27 +208,21 @@ def bootstrap_error(samples, low, high, seed, *, resamples=200):
 
 
 def curvature_test(samples, low, high):
-    r"""Likelihood ratio of  e^{au + cu²/2}  against the power law  e^{au}  on a stated window, both at their maxima.
+    """Likelihood ratio of  e^{au + cu²/2}  against the power law  e^{au}  on a stated window, both at their maxima.
 
-    For a density that is lognormal there, c = -1/σ².  A small ratio says that these samples cannot tell; it is not evidence for a power law
-    unless so many samples would have shown a curvature that matters (:func:`lib.criticality.lognormal.detectability`).
-    The window is fixed beforehand, or lies between two of the samples, which then do not count: quantiles of few samples as its ends
-    bias the ratio.
-    Not in the source, kukleva2024.
+    For a density that is lognormal there, c = -1/σ².  A small ratio says that these samples cannot tell; it is not
+    evidence for a power law unless so many samples would have shown a curvature that matters
+    (:func:`lib.criticality.lognormal.detectability`).  The window is fixed beforehand, or lies between two of the
+    samples, which then do not count: quantiles of few samples as its ends bias the ratio.
 
     Parameters
     ----------
-    samples : array (N,)    |s|; >= 0; those outside the window do not count
-    low : float             lower end of the window; > 0
-    high : float            upper end; > low; the samples must fill the window well enough that both laws are smooth on it
+    samples : array (N,)    |s|; they must not crowd into a few hundredths of the window
+    low, high : float       ends of the window
 
     Returns
     -------
     CurvatureTest
-
-    Raises
-    ------
-    ValueError              if an argument is outside its range, or the samples crowd into a few hundredths of the window
 
     Examples
     --------
@@ -256,11 +235,8 @@ def curvature_test(samples, low, high):
     positions, width, _ = _positions(samples, low, high)
     count, found = positions.size, _tilted.curved(2 * positions - 1)
     if found is None:
-        checks.fail(
-            "samples",
-            "fill the window: take a narrower one",
-            f"{count} samples with mean position {positions.mean():.3g}",
-        )
+        crowd = f"{count} samples with mean position {positions.mean():.3g}"
+        checks.fail("samples", "fill the window: take a narrower one", crowd)
     (tilt, bend), covariance, gain = found  # numbers, (2, 2), number
     ratio = max(0.0, 2 * count * float(gain))  # below zero by rounding only
     second = 12 / width**2  # d²/du² of the second polynomial

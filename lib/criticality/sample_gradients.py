@@ -1,9 +1,11 @@
-r"""Steps of gradient descent sample by sample, q̇ = -γ ∂H/∂q, for two small models and any input dimension, with their derivatives in the input.
+"""Steps of gradient descent sample by sample, q̇ = -γ ∂H/∂q, for two small models, with their derivatives in the input.
 
-A logistic neuron  y = w·x + b,  or one layer of tanh units,  y = a·tanh(Wx + b) + c,  tells two classes t = 0, 1 apart, by the cross-entropy
-H = ln(1 + e^u)  or the squared loss  H = f(u)²,  with  u = (1 - 2t)y  and  f  the sigmoid.  Separable classes have no finite equilibrium,
-so the mean of H carries a penalty  λ|q|²/2,  the H_q of (3.2), whose own step -γλq is the same for all samples and not part of theirs.
-Source: kukleva2024, eqs. (2.3), (3.7), (4.2); the experiment on images is not in the source.
+A logistic neuron  y = w·x + b,  or one layer of tanh units,  y = a·tanh(Wx + b) + c,  tells two classes t = 0, 1 apart,
+by the cross-entropy H = ln(1 + e^u)  or the squared loss  H = f(u)²,  with  u = (1 - 2t)y  and  f  the sigmoid.
+Separable classes have no finite equilibrium, so the mean of H carries a penalty  λ|q|²/2,  the H_q of (3.2), whose own
+step -γλq is the same for all samples and not part of theirs.  Arguments: `parameters` q (K,), `inputs` x (N, d),
+`labels` t (N,), each 0 or 1, `learning_rate` γ > 0.
+Source: kukleva2024, eqs. (2.3), (3.7), (4.2); the experiment on images and its algorithms are not in it.
 """
 
 from dataclasses import dataclass
@@ -22,7 +24,7 @@ LOSSES = ("cross-entropy", "squared")
 
 @dataclass(frozen=True)
 class Model:
-    """A logistic neuron (``width`` 0) with parameters q = (w, b), or one tanh layer with q = (W row by row, b, a, c)."""
+    """A logistic neuron (``width`` 0) with parameters q = (w, b), or one tanh layer, q = (W row by row, b, a, c)."""
 
     inputs: int  # d >= 1
     width: int = 0  # tanh units; 0 is the neuron
@@ -32,8 +34,7 @@ class Model:
     def __post_init__(self):
         checks.integer("inputs", self.inputs)
         checks.integer("width", self.width, at_least=0)
-        if not isinstance(self.loss, str) or self.loss not in LOSSES:
-            checks.fail("loss", f"be one of {', '.join(LOSSES)}", self.loss)
+        checks.one_of("loss", self.loss, LOSSES)
         checks.number("penalty", self.penalty, above=0)
 
     @property
@@ -78,8 +79,7 @@ def _objective(model, q, x, t):
 
 def _samples(model, inputs, labels):
     """Checked samples as float64 tensors (N, d), (N,)."""
-    if not isinstance(model, Model):
-        checks.fail("model", "be a Model", model)
+    checks.instance("model", model, Model, "from lib.criticality.sample_gradients")
     x = checks.array("inputs", inputs, shape=(None, model.inputs))  # (N, d)
     if len(x) == 0:
         checks.fail("inputs", "hold one sample or more", f"shape {x.shape}")
@@ -96,8 +96,6 @@ def _tensors(model, parameters, inputs, labels):
 
 def two_digits(*, components=None):
     """Images of hand-written zeros and ones: pixels / 16, centred, or their coordinates along principal axes.
-
-    Not in the source, kukleva2024.
 
     Parameters
     ----------
@@ -123,27 +121,22 @@ def two_digits(*, components=None):
 
 
 def train(model, inputs, labels, seed, *, tolerance=1e-9):
-    r"""Full-batch training to the equilibrium, where  Σ_n ∂H_n/∂q / N + λq = 0.
+    """Full-batch training to the equilibrium, where  Σ_n ∂H_n/∂q / N + λq = 0.
 
-    L-BFGS from a random start of variance 1/d.  Where rounding of the loss stops it early, Newton steps finish, which need no loss but
-    only its derivatives.  A neuron with cross-entropy has one equilibrium, the others may have several.
-    Source: kukleva2024, eq. (2.3) with M the whole data set; the algorithm is not in the source.
+    L-BFGS from a random start of variance 1/d.  Where rounding of the loss stops it early, Newton steps finish, which
+    need no loss but only its derivatives.  A neuron with cross-entropy has one equilibrium, the others may have
+    several.
 
     Parameters
     ----------
     model : Model
-    inputs : array (N, d)
-    labels : array (N,)    t; each 0 or 1
+    inputs, labels : arrays (N, d), (N,)     x, t
     seed : int, numpy.random.SeedSequence or numpy.random.Generator
-    tolerance : float      largest |∇| of the result; > 0
+    tolerance : float      largest |∇| of the result, or else an error; > 0
 
     Returns
     -------
     Equilibrium
-
-    Raises
-    ------
-    ValueError             if an argument is outside its range, or the tolerance is not reached
 
     Examples
     --------
@@ -178,17 +171,13 @@ def train(model, inputs, labels, seed, *, tolerance=1e-9):
 
 
 def steps(model, parameters, inputs, labels, *, learning_rate=1.0):
-    r"""The step that each sample asks for,  q̇ = -γ ∂H/∂q,  without the penalty's constant part.
-
-    Source: kukleva2024, eq. (2.3) with M = 1.
+    """The step that each sample asks for,  q̇ = -γ ∂H/∂q,  without the penalty's constant part.
 
     Parameters
     ----------
     model : Model
-    parameters : array (K,)    q
-    inputs : array (N, d)      x
-    labels : array (N,)        t; each 0 or 1
-    learning_rate : float      γ; > 0
+    parameters, inputs, labels : arrays (K,), (N, d), (N,)     q, x, t
+    learning_rate : float      γ
 
     Returns
     -------
@@ -205,18 +194,16 @@ def steps(model, parameters, inputs, labels, *, learning_rate=1.0):
 
 
 def jacobians(model, parameters, inputs, labels, *, learning_rate=1.0, chunk=60):
-    r"""Derivatives  J = ∂q̇/∂x  of each sample's step.
+    """Derivatives  J = ∂q̇/∂x  of each sample's step.
 
-    As  J = -γ ∂(∂H/∂x)ᵀ/∂q,  the same mixed derivatives in the other order, it takes d backward passes and not K > d.
-    Source: kukleva2024, eq. (4.2), whose last derivative must be total: it holds the Gauss-Newton term.
+    The last one of eq. (4.2) must be total: it holds the Gauss-Newton term.  As  J = -γ ∂(∂H/∂x)ᵀ/∂q,  the same mixed
+    derivatives in the other order, it takes d backward passes and not K > d.
 
     Parameters
     ----------
     model : Model
-    parameters : array (K,)    q
-    inputs : array (N, d)      x
-    labels : array (N,)        t; each 0 or 1
-    learning_rate : float      γ; > 0
+    parameters, inputs, labels : arrays (K,), (N, d), (N,)     q, x, t
+    learning_rate : float      γ
     chunk : int                samples at a time, to save memory; >= 1
 
     Returns
@@ -236,33 +223,28 @@ def jacobians(model, parameters, inputs, labels, *, learning_rate=1.0, chunk=60)
 
 
 def local_exponents(model, parameters, inputs, labels, left, right):
-    r"""Jacobian exponents  κ = φφ''/φ'²  at ε = 0 of  φ(ε) = u·q̇(x + εv),  for pairs of directions u, v of each sample.
+    """Jacobian exponents  κ = φφ''/φ'²  at ε = 0 of  φ(ε) = u·q̇(x + εv),  for pairs of directions u, v of each sample.
 
-    Directions are those of the singular value decomposition, :func:`lib.criticality.area_formula.singular_pairs`.  A pure exponential has κ = 1, a
-    linear function 0.  On an exponential tail e^{cy} of the loss  κ = 1 + (cÿ + (ln ψ)¨)/(cẏ + (ln ψ)˙)²,  with the lever ψ = u·∇_q y
-    and dots for d/dε;  1 + ÿ/(cẏ²)  if the lever does not change.
-    Not in the source; kukleva2024, eq. (4.6), holds along each pair if the directions do not depend on x.
+    Directions are those of the singular value decomposition, :func:`lib.criticality.area_formula.singular_pairs`; if
+    they do not depend on x, eq. (4.6) holds along each pair.  A pure exponential has κ = 1, a linear function 0.  On an
+    exponential tail e^{cy} of the loss κ = 1 + (cÿ + (ln ψ)¨)/(cẏ + (ln ψ)˙)²,
+    with the lever ψ = u·∇_q y and dots for d/dε;  1 + ÿ/(cẏ²)  if the lever does not change.
 
     Parameters
     ----------
     model : Model
-    parameters : array (K,)      q
-    inputs : array (N, d)        x
-    labels : array (N,)          t; each 0 or 1
+    parameters, inputs, labels : arrays (K,), (N, d), (N,)     q, x, t
     left : array (N, K, r)       directions u in the space of parameters, one a column
-    right : array (N, d, r)      directions v in the space of inputs
+    right : array (N, d, r)      directions v in the space of inputs; φ' must not vanish
 
     Returns
     -------
     array (N, r)                 κ; neither the length of u and v nor γ matters
 
-    Raises
-    ------
-    ValueError                   if an argument is outside its range, or φ' vanishes
-
     Examples
     --------
-    >>> local_exponents(Model(1), [16.0, -8.0], [[0.0]], [0], [[[0.0], [1.0]]], [[[1.0]]]).round(3).tolist()  # (1 - 2f)/(1 - f)
+    >>> left, right = [[[0.0], [1.0]]], [[[1.0]]]
+    >>> local_exponents(Model(1), [16.0, -8.0], [[0.0]], [0], left, right).round(3).tolist()  # (1 - 2f)/(1 - f)
     [[1.0]]
     """
     q, x, t = _tensors(model, parameters, inputs, labels)

@@ -1,13 +1,13 @@
-r"""Steps averaged over a batch: what is left of a power law of single steps.
+"""Steps averaged over a batch: what is left of a power law of single steps.
 
-Three kinds of law, three fates.  At a zero of order r of the step the density  |s|^{-(1-1/r)}  is convolved with itself, and every further sample
-takes 1/r off the exponent; at a pole one large step outweighs the rest, and the tail stays; a lognormal goes over into a Gaussian.
-Source: kukleva2024 has batches of one only, section 8; all of this is not in the source.
+Three kinds of law, three fates.  At a zero of order r of the step the density  |s|^{-(1-1/r)}  is convolved with
+itself, and every further sample takes 1/r off the exponent; at a pole one large step outweighs the rest, and the tail
+stays; a lognormal goes over into a Gaussian.
+Source: kukleva2024 has batches of one only, section 8; all of this is not in it.
 """
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
-from scipy.stats import binom, kurtosis
 
 from lib.common import checks
 
@@ -20,9 +20,7 @@ def _steps(steps, several=False):
 
 
 def averages(steps, batch):
-    r"""Mean steps of successive batches of M; the norm of a step in several parameters is taken after the mean.
-
-    Source: kukleva2024, eq. (2.3).
+    """Mean steps of successive batches of M; the norm of a step in several parameters is taken after the mean.
 
     Parameters
     ----------
@@ -45,10 +43,10 @@ def averages(steps, batch):
 
 
 def mean_law(values, masses, batch):
-    r"""Law of the mean of M independent steps, from that of one step on an evenly spaced grid; atoms are welcome.
+    """Law of the mean of M independent steps, from that of one step on an evenly spaced grid; atoms are welcome.
 
-    The M-th power of the Fourier transform, zero-padded so that nothing wraps around: exact up to 1e-15 M in absolute terms, which is too little
-    for tails below that.  Not in the source, kukleva2024.
+    The M-th power of the Fourier transform, zero-padded so that nothing wraps around: exact up to 1e-15 M in absolute
+    terms, which is too little for tails below that.
 
     Parameters
     ----------
@@ -79,10 +77,11 @@ def mean_law(values, masses, batch):
 
 
 def exponent(order, batch, *, one_sided=False):
-    r"""Exponent of mean steps at a zero of order r of the step:  k_M = 1 - M/r;  at a pole, r < 0, it stays 1 - 1/r at large steps.
+    """Exponent of mean steps at a zero of order r of the step:  k_M = 1 - M/r;  at a pole, r < 0, it stays 1 - 1/r.
 
-    With steps of both signs k_M is 0 from M = r on: the density is finite at zero, at M = r after a logarithm.  With one sign the law goes on, and
-    a negative k_M is a density that vanishes.  Not in the source, kukleva2024, where r = m in eq. (9.5) and M = 1.
+    With steps of both signs k_M is 0 from M = r on: the density is finite at zero, at M = r after a logarithm.  With
+    one sign the law goes on, and a negative k_M is a density that vanishes.
+    The source has M = 1, and r = m in eq. (9.5).
 
     Parameters
     ----------
@@ -96,10 +95,10 @@ def exponent(order, batch, *, one_sided=False):
 
     Examples
     --------
-    >>> [round(exponent(3, batch), 3) for batch in (1, 2, 3, 4)], [round(exponent(3, batch, one_sided=True), 3) for batch in (3, 4)]
-    ([0.667, 0.333, 0.0, 0.0], [0.0, -0.333])
-    >>> exponent(-1, 64)
-    2.0
+    >>> [round(exponent(3, batch), 3) for batch in (1, 2, 3, 4)], exponent(-1, 64)
+    ([0.667, 0.333, 0.0, 0.0], 2.0)
+    >>> [round(exponent(3, batch, one_sided=True), 3) for batch in (3, 4)]
+    [0.0, -0.333]
     """
     order, batch = checks.number("order", order), checks.integer("batch", batch)
     if 0 <= order < 1:
@@ -110,47 +109,17 @@ def exponent(order, batch, *, one_sided=False):
     return 1 - batch / order if one_sided else max(0.0, 1 - batch / order)
 
 
-def single_share(atom, batch):
-    r"""Probability that exactly one sample of a batch moves at all,  M p₀^{M-1}(1 - p₀);  there the law of single steps survives, M times smaller.
-
-    Not in the source, kukleva2024.
-
-    Parameters
-    ----------
-    atom : float or array    p₀, share of samples with no step, as those of a dead unit; between 0 and 1
-    batch : int              M; >= 1
-
-    Returns
-    -------
-    float or array
-
-    Examples
-    --------
-    >>> round(float(single_share(0.5, 4)), 6), round(float(single_share(0.0, 4)), 6)
-    (0.25, 0.0)
-    """
-    atom = checks.entries("atom", atom, at_least=0, at_most=1)  # (...)
-    return binom.pmf(1, checks.integer("batch", batch), 1 - atom)  # (...)
-
-
 def span(steps, *, low=0.05, high=0.95):
-    r"""Decades between two quantiles of |s|:  how wide the law of steps is, whatever its form.
-
-    Not in the source, kukleva2024.
+    """Decades between two quantiles of |s|:  how wide the law of steps is, whatever its form.
 
     Parameters
     ----------
-    steps : array (N,)    s, of any sign; N >= 2
-    low : float           the smaller share; between 0 and 1
-    high : float          the larger share; > low, <= 1
+    steps : array (N,)    s, of any sign; N >= 2; the smaller quantile must not be zero, as with many dead samples
+    low, high : float     the shares; 0 <= low < high <= 1
 
     Returns
     -------
     float
-
-    Raises
-    ------
-    ValueError            if an argument is outside its range, or the smaller quantile is zero, as with many dead samples
 
     Examples
     --------
@@ -164,28 +133,3 @@ def span(steps, *, low=0.05, high=0.95):
     if smaller == 0:
         checks.fail("steps", f"have a quantile above zero at {low}: leave out the steps that are zero", steps)
     return float(np.log10(larger / smaller))
-
-
-def excess_kurtosis(steps, *, batch=1):
-    r"""Excess kurtosis of mean steps,  κ₁/M,  from that of single steps: fourth cumulants add, and zero is Gaussian.
-
-    Not in the source, kukleva2024.
-
-    Parameters
-    ----------
-    steps : array (N,)    single steps, not all equal
-    batch : int           M; >= 1
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> excess_kurtosis([-1.0, 1.0]), excess_kurtosis([-1.0, 1.0], batch=4)
-    (-2.0, -0.5)
-    """
-    steps = _steps(steps)  # (N,)
-    if np.ptp(steps) <= 1e-12 * np.abs(steps).max():
-        checks.fail("steps", "not all be equal", steps)
-    return float(kurtosis(steps) / checks.integer("batch", batch))

@@ -1,9 +1,10 @@
-r"""The law of the steps of one neuron for inputs of one class: the data density pushed forward along every branch of x → s.
+"""The law of the steps of one neuron for inputs of one class: the data density pushed along every branch of x → s.
 
-p_s(s) = Σ_i p_x(x_i)/|s'(x_i)|  over all inputs with s(x_i) = s, and an atom at s = 0 where the activation is dead.  Densities are per unit
-of s and worked with as logarithms.  For a picture, :func:`curve` needs no inversion: it runs through x and gives s and ln p.
-Source: kukleva2024, eqs. (3.8), (3.16), (5.4), (8.2), (8.3).  It asks for a sum where the map is not
-one-to-one, and takes |s|; branches, atom and sign are ours.
+p_s(s) = Σ_i p_x(x_i)/|s'(x_i)|  over all inputs with s(x_i) = s, and an atom at s = 0 where the activation is dead.
+Densities are per unit of s and worked with as logarithms.  For a picture, :func:`curve` needs no inversion: it runs
+through x and gives s and ln p.
+Source: kukleva2024, eqs. (3.8), (3.16), (5.4), (8.1) to (8.3).  It asks for a sum where the map is not one-to-one, and
+takes |s|; branches, atom and sign are ours.
 """
 
 from dataclasses import dataclass
@@ -12,8 +13,7 @@ import numpy as np
 from scipy.special import expit, logit, logsumexp
 
 from lib.common import checks
-from lib.criticality import branches
-from lib.criticality.amplitude import _checked, _derivatives, _exponents
+from lib.criticality import _steps, amplitude, branches
 
 _CLUSTER = np.log(1e6)  # how close to the ends of a branch the points of a curve come
 
@@ -30,10 +30,6 @@ class Curve:
     data_exponent: np.ndarray  # k_D
 
 
-def _log_normal(x, mean, deviation):
-    return -0.5 * ((x - mean) / deviation) ** 2 - np.log(deviation * np.sqrt(2 * np.pi))
-
-
 def _nonzero(name, value):
     values = checks.array(name, value)  # (...)
     if np.any(values == 0):
@@ -43,18 +39,18 @@ def _nonzero(name, value):
 
 def _terms(s, m):
     """ln of each branch's part of p_s, (B, S), and the preimages (B, S), for s (S,)."""
-    x = branches._preimages(s, m, branches.find(m))  # (B, S)
+    x = _steps.preimages(s, m, branches.find(m))  # (B, S)
     parts = np.full(x.shape, -np.inf)  # (B, S)
     reached = ~np.isnan(x)
     with np.errstate(divide="ignore"):  # infinite exactly on a fold
-        parts[reached] = _log_normal(x[reached], m.mean, m.deviation) - np.log(np.abs(_derivatives(x[reached], m)[1]))
+        parts[reached] = _steps.log_normal(x[reached], m.mean, m.deviation) - np.log(
+            np.abs(_steps.derivatives(x[reached], m)[1])
+        )
     return parts, x
 
 
 def log_density(s, step_map):
-    r"""ln p_s of the signed amplitude, all branches added;  -∞ where no input within 14 deviations reaches.
-
-    Source: kukleva2024, eqs. (3.8), (3.16), with the sum that the text after the latter asks for.
+    """ln p_s of the signed amplitude, all branches added;  -∞ where no input within 14 deviations reaches.
 
     Parameters
     ----------
@@ -67,12 +63,16 @@ def log_density(s, step_map):
 
     Examples
     --------
-    >>> from lib.criticality import amplitude, compositions
-    >>> linear = amplitude.step_map(compositions.named("ReLU + squared"), 1.0, 0.0, 0, deviation=1.0, observable="bias")
+    >>> from lib.criticality import compositions
+    >>> relu = compositions.named("ReLU + squared")
+    >>> linear = amplitude.step_map(relu, 1.0, 0.0, 0, deviation=1.0, observable="bias")
     >>> log_density([-2.0, 2.0], linear).round(6).tolist()  # x = 1; ln φ(1) - ln 2
     [-2.112086, -inf]
     """
-    m, s = _checked(step_map), _nonzero("s", s)  # (...)
+    m, s = (
+        checks.instance("step_map", step_map, amplitude.StepMap, "as from amplitude.step_map"),
+        _nonzero("s", s),
+    )  # (...)
     parts, _ = _terms(s.ravel(), m)  # (B, S)
     if not len(parts):
         return np.full(s.shape, -np.inf)[()]  # (...)
@@ -81,9 +81,7 @@ def log_density(s, step_map):
 
 
 def density(s, step_map):
-    r"""p_s(s) = Σ_i p_x(x_i)/|s'(x_i)|  of the signed amplitude.
-
-    Source: kukleva2024, eq. (3.16), as in :func:`log_density`.
+    """p_s(s) = Σ_i p_x(x_i)/|s'(x_i)|  of the signed amplitude.
 
     Parameters
     ----------
@@ -92,12 +90,13 @@ def density(s, step_map):
 
     Returns
     -------
-    array (...)           per unit of s; its integral is 1 less the :func:`atom`
+    array (...)           per unit of s; its integral is 1 less the atom
 
     Examples
     --------
-    >>> from lib.criticality import amplitude, compositions
-    >>> linear = amplitude.step_map(compositions.named("ReLU + squared"), 1.0, 0.0, 0, deviation=1.0, observable="bias")
+    >>> from lib.criticality import compositions
+    >>> relu = compositions.named("ReLU + squared")
+    >>> linear = amplitude.step_map(relu, 1.0, 0.0, 0, deviation=1.0, observable="bias")
     >>> float(density(-1e-9, linear).round(6))  # φ(0)/2
     0.199471
     """
@@ -105,9 +104,7 @@ def density(s, step_map):
 
 
 def magnitude_density(r, step_map):
-    r"""Density of the length |s| of a step:  p_s(r) + p_s(-r).
-
-    Source: kukleva2024, eq. (5.4).
+    """Density of the length |s| of a step:  p_s(r) + p_s(-r), eq. (5.4).
 
     Parameters
     ----------
@@ -120,7 +117,7 @@ def magnitude_density(r, step_map):
 
     Examples
     --------
-    >>> from lib.criticality import amplitude, compositions
+    >>> from lib.criticality import compositions
     >>> both = amplitude.step_map(compositions.named("ReLU + squared"), 1.0, 0.0, 1, observable="bias")
     >>> bool(magnitude_density(0.1, both) == density(0.1, both) + density(-0.1, both))
     True
@@ -130,76 +127,70 @@ def magnitude_density(r, step_map):
 
 
 def exponent(s, step_map):
-    r"""The local exponent  k = -d ln p_s/d ln|s|  of the whole density:  Σ p_i k_i/Σ p_i  over the branches,  k_i = k_J + k_D at x_i.
-
-    Source: not in the source, kukleva2024, which compares curves with straight lines; k as in its eq. (8.1).
+    """The local exponent  k = -d ln p_s/d ln|s|  of the whole density:  Σ p_i k_i/Σ p_i,  k_i = k_J + k_D of a branch.
 
     Parameters
     ----------
-    s : array (S,)        amplitudes that some input reaches, not zero
+    s : array (S,)        amplitudes that some input within 14 deviations reaches, not zero
     step_map : StepMap
 
     Returns
     -------
     (array (S,), array (B, S))    k, and the share p_i/Σp_i of each branch
 
-    Raises
-    ------
-    ValueError            if an argument is outside its range, or no input within 14 deviations reaches an amplitude
-
     Examples
     --------
-    >>> from lib.criticality import amplitude, compositions
+    >>> from lib.criticality import compositions
     >>> pure = amplitude.step_map(compositions.named("exponential"), 2.0, 0.0, 0, observable="bias")
     >>> exponent([-1.0, -2.718281828], pure)[0].round(6).tolist()  # 1 + ln|s|/(0.25 · 2)²
     [1.0, 5.0]
     """
-    m, s = _checked(step_map), _nonzero("s", checks.array("s", s, ndim=1))  # (S,)
+    checks.instance("step_map", step_map, amplitude.StepMap, "as from amplitude.step_map")
+    m, s = step_map, _nonzero("s", checks.array("s", s, ndim=1))  # (S,)
     parts, x = _terms(s, m)  # (B, S), (B, S)
     if not np.isfinite(parts).any(axis=0).all():
         checks.fail("s", "be amplitudes that some input reaches", s)
     share = np.exp(parts - logsumexp(parts, axis=0))  # (B, S)
     local, reached = np.zeros(x.shape), ~np.isnan(x)  # (B, S), (B, S)
-    local[reached] = sum(_exponents(x[reached], m, _derivatives(x[reached], m)))
+    local[reached] = sum(_steps.exponents(x[reached], m, _steps.derivatives(x[reached], m)))
     return (share * local).sum(axis=0), share
 
 
 def curve(step_map, *, points=4000, reach=14.0):
-    r"""Density, Jacobian and local exponents of every branch along x: no inversion, no histogram, exact in the far tails.
+    """Density, Jacobian and local exponents of every branch along x: no inversion, no histogram, exact far out.
 
-    Half of the points are spaced evenly, half geometrically toward the ends, down to a millionth of the length: zeros, poles, folds.
-    Source: kukleva2024, the blue (log_density) and red (log_jacobian) lines of its figures, there with their sum over x.
+    Half of the points are spaced evenly, half geometrically toward the ends, down to a millionth of the length: zeros,
+    poles, folds.  The source's figures have log_density in blue and log_jacobian in red, with their sum over x.
 
     Parameters
     ----------
     step_map : StepMap
     points : int          P >= 3, of each branch
-    reach : float         standard deviations around the mean, > 0; smaller where s leaves the floating-point range
+    reach : float         standard deviations around the mean, > 0; smaller where s or s' over- or underflows
 
     Returns
     -------
     Curve                 arrays (B, P)
 
-    Raises
-    ------
-    ValueError            if an argument is outside its range, or s or s' underflows within `reach`
-
     Examples
     --------
-    >>> from lib.criticality import amplitude, compositions
-    >>> cubic = curve(amplitude.step_map(compositions.named("ReLU + quartic"), 1.0, 0.0, 0, observable="bias"), points=3)
+    >>> from lib.criticality import compositions
+    >>> quartic = compositions.named("ReLU + quartic")
+    >>> cubic = curve(amplitude.step_map(quartic, 1.0, 0.0, 0, observable="bias"), points=3)
     >>> cubic.x.round(4).tolist(), cubic.jacobian_exponent.round(6).tolist()
     ([[0.0, 1.75, 3.5]], [[0.666667, 0.666667, 0.666667]])
     """
-    m, points = _checked(step_map), checks.integer("points", points, at_least=3)
-    found = branches.find(m, reach=reach)
+    m, found = step_map, branches.find(step_map, reach=reach)
+    points = checks.integer("points", points, at_least=3)
     geometric = 2 * ((points + 2) // 4)
     even = (np.arange(points - geometric) + 0.5) / (points - geometric)  # (P - geometric,)
     z = np.sort(np.concatenate([np.linspace(-_CLUSTER, _CLUSTER, geometric), logit(even)]))  # (P,)
     left, right = found.left[:, None], found.right[:, None]  # (B, 1), (B, 1)
     x = np.where(z < 0, left + (right - left) * expit(z), right - (right - left) * expit(-z))  # (B, P)
-    parts = _derivatives(x, m)  # (B, P) each
+    parts = _steps.derivatives(x, m)  # (B, P) each
     if np.any(parts[0] == 0) or np.any(parts[1] == 0):
         checks.fail("reach", "be so small that s and s' do not underflow", reach)
     jacobian = -np.log(np.abs(parts[1]))  # (B, P)
-    return Curve(x, parts[0], _log_normal(x, m.mean, m.deviation) + jacobian, jacobian, *_exponents(x, m, parts))
+    return Curve(
+        x, parts[0], _steps.log_normal(x, m.mean, m.deviation) + jacobian, jacobian, *_steps.exponents(x, m, parts)
+    )

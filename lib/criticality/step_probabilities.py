@@ -1,15 +1,15 @@
-r"""Probabilities of the steps of one neuron for inputs of one class: of each branch, of a step of length zero, of an amplitude below s.
+"""Probabilities of the steps of one neuron for inputs of one class: of a branch, of no step, of an amplitude below s.
 
-With the preimages of s on every branch they are differences of the normal distribution function: exact, with no integral over a density
-that diverges at folds and zeros.  Source: not in kukleva2024, whose densities of eqs. (8.2), (8.3) are the data.
+With the preimages of s on every branch they are differences of the normal distribution function: exact, with no
+integral over a density that diverges at folds and zeros.
+Source: not in kukleva2024, whose densities of eqs. (8.2), (8.3) are the data.
 """
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from lib.common import checks
-from lib.criticality import branches
-from lib.criticality.amplitude import _checked
+from lib.criticality import _steps, amplitude, branches
 
 
 def _between(low, high, mean, deviation):
@@ -19,9 +19,7 @@ def _between(low, high, mean, deviation):
 
 
 def atom(step_map):
-    r"""The probability of a step of length zero: of an input that leaves the activation dead.
-
-    Source: not in the source, kukleva2024.
+    """The probability of a step of length zero: of an input that leaves the activation dead.
 
     Parameters
     ----------
@@ -33,19 +31,17 @@ def atom(step_map):
 
     Examples
     --------
-    >>> from lib.criticality import amplitude, compositions
+    >>> from lib.criticality import compositions
     >>> atom(amplitude.step_map(compositions.named("ReLU + squared"), 1.0, 0.0, 0))
     0.5
     """
-    m = _checked(step_map)
+    m = checks.instance("step_map", step_map, amplitude.StepMap, "as from amplitude.step_map")
     y, spread = m.weight * m.mean + m.bias, abs(m.weight) * m.deviation
     return float(sum(_between(low, high, y, spread) for low, high in m.composition.dead(m.label)))
 
 
 def branch_probabilities(step_map):
-    r"""The probability of each monotone branch; with the :func:`atom` they sum to one.
-
-    Source: not in the source, kukleva2024.
+    """The probability of each monotone branch; with the :func:`atom` they sum to one.
 
     Parameters
     ----------
@@ -57,19 +53,16 @@ def branch_probabilities(step_map):
 
     Examples
     --------
-    >>> from lib.criticality import amplitude, compositions
+    >>> from lib.criticality import compositions
     >>> branch_probabilities(amplitude.step_map(compositions.named("ReLU + squared"), 1.0, 0.0, 1)).round(6).tolist()
     [0.499968, 0.5]
     """
-    m = _checked(step_map)
-    found = branches.find(m)
-    return _between(found.left, found.right, m.mean, m.deviation)  # (B,)
+    found = branches.find(step_map)
+    return _between(found.left, found.right, step_map.mean, step_map.deviation)  # (B,)
 
 
 def cumulative(s, step_map):
-    r"""The probability of an amplitude of at most s, the atom included from s = 0 on.
-
-    Source: not in the source, kukleva2024.
+    """The probability of an amplitude of at most s, the atom included from s = 0 on.
 
     Parameters
     ----------
@@ -82,29 +75,26 @@ def cumulative(s, step_map):
 
     Examples
     --------
-    >>> from lib.criticality import amplitude, compositions
+    >>> from lib.criticality import compositions
     >>> dead = amplitude.step_map(compositions.named("ReLU + squared"), 1.0, 0.0, 0, observable="bias")
     >>> cumulative([-1e-12, 0.0, 5.0], dead).round(6).tolist()
     [0.5, 1.0, 1.0]
     """
-    m, s = _checked(step_map), checks.array("s", s)  # (...)
-    values, found = s.ravel(), branches.find(m)  # (S,)
-    x = branches._preimages(values, m, found)  # (B, S)
+    m, found, s = step_map, branches.find(step_map), checks.array("s", s)  # (...)
+    values = s.ravel()  # (S,)
+    x = _steps.preimages(values, m, found)  # (B, S)
     left, right = found.left[:, None], found.right[:, None]  # (B, 1), (B, 1)
     rises = (found.at_right > found.at_left)[:, None]  # (B, 1)
     top = np.maximum(found.at_left, found.at_right)[:, None]  # (B, 1)
     below = np.where(np.isnan(x), np.where(values >= top, right - left, 0), 0)  # (B, S)
     x = np.where(np.isnan(x), np.where((below > 0) == rises, right, left), x)  # (B, S)
-    total = np.where(rises, _between(left, x, m.mean, m.deviation), _between(x, right, m.mean, m.deviation)).sum(
-        axis=0
-    )  # (S,)
+    below_or_above = _between(left, x, m.mean, m.deviation), _between(x, right, m.mean, m.deviation)  # (B, S) each
+    total = np.where(rises, *below_or_above).sum(axis=0)  # (S,)
     return (total + np.where(values >= 0, atom(m), 0)).reshape(s.shape)[()]  # (...)
 
 
 def stratified_inputs(count, step_map):
-    r"""Inputs at the middle of `count` equally likely intervals,  x_i = mean + deviation Φ⁻¹((i + ½)/count):  histograms without noise.
-
-    Source: not in the source, kukleva2024.
+    """Inputs in the middle of `count` equally likely intervals:  x_i = mean + deviation Φ⁻¹((i + ½)/count).
 
     Parameters
     ----------
@@ -117,9 +107,12 @@ def stratified_inputs(count, step_map):
 
     Examples
     --------
-    >>> from lib.criticality import amplitude, compositions
+    >>> from lib.criticality import compositions
     >>> stratified_inputs(3, amplitude.step_map(compositions.named("ReLU + squared"), 1.0, 0.0, 1)).round(4).tolist()
     [0.7581, 1.0, 1.2419]
     """
-    count, m = checks.integer("count", count), _checked(step_map)
+    count, m = (
+        checks.integer("count", count),
+        checks.instance("step_map", step_map, amplitude.StepMap, "as from amplitude.step_map"),
+    )
     return m.mean + m.deviation * ndtri((np.arange(count) + 0.5) / count)  # (n,)

@@ -1,8 +1,10 @@
-r"""A linear network with one convolutional layer:  y ≈ W X  with  X = C * x,  the valid cross-correlation of an image with a filter.
+r"""A linear network with one convolutional layer:  y ≈ W X  with  X = C * x,  a valid cross-correlation.
 
-The filter C (c, c) slides over an image x (L, L); at position j it sees the pixels i + j - 1, and gives X (L - c + 1, L - c + 1).
-Source: han2021, appendix C.  Pixels, positions and taps are counted line by line: d = L² pixels, h = (L - c + 1)²
-positions, c² taps.  With the filter held fixed, X takes the place of the inputs in :mod:`lib.fluctuations.regression` and all that builds on it.  :mod:`lib.fluctuations.convolution_descent` trains both layers.
+The filter C (c, c) slides over an image x (L, L); at position j it sees the pixels i + j - 1, and gives X (L - c + 1,
+L - c + 1).  Pixels, positions and taps are counted line by line: d = L² pixels, h = (L - c + 1)² positions, c² taps.
+With the filter held fixed, X takes the place of the inputs in :mod:`lib.fluctuations.regression` and all that builds
+on it; the moments of images, Σ^xx (d, d) and Σ^yx (p, d), are its ``moment`` and ``cross_moment``.
+:mod:`lib.fluctuations.convolution_descent` trains both layers.  Numbered equations: han2021, appendix C.
 """
 
 from math import isqrt
@@ -37,8 +39,22 @@ def _images(images, size):
     return images
 
 
-def _layers(taps, weights, images, targets):
-    """Filter, weights and data, with shapes that fit each other."""
+def checked_layers(taps, weights, images, targets):
+    """Filter, weights and data as float64 arrays, after checking that their shapes fit each other.
+
+    Parameters
+    ----------
+    taps, weights, images, targets : arrays    (c, c), (p, h), (N, L, L), (N, p)
+
+    Returns
+    -------
+    tuple of the four arrays
+
+    Examples
+    --------
+    >>> [array.dtype.name for array in checked_layers([[2]], [[3]], [[[1]]], [[10]])]
+    ['float64', 'float64', 'float64', 'float64']
+    """
     taps = _taps(taps)  # (c, c)
     images = _images(images, len(taps))  # (N, L, L)
     weights = _array("weights", weights, shape=(None, (images.shape[1] - len(taps) + 1) ** 2))  # (p, h)
@@ -59,16 +75,32 @@ def _moments(moment, cross_moment, size=1):
     return moment, cross_moment, side
 
 
-def _pixels(length, size):
-    """Pixel that tap i sees at position j, the index i + j - 1 of the source: integers (h, c²)."""
+def pixel_table(length, size):
+    """Pixel that tap i sees at position j, the index i + j - 1 of the source.
+
+    Parameters
+    ----------
+    length, size : int    sides L and c of image and filter; 1 <= c <= L
+
+    Returns
+    -------
+    int array (h, c²)
+
+    Examples
+    --------
+    >>> pixel_table(3, 2).tolist()
+    [[0, 1, 3, 4], [1, 2, 4, 5], [3, 4, 6, 7], [4, 5, 7, 8]]
+    """
+    size = checks.integer("size", size)
+    length = checks.integer("length", length, at_least=size)
     windows = sliding_window_view(np.arange(length**2).reshape(length, length), (size, size))  # (o, o, c, c)
     return windows.reshape(-1, size**2)  # (h, c²)
 
 
 def apply(taps, images):
-    r"""The hidden layer of images:  X_j = Σ_i C_i x_{i+j-1},  the filter laid on every place where it fits, without a flip.
+    r"""The hidden layer of images:  X_j = Σ_i C_i x_{i+j-1},  the filter on every place where it fits, without a flip.
 
-    Source: han2021, eq. (C1).
+    Eq. (C1).
 
     Parameters
     ----------
@@ -78,10 +110,6 @@ def apply(taps, images):
     Returns
     -------
     array (N, L - c + 1, L - c + 1)
-
-    Raises
-    ------
-    ValueError                   if the filter or the images are not square, or the filter is larger than the images
 
     Examples
     --------
@@ -94,10 +122,10 @@ def apply(taps, images):
 
 
 def gradients(taps, weights, images, targets):
-    r"""Gradients of  f = (1/2N) Σ_α |y_α - W X_α|²  by the filter and by the weights, of a whole set or of one minibatch.
+    r"""Gradients of  f = (1/2N) Σ_α |y_α - W X_α|²  by filter and weights, of a whole set or of one minibatch.
 
     With the errors  e = W X - y:  ∂f/∂C_i = <Σ_kj e_k W_kj x_{i+j-1}>,  ∂f/∂W = <e Xᵀ>.
-    Source: han2021, eqs. (C3) and (C4); the descent has the opposite sign.
+    Eqs. (C3) and (C4); the descent has the opposite sign.
 
     Parameters
     ----------
@@ -110,17 +138,13 @@ def gradients(taps, weights, images, targets):
     -------
     (array (c, c), array (p, h))    ∂f/∂C, ∂f/∂W
 
-    Raises
-    ------
-    ValueError                   if an argument is not finite or its shape does not fit the others
-
     Examples
     --------
     >>> [gradient.tolist() for gradient in gradients([[2.0]], [[3.0]], [[[1.0]]], [[10.0]])]
     [[[-12.0]], [[-8.0]]]
     """
-    taps, weights, images, targets = _layers(taps, weights, images, targets)
-    windows = images.reshape(len(images), -1)[:, _pixels(images.shape[1], len(taps))]  # (N, h, c²)
+    taps, weights, images, targets = checked_layers(taps, weights, images, targets)
+    windows = images.reshape(len(images), -1)[:, pixel_table(images.shape[1], len(taps))]  # (N, h, c²)
     hidden = windows @ taps.ravel()  # (N, h)
     errors = (hidden @ weights.T - targets) / len(images)  # (N, p)
     by_taps = np.tensordot(errors @ weights, windows, axes=2)  # (c²,)
@@ -128,24 +152,20 @@ def gradients(taps, weights, images, targets):
 
 
 def hidden_moments(taps, moment, cross_moment):
-    r"""Moments of the hidden layer from those of the images:  Σ^XX_ij = Σ_kl C_k C_l Σ^xx_{k+i-1,l+j-1},  Σ^yX_ij = Σ_k C_k Σ^yx_{i,j+k-1}.
+    r"""Moments of the hidden layer from those of the images.
 
-    With them the weights descend by  -∂f/∂W = -W Σ^XX + Σ^yX.
-    Source: han2021, eqs. (C9) and (C10), where the right sides of (C10) have X for x.
+    Σ^XX_ij = Σ_kl C_k C_l Σ^xx_{k+i-1,l+j-1},  Σ^yX_ij = Σ_k C_k Σ^yx_{i,j+k-1}  (eqs. (C9) and (C10), where the
+    right sides of (C10) have X for x).  With them the weights descend by  -∂f/∂W = -W Σ^XX + Σ^yX.
 
     Parameters
     ----------
     taps : array (c, c)          the filter C; c <= L
-    moment : array (d, d)        Σ^xx of images of L² = d pixels, as ``moment`` of :class:`lib.fluctuations.regression.Regression`
+    moment : array (d, d)        Σ^xx
     cross_moment : array (p, d)  Σ^yx
 
     Returns
     -------
     (array (h, h), array (p, h))
-
-    Raises
-    ------
-    ValueError                   if an argument is not finite or its shape does not fit the others
 
     Examples
     --------
@@ -155,7 +175,7 @@ def hidden_moments(taps, moment, cross_moment):
     """
     taps = _taps(taps)  # (c, c)
     moment, cross_moment, length = _moments(moment, cross_moment, len(taps))  # (d, d), (p, d)
-    pixels = _pixels(length, len(taps))  # (h, c²)
+    pixels = pixel_table(length, len(taps))  # (h, c²)
     lay = np.zeros((len(pixels), length**2))  # (h, d): X = lay x
     lay[np.arange(len(pixels))[:, None], pixels] = taps.ravel()
     return lay @ moment @ lay.T, cross_moment @ lay.T
@@ -165,21 +185,17 @@ def filter_equation(weights, moment, cross_moment):
     r"""The filter's own linear equation,  -∂f/∂C_i = Q_i - Σ_l P_il C_l,  at given weights.
 
     P_il = Σ_jk (WᵀW)_jk Σ^xx_{l+k-1,j+i-1} = P_li,  Q_i = Σ_kj W_kj Σ^yx_{k,j+i-1}.
-    Source: han2021, eqs. (C7) and (C8); P and Q are those of appendix C, not a path ordering and not the circulation.
+    Eqs. (C7) and (C8); P and Q are those of appendix C, not a path ordering and not the circulation.
 
     Parameters
     ----------
     weights : array (p, h)       W; h = (L - c + 1)² sets the size c of the filter
-    moment : array (d, d)        Σ^xx of images of L² = d pixels, as ``moment`` of :class:`lib.fluctuations.regression.Regression`
+    moment : array (d, d)        Σ^xx
     cross_moment : array (p, d)  Σ^yx
 
     Returns
     -------
     (array (c², c²), array (c, c))   P, symmetric and positive semidefinite if Σ^xx is; Q
-
-    Raises
-    ------
-    ValueError                   if an argument is not finite or its shape does not fit the others
 
     Examples
     --------
@@ -192,7 +208,7 @@ def filter_equation(weights, moment, cross_moment):
     places = isqrt(weights.shape[1])
     if not 1 <= places <= length or places**2 != weights.shape[1]:
         checks.fail("weights", f"have o² columns with an integer o from 1 to {length}", f"shape {weights.shape}")
-    pixels = _pixels(length, length - places + 1)  # (h, c²)
+    pixels = pixel_table(length, length - places + 1)  # (h, c²)
     between = moment[pixels[:, :, None, None], pixels]  # (h, c², h, c²): Σ^xx of pixel (j, i) with pixel (k, l)
     p = np.einsum("jk,jikl->il", weights.T @ weights, between)  # (c², c²)
     q = np.einsum("kj,kji->i", weights, cross_moment[:, pixels])  # (c²,)
@@ -204,21 +220,17 @@ def minimum(taps, moment, cross_moment):
 
     The weights are eliminated,  W = Σ^yX (Σ^XX)⁻¹,  and the filter descends by BFGS with the gradient  P C - Q,
     whose zero is then refined.
-    Both right sides vanish there: han2021, eqs. (C7) and (C9).
+    Both right sides vanish there: eqs. (C7) and (C9).
 
     Parameters
     ----------
     taps : array (c, c)          where the search starts; not zero.  Other starts may lead to other minima
-    moment : array (d, d)        Σ^xx of images of L² = d pixels, positive definite
+    moment : array (d, d)        Σ^xx, positive definite
     cross_moment : array (p, d)  Σ^yx; not zero
 
     Returns
     -------
     (array (c, c), array (p, h))     C, W
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range, or the search does not end
 
     Examples
     --------
@@ -247,15 +259,11 @@ def minimum(taps, moment, cross_moment):
         return -(weights * cross).sum() / 2, (p @ unit.ravel() - q.ravel()) / size
 
     found = minimize(error, (taps / np.abs(taps).max()).ravel(), jac=True, options={"gtol": 1e-10, "maxiter": 10_000})
-    tight = {
-        "xtol": 1e-15,
-        "ftol": 1e-15,
-        "gtol": 1e-15,
-    }  # rounding of the loss stops BFGS; the gradient knows more digits
+    # Rounding of the loss stops BFGS; the gradient knows more digits.
+    tight = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
     end = least_squares(lambda flat: error(flat)[1], found.x, method="lm", **tight)
-    if (
-        left := max(np.abs(end.fun).max(), 1e-3 * np.abs(found.jac).max())
-    ) > 1e-8:  # BFGS within 1e-5: no other stationary point
+    left = max(np.abs(end.fun).max(), 1e-3 * np.abs(found.jac).max())  # BFGS within 1e-5: no other stationary point
+    if left > 1e-8:
         checks.fail("taps", "be a start from which the search ends", f"a gradient of {left:.1g} at its end")
     _, unit, weights, _ = best(end.x)
     weights *= outer / inner  # (p, h), back in the units of the moments

@@ -1,6 +1,6 @@
-r"""Minibatch gradient descent that trains a convolutional layer and the linear layer behind it, see :mod:`lib.fluctuations.convolution`.
+r"""Minibatch descent that trains the convolutional layer of :mod:`lib.fluctuations.convolution` and the one behind it.
 
-Source: han2021, appendix C, eqs. (C3) and (C4) with averages over a minibatch.
+The gradients are those of han2021, eqs. (C3) and (C4), with averages over a minibatch.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from lib.common import checks
-from lib.fluctuations.convolution import _layers, _pixels
+from lib.fluctuations.convolution import checked_layers, pixel_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,33 +68,29 @@ def _descend(taps, weights, images, targets, pixels, rate, batches, record_every
 def descend(taps, weights, images, targets, learning_rate, batches, *, record_every=1):
     r"""Minibatch gradient descent on filter and weights together:  C' = C - ε g_C,  W' = W - ε g_W.
 
-    The loss of every minibatch is blind to  C -> sC, W -> W/s, so  <W, g_W> = <C, g_C>, and each step changes  ‖W‖² - ‖C‖²  by exactly
-    ε²(‖g_W‖² - ‖g_C‖²), the difference of the squared steps.
-    Source: han2021, eqs. (C3) and (C4) with minibatch averages; the law of the norms is not in that text.
+    The loss of every minibatch is blind to  C -> sC, W -> W/s, so  <W, g_W> = <C, g_C>, and each step changes  ‖W‖² -
+    ‖C‖² by exactly  ε²(‖g_W‖² - ‖g_C‖²),  the difference of the squared steps: a law that is not in the source.
 
     Parameters
     ----------
-    taps, weights, images, targets
-                                 as in :func:`lib.fluctuations.convolution.gradients`; C and W at the start
-    learning_rate : float        ε; > 0
-    batches : int array (steps, m)   as :func:`lib.fluctuations.minibatches.draw` returns it; steps >= 1
-    record_every : int           record one step in so many; must divide the number of steps
+    taps, weights, images, targets    as in :func:`lib.fluctuations.convolution.gradients`; C and W at the start
+    learning_rate : float             ε; > 0
+    batches : int array (steps, m)    as :func:`lib.fluctuations.minibatches.draw` returns it; steps >= 1
+    record_every : int                record one step in so many; must divide the number of steps
 
     Returns
     -------
     Descent
 
-    Raises
-    ------
-    ValueError                   if an argument is outside its range, or the descent overflows
-
     Examples
     --------
     >>> run = descend([[2.0]], [[3.0]], [[[1.0]]], [[10.0]], 0.1, [[0], [0]])
-    >>> (run.weights**2 - run.taps**2).ravel().round(12).tolist(), (5 + run.weights_moved - run.taps_moved).round(12).tolist()
-    ([5.0, 4.2, 4.0040448], [5.0, 4.2, 4.0040448])
+    >>> (run.weights**2 - run.taps**2).ravel().round(12).tolist()
+    [5.0, 4.2, 4.0040448]
+    >>> (5 + run.weights_moved - run.taps_moved).round(12).tolist()
+    [5.0, 4.2, 4.0040448]
     """
-    taps, weights, images, targets = _layers(taps, weights, images, targets)
+    taps, weights, images, targets = checked_layers(taps, weights, images, targets)
     rate = checks.number("learning_rate", learning_rate, above=0)
     series = checks.entries("batches", batches, at_least=0, at_most=len(images) - 1, ndim=2)  # (steps, m)
     if series.size == 0 or np.any(series != np.rint(series)):
@@ -107,7 +103,7 @@ def descend(taps, weights, images, targets, learning_rate, batches, *, record_ev
     all_taps, all_weights = np.empty((records, taps.size)), np.empty((records, *weights.shape))  # (R, c²), (R, p, h)
     moved = np.zeros((2, records))  # (2, R)
     all_taps[0], all_weights[0] = taps.ravel(), weights
-    pixels = np.ascontiguousarray(_pixels(images.shape[1], len(taps)))  # (h, c²)
+    pixels = np.ascontiguousarray(pixel_table(images.shape[1], len(taps)))  # (h, c²)
     _descend(
         taps.ravel(),
         weights,

@@ -1,9 +1,9 @@
-r"""Minibatch gradient descent on a least-squares loss, which :mod:`lib.fluctuations.linear` is held against, with streaming averages.
+r"""Minibatch descent on a least-squares loss with streaming averages: the simulator of :mod:`lib.fluctuations.linear`.
 
-Every step of every chain is  V' = V(1 - εS) + εξ, that is  V - (ε/m) Σ_b (V x_b - r_b) x_bᵀ  over a minibatch: eq. (3.2) of
-han2021, in the PCA basis and for V = W - W₀.  S is never formed and no trajectory is kept: memory does not grow with steps.
-With momentum, V' = V + B' and B' = μB - ε(VS - ξ), see :mod:`lib.fluctuations.linear_extensions`.  Preconditioned descent needs no code of its
-own: it is plain descent on the inputs P^{1/2} x.
+Every step of every chain is  V' = V(1 - εS) + εξ, that is  V - (ε/m) Σ_b (V x_b - r_b) x_bᵀ  over a minibatch: eq.
+(3.2) of han2021, in the PCA basis and for V = W - W₀.  S is never formed and no trajectory is kept: memory does not
+grow with steps. With momentum, V' = V + B' and B' = μB - ε(VS - ξ), see :mod:`lib.fluctuations.linear_extensions`.
+Preconditioned descent needs no code of its own: it is plain descent on the inputs P^{1/2} x.
 """
 
 from dataclasses import dataclass
@@ -13,10 +13,13 @@ from joblib import Parallel, delayed
 from numba import njit
 
 from lib.common import checks
+from lib.common.linalg import psd_root
+from lib.common.random import children
+from lib.common.stats import mean_and_error
 from lib.fluctuations.linear import stationary_covariance
 from lib.fluctuations.linear_extensions import momentum_covariance
-from lib.fluctuations.minibatches import _draw, _sampling
-from lib.fluctuations.regression import _pair, _problem
+from lib.fluctuations.minibatches import checked_drawing, fill
+from lib.fluctuations.regression import checked_pair, checked_problem
 
 HELD = 64  # recorded states that are added to the sums at a time
 
@@ -28,9 +31,7 @@ class Averages:
     second_moment: np.ndarray  # (blocks, n, n)  E[V_nᵀ V_n], or E[V_iᵀ V_k] for a pair of outputs
     lagged: np.ndarray  # (blocks, n, n)  E[V_nᵀ V_{n+1}], or the same for a pair
     mean: np.ndarray  # (blocks, p, n)  E[V]; p counts the outputs that were run
-    last: (
-        np.ndarray
-    )  # (chains, p, n)  V after the last step; a start for the next run, at rest (B = 0) if there is momentum
+    last: np.ndarray  # (chains, p, n)  V after the last step, a start for the next run (at rest, B = 0)
 
 
 # Sums may be reordered, which lets the loops use vector instructions; NaN and infinity keep their meaning.
@@ -83,7 +84,8 @@ def _descend(
 ):
     """Run every chain of a block in place, one after the other, and add to the three sums.
 
-    Recorded states are held back and added many at a time, as one matrix product: rank-one sums would cost more than the steps.
+    Recorded states are held back and added many at a time, as one matrix product: rank-one sums would cost more than
+    the steps.
     """
     chosen = np.empty(batch, dtype=np.int64)
     errors = np.empty((batch, chains.shape[1]))
@@ -99,17 +101,14 @@ def _descend(
                 before[:] = weights
             if record:
                 mean += weights
-            _draw(order, chosen, step, replacement, epochs, random)
+            fill(order, chosen, step, replacement, epochs, random)
             _advance(weights, inputs, residuals, chosen, rate, errors)
             if momentum > 0:
                 _coast(weights, before, velocities[c], momentum)
             if record:
                 for q in range(len(pairs)):
-                    left[held], right[held], after[held] = (
-                        before[pairs[q, 0]],
-                        before[pairs[q, 1]],
-                        weights[pairs[q, 1]],
-                    )
+                    left[held], right[held] = before[pairs[q, 0]], before[pairs[q, 1]]
+                    after[held] = weights[pairs[q, 1]]
                     held += 1
             if held == len(left) or held > 0 and c == len(chains) - 1 and step == steps - 1:
                 total += np.dot(left[:held].T, right[:held])
@@ -117,16 +116,11 @@ def _descend(
                 held = 0
 
 
-def _root(spread):
-    """M with M Mᵀ = spread, also for singular matrices; negative eigenvalues here are rounding."""
-    values, vectors = np.linalg.eigh(spread)
-    return vectors * np.sqrt(np.maximum(values, 0))
-
-
 def _stationary_start(problem, learning_rate, batch, replacement, pair, chains, rng):
-    """Gaussian rows with the exact second moment that is measured: G shared out evenly over the outputs, or that of the pair.
+    """Gaussian rows with the exact second moment that is measured: G shared out over the outputs, or that of the pair.
 
-    The recursion of that moment is closed, so it stays exact from the first step on, whatever the law it was drawn from.
+    The recursion of that moment is closed, so it stays exact from the first step on, whatever the law it was drawn
+    from.
     """
 
     def exact(which):
@@ -134,26 +128,27 @@ def _stationary_start(problem, learning_rate, batch, replacement, pair, chains, 
 
     size, outputs = len(problem.eigenvalues), problem.residuals.shape[1]
     if pair is None:
-        return rng.standard_normal((chains, outputs, size)) @ _root(exact(None) / outputs).T  # (chains, p, n)
+        return rng.standard_normal((chains, outputs, size)) @ psd_root(exact(None) / outputs).T  # (chains, p, n)
     i, k = pair
     if i == k:
-        return rng.standard_normal((chains, 1, size)) @ _root(exact(pair)).T  # (chains, 1, n)
+        return rng.standard_normal((chains, 1, size)) @ psd_root(exact(pair)).T  # (chains, 1, n)
     cross = exact(pair)  # (n, n)
     joint = np.block([[exact((i, i)), cross], [cross, exact((k, k))]])  # (2n, 2n)
-    return (rng.standard_normal((chains, 2 * size)) @ _root(joint).T).reshape(chains, 2, size)  # (chains, 2, n)
+    return (rng.standard_normal((chains, 2 * size)) @ psd_root(joint).T).reshape(chains, 2, size)  # (chains, 2, n)
 
 
 def _moving_start(problem, learning_rate, momentum, batch, replacement, chains, rng):
-    r"""Gaussian V and B with the exact joint second moment of descent with momentum, shared out evenly over the outputs.
+    r"""Gaussian V and B with the exact joint second moment of descent with momentum, shared out over outputs.
 
-    G is that of :func:`lib.fluctuations.linear_extensions.momentum_covariance`.  For a pair of modes with a = ελ_k and b = ελ_l, stationarity of
-    E[VᵀV], E[VᵀB] and E[BᵀB] leaves  E[VᵀB] = (a - μb)/(1 - μ²) · G  and  E[BᵀB] = (a + b)/(1 + μ) · G,  whatever the noise.
+    G is that of :func:`lib.fluctuations.linear_extensions.momentum_covariance`.  For a pair of modes with a = ελ_k and
+    b = ελ_l, stationarity of E[VᵀV], E[VᵀB] and E[BᵀB] leaves  E[VᵀB] = (a - μb)/(1 - μ²) · G  and
+    E[BᵀB] = (a + b)/(1 + μ) · G,  whatever the noise.
     """
     rates, outputs = learning_rate * problem.eigenvalues, problem.residuals.shape[1]  # (n,)
     spread = momentum_covariance(problem, learning_rate, momentum, batch, replacement=replacement) / outputs  # (n, n)
     cross = np.subtract.outer(rates, momentum * rates) / (1 - momentum**2) * spread  # (n, n)
     speed = np.add.outer(rates, rates) / (1 + momentum) * spread  # (n, n)
-    root = _root(np.block([[spread, cross], [cross.T, speed]]))  # (2n, 2n)
+    root = psd_root(np.block([[spread, cross], [cross.T, speed]]))  # (2n, 2n)
     both = rng.standard_normal((chains, outputs, 2 * len(rates))) @ root.T  # (chains, p, 2n)
     return both[..., : len(rates)], both[..., len(rates) :]
 
@@ -177,32 +172,28 @@ def simulate(
 ):
     r"""Independent chains of minibatch gradient descent and their time averages.
 
-    Source: han2021, eq. (3.2), measured by its eqs. (3.3) and, for a pair of outputs, (B1); the source has no
-    momentum.  From the default start the averages have no bias at any length of the run, as long as the minibatches are independent.
+    Eq. (3.2), measured by eqs. (3.3) and, for a pair of outputs, (B1); the source has no momentum.  From the default
+    start the averages have no bias at any length of the run, as long as the minibatches are independent.
 
     Parameters
     ----------
     problem : Regression
-    learning_rate : float                  ε; > 0
-    batch : int                            m, as in :func:`lib.fluctuations.regression.batch_variance`
-    steps, chains : int                    length and number of the chains; >= 1
-    seed : int or SeedSequence             block number b draws from its b-th child, so results do not depend on `workers`
-    start : "stationary" or array          with the exact stationary second moment of independent minibatches, or V at the start,
-                                           of shape (p, n) or (chains, p, n); then B = 0
-    momentum : float                       μ; 0 <= μ < 1; above 0 a pair of outputs needs an array as start
-    replacement, epochs : bool             how minibatches are drawn, as in :func:`lib.fluctuations.minibatches.draw`
-    pair : tuple (i, k), optional          run these outputs only (p = 2, or 1 if i = k) and measure E[V_iᵀ V_k]
-    record_every : int                     add one step in so many to the averages, the first one first; must divide steps
-    blocks : int                           independent groups of chains, averaged one by one for error bars; must divide chains
-    workers : int                          threads that share the blocks; >= 1
+    learning_rate : float              ε; > 0
+    batch : int                        m, as in :func:`lib.fluctuations.regression.batch_variance`
+    steps, chains : int                length and number of the chains; >= 1
+    seed : int or SeedSequence         block number b draws from its b-th child, so results do not depend on `workers`
+    start : "stationary" or array      with the exact stationary second moment of independent minibatches, or V at the
+                                       start, of shape (p, n) or (chains, p, n); then B = 0
+    momentum : float                   μ; 0 <= μ < 1; above 0 a pair of outputs needs an array as start
+    replacement, epochs : bool         how minibatches are drawn, as in :func:`lib.fluctuations.minibatches.draw`
+    pair : tuple (i, k), optional      run these outputs only (p = 2, or 1 if i = k) and measure E[V_iᵀ V_k]
+    record_every : int                 one step in so many enters the averages, the first one first; must divide steps
+    blocks : int                       independent groups of chains, averaged one by one; must divide chains
+    workers : int                      threads that share the blocks; >= 1
 
     Returns
     -------
     Averages
-
-    Raises
-    ------
-    ValueError                             if an argument is outside its range, or the chains overflow
 
     Examples
     --------
@@ -213,27 +204,23 @@ def simulate(
     >>> bool(abs(mean[0, 0] - 1 / 3) < 4 * error[0, 0] < 0.05)
     True
     """
-    samples, outputs = _problem(problem).residuals.shape
+    samples, outputs = checked_problem(problem).residuals.shape
     learning_rate = checks.number("learning_rate", learning_rate, above=0)
-    replacement, epochs = _sampling(samples, batch, replacement, epochs)
+    replacement, epochs = checked_drawing(samples, batch, replacement, epochs)
     steps, chains = checks.integer("steps", steps), checks.integer("chains", chains)
     if chains % (blocks := checks.integer("blocks", blocks)):
         checks.fail("blocks", f"divide chains = {chains}", blocks)
     if steps % (record_every := checks.integer("record_every", record_every)):
         checks.fail("record_every", f"divide steps = {steps}", record_every)
-    workers, given = checks.integer("workers", workers), checks.seed_sequence("seed", seed)
-    _pair(pair, problem)
+    workers, streams = checks.integer("workers", workers), children(seed, blocks + 1)
+    checked_pair(pair, problem)
     rows = list(range(outputs)) if pair is None else list(dict.fromkeys(pair))  # the outputs that are run
     pairs = np.array([(i, i) for i in range(outputs)] if pair is None else [(0, len(rows) - 1)])  # (p, 2) or (1, 2)
-    # A fresh copy of the sequence: spawning changes a SeedSequence, and the caller's must give the same runs again.
-    children = np.random.SeedSequence(given.entropy, spawn_key=given.spawn_key, pool_size=given.pool_size).spawn(
-        blocks + 1
-    )
     shape = (len(rows), len(problem.eigenvalues))
     momentum = checks.number("momentum", momentum, at_least=0, below=1)
     velocity = np.zeros((chains, *shape))  # (chains, p, n)
     if isinstance(start, str) and start == "stationary":
-        rng = checks.generator("seed", children[-1])
+        rng = checks.generator("seed", streams[-1])
         if momentum == 0:
             state = _stationary_start(problem, learning_rate, batch, replacement, pair, chains, rng)
         elif pair is None:
@@ -245,30 +232,17 @@ def simulate(
         if state.shape not in (shape, (chains, *shape)):
             checks.fail("start", f'be "stationary" or have shape {shape} or {(chains, *shape)}', f"shape {state.shape}")
         state = np.array(np.broadcast_to(state, (chains, *shape)))
-    grouped = (blocks, chains // blocks, *shape)
-    state, velocity = (
-        np.ascontiguousarray(each.reshape(grouped)) for each in (state, velocity)
-    )  # (blocks, chains / blocks, p, n)
-    inputs, residuals = (
-        np.ascontiguousarray(problem.inputs),
-        np.ascontiguousarray(problem.residuals[:, rows]),
-    )  # (N, n), (N, p)
-    sums = [
-        np.zeros((blocks, *each)) for each in ((shape[1], shape[1]), (shape[1], shape[1]), shape)
-    ]  # second, lagged, mean
+    grouped, size = (blocks, chains // blocks, *shape), shape[1]
+    state, velocity = (np.ascontiguousarray(each.reshape(grouped)) for each in (state, velocity))  # grouped
+    inputs, residuals = map(np.ascontiguousarray, (problem.inputs, problem.residuals[:, rows]))  # (N, n), (N, p)
+    sums = [np.zeros((blocks, *each)) for each in ((size, size), (size, size), shape)]  # second, lagged, mean
     settings = (pairs, learning_rate, momentum, batch, steps, record_every, replacement, epochs)
-    Parallel(n_jobs=workers, prefer="threads")(
-        delayed(_descend)(
-            state[b],
-            velocity[b],
-            inputs,
-            residuals,
-            *settings,
-            checks.generator("seed", children[b]),
-            *(part[b] for part in sums),
-        )
-        for b in range(blocks)
-    )
+
+    def run(b):
+        random, parts = checks.generator("seed", streams[b]), [part[b] for part in sums]
+        _descend(state[b], velocity[b], inputs, residuals, *settings, random, *parts)
+
+    Parallel(n_jobs=workers, prefer="threads")(delayed(run)(b) for b in range(blocks))
     if not np.isfinite(state).all() or not all(np.isfinite(part).all() for part in sums):
         checks.fail(
             "learning_rate", f"keep the chains inside the floating-point range for {steps} steps", learning_rate
@@ -278,9 +252,7 @@ def simulate(
 
 
 def over_blocks(values):
-    r"""Mean over independent blocks and its standard error.
-
-    For the averages over time of han2021, eq. (3.3); also for functions of the blocks that are nearly linear.
+    r"""Mean over independent blocks and its standard error, also for functions of the blocks that are nearly linear.
 
     Parameters
     ----------
@@ -290,29 +262,22 @@ def over_blocks(values):
     -------
     (array (...), array (...))      mean, standard error
 
-    Raises
-    ------
-    ValueError                      if there are fewer than 2 blocks or an entry is not finite
-
     Examples
     --------
     >>> mean, error = over_blocks([1.0, 3.0])
     >>> float(mean), float(error)
     (2.0, 1.0)
     """
-    values = checks.array("values", values)
-    if values.ndim == 0 or len(values) < 2 or values.size == 0:
-        checks.fail("values", "hold at least 2 blocks", f"shape {values.shape}")
-    return values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(len(values))
+    return mean_and_error(values)
 
 
 def circulation(averages, learning_rate):
     r"""Circulation measured from successive states, one matrix a block:  (E[V_nᵀ V_{n+1}] - E[V_{n+1}ᵀ V_n]) / 2ε.
 
-    It equals  Q = (AG - GA)/2, as E[V_nᵀ V_{n+1}] = G(1 - εA): a direct measurement of Q in han2021, eq. (1.6),
-    that needs neither A nor D.  For a stationary pair of outputs it is the Q of G_ik; with momentum, in the stationary state, it is
-    Q / (1 - μ)  with the G of that motion.
-    Record every step for the least noise: what is averaged is the sweep of the recorded steps alone.
+    It equals  Q = (AG - GA)/2, as E[V_nᵀ V_{n+1}] = G(1 - εA): a direct measurement of Q in eq. (1.6),
+    that needs neither A nor D.  For a stationary pair of outputs it is the Q of G_ik; with momentum, in the
+    stationary state, it is Q / (1 - μ)  with the G of that motion. Record every step for the least noise: what is
+    averaged is the sweep of the recorded steps alone.
 
     Parameters
     ----------
@@ -323,19 +288,14 @@ def circulation(averages, learning_rate):
     -------
     array (blocks, n, n)           antisymmetric; see :func:`over_blocks`
 
-    Raises
-    ------
-    ValueError                     if an argument is of the wrong kind or outside its range
-
     Examples
     --------
     >>> lagged = np.array([[[1.0, 0.5], [0.0, 1.0]]])
     >>> circulation(Averages(np.eye(2)[None], lagged, np.zeros((1, 1, 2)), np.zeros((1, 1, 2))), 0.25).tolist()
     [[[0.0, 1.0], [-1.0, 0.0]]]
     """
-    if not isinstance(averages, Averages):
-        checks.fail("averages", "be Averages, as descent.simulate returns them", averages)
+    averages = checks.instance("averages", averages, Averages, "as descent.simulate returns it")
     rate = checks.number("learning_rate", learning_rate, above=0)
-    # For a pair of outputs E[VᵢᵀV_k] is symmetric on average only: without its own antisymmetric part most of the noise is gone.
+    # For a pair, E[VᵢᵀV_k] is symmetric on average only: without its antisymmetric part most of the noise is gone.
     moved = averages.lagged - averages.second_moment  # (blocks, n, n)
     return (moved - np.swapaxes(moved, -1, -2)) / (2 * rate)

@@ -1,61 +1,38 @@
-r"""Stochastic linear learning: the stationary law of minibatch descent on a least-squares loss, exact in the learning rate.
+r"""Stochastic linear learning: the stationary law of minibatch descent on a least-squares loss, exact in ε.
 
 The recursion is  W' = W(1 - εS) + εC: han2021, eq. (3.2), taken as the definition of the dynamics, with a fresh
-minibatch every step.  For V = W - W₀ it reads  V' = V(1 - εS) + εξ.  The mean of V decays to zero, and the second moment
-G = E[VᵀV] obeys a closed linear equation,  AG + GA = ε E[SGS] + ε D, with no small parameter.  The source has its limit ε -> 0,
-eq. (2.10), where the right side is ε D(0) if D(0) is the noise of one step, eq. (3.4).
+minibatch every step.  For V = W - W₀ it reads  V' = V(1 - εS) + εξ.  The mean of V decays to zero, and the second
+moment G = E[VᵀV] obeys a closed linear equation,  AG + GA = ε E[SGS] + ε D, with no small parameter.  The source has
+its limit ε -> 0, eq. (2.10), where the right side is ε D(0) if D(0) is the noise of one step, eq. (3.4).
 
 Matrices are in the PCA basis of :mod:`lib.fluctuations.regression`, which also has the data set and its moments.
 """
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.sparse.linalg import LinearOperator, cg
 
 from lib.common import checks
 from lib.common.linalg import largest
-from lib.fluctuations.regression import _fourth, _problem, _sandwich, batch_variance, noise_moment
+from lib.fluctuations.regression import batch_variance, checked_problem, noise_moment
+from lib.fluctuations.regression_formulas import sandwich, solve
 
 EDGE = 1e-9  # closer to the threshold than this part of it, rounding decides whether G is finite
 
 
-def _solve(problem, metric, coupling, right):
-    """The symmetric G of  metric ∘ G - coupling F[G] = right,  by conjugate gradients after division by √metric on both sides.
-
-    So scaled the operator is 1 minus a small positive one, and slow modes are as accurate as fast ones.
-    """
-    shape, root = metric.shape, np.sqrt(metric)  # (n, n)
-
-    def act(vector):
-        scaled = vector.reshape(shape)  # (n, n)
-        return (scaled - coupling * _fourth(problem.inputs, scaled / root) / root).ravel()
-
-    target = (right / root).ravel()  # (n²,)
-    unit = float(np.abs(target).max()) or 1.0  # squares of tiny numbers would vanish
-    operator = LinearOperator((metric.size, metric.size), matvec=act, dtype=np.float64)
-    solution, unfinished = cg(operator, target / unit, rtol=1e-13, atol=0.0, maxiter=1000)
-    if unfinished:
-        checks.fail(
-            "learning_rate", "be further below its threshold for the iteration to end", f"{unfinished} iterations"
-        )
-    solution = unit * solution.reshape(shape) / root  # (n, n)
-    return (solution + solution.T) / 2
-
-
 def _threshold(problem, variance):
     lam = problem.eigenvalues  # (n,)
-    return 1 / largest(lambda matrix: _sandwich(problem, matrix, variance), np.add.outer(lam, lam))
+    return 1 / largest(lambda matrix: sandwich(problem, matrix, variance), np.add.outer(lam, lam))
 
 
 def _sufficient(problem, variance):
-    squared = _sandwich(problem, np.eye(len(problem.eigenvalues)), variance)  # (n, n)
+    squared = sandwich(problem, np.eye(len(problem.eigenvalues)), variance)  # (n, n)
     whiten = 1 / np.sqrt(problem.eigenvalues)  # (n,)
     last = len(whiten) - 1
     return 2 / float(eigh(whiten[:, None] * squared * whiten, eigvals_only=True, subset_by_index=[last, last])[0])
 
 
 def _rate(learning_rate, problem, variance):
-    """The learning rate, if the chain has a stationary second moment; the cheap bound spares most calls the eigenproblem."""
+    """The learning rate, if there is a stationary second moment; the cheap bound spares most calls the eigenproblem."""
     learning_rate = checks.number("learning_rate", learning_rate, above=0)
     if learning_rate >= _sufficient(problem, variance) * (1 - EDGE):
         threshold = _threshold(problem, variance)
@@ -69,15 +46,15 @@ def _rate(learning_rate, problem, variance):
 def learning_rate_threshold(problem, batch, *, replacement=False):
     r"""The learning rate ε_max at which the stationary covariance diverges.
 
-    The second moment follows  G' = E[(1 - εS) G (1 - εS)] + ε²D  (from han2021, eq. (3.2); not in that text).
-    The map keeps positive matrices positive, so its spectral radius reaches one first where  AG + GA = ε E[SGS]  has a solution:
-    1/ε_max is the largest eigenvalue of  E[S·S]  against  A· + ·A.  Never above 2/λ_max, where the mean diverges.
+    The second moment follows  G' = E[(1 - εS) G (1 - εS)] + ε²D  (from eq. (3.2); not in that text).
+    The map keeps positive matrices positive, so its spectral radius reaches one first where  AG + GA = ε E[SGS]  has
+    a solution: 1/ε_max is the largest eigenvalue of  E[S·S]  against  A· + ·A.  Never above 2/λ_max, where the mean
+    diverges.
 
     Parameters
     ----------
     problem : Regression
-    batch : int                m, as in :func:`lib.fluctuations.regression.batch_variance`
-    replacement : bool         as in :func:`lib.fluctuations.regression.batch_variance`
+    batch, replacement : int, bool    as in :func:`lib.fluctuations.regression.batch_variance`
 
     Returns
     -------
@@ -90,19 +67,18 @@ def learning_rate_threshold(problem, batch, *, replacement=False):
     >>> round(learning_rate_threshold(problem, 1), 12), round(learning_rate_threshold(problem, 2), 12)
     (0.588235294118, 0.8)
     """
-    return _threshold(_problem(problem), batch_variance(len(problem.inputs), batch, replacement))
+    return _threshold(checked_problem(problem), batch_variance(len(problem.inputs), batch, replacement))
 
 
 def sufficient_learning_rate(problem, batch, *, replacement=False):
-    r"""A learning rate below which the stationary covariance surely exists:  2 / λ_max(A⁻¹ E[S²]), at most ε_max and cheaper.
+    r"""A learning rate below which the stationary covariance surely exists:  2 / λ_max(A⁻¹ E[S²]) <= ε_max, cheaper.
 
-    Below it  G = 1  shrinks under the map of :func:`learning_rate_threshold` (han2021, eq. (3.2)).
+    Below it  G = 1  shrinks under the map of :func:`learning_rate_threshold` (eq. (3.2)).
 
     Parameters
     ----------
     problem : Regression
-    batch : int                m, as in :func:`lib.fluctuations.regression.batch_variance`
-    replacement : bool         as in :func:`lib.fluctuations.regression.batch_variance`
+    batch, replacement : int, bool    as in :func:`lib.fluctuations.regression.batch_variance`
 
     Returns
     -------
@@ -115,21 +91,20 @@ def sufficient_learning_rate(problem, batch, *, replacement=False):
     >>> [round(bound(problem, 1), 12) for bound in (sufficient_learning_rate, learning_rate_threshold)]
     [0.5, 0.5]
     """
-    return _sufficient(_problem(problem), batch_variance(len(problem.inputs), batch, replacement))
+    return _sufficient(checked_problem(problem), batch_variance(len(problem.inputs), batch, replacement))
 
 
 def stationary_covariance(problem, learning_rate, batch, *, replacement=False, pair=None):
     r"""Stationary weight covariance  G = E[VᵀV]  of minibatch gradient descent, exact:  AG + GA = ε E[SGS] + ε D.
 
-    Source: han2021, eq. (3.2) squared and averaged; its eq. (2.10) is the limit ε -> 0, eq. (B5) that of a pair
+    Eq. (3.2) squared and averaged; its eq. (2.10) is the limit ε -> 0, eq. (B5) that of a pair
     of outputs,  G_ik = E[V_iᵀ V_k].
 
     Parameters
     ----------
     problem : Regression
     learning_rate : float                ε; 0 < ε < :func:`learning_rate_threshold`
-    batch : int                          m, as in :func:`lib.fluctuations.regression.batch_variance`
-    replacement : bool                   as in :func:`lib.fluctuations.regression.batch_variance`
+    batch, replacement : int, bool    as in :func:`lib.fluctuations.regression.batch_variance`
     pair : tuple (i, k), optional        two outputs, from 0; default: the sum over i = k
 
     Returns
@@ -147,21 +122,20 @@ def stationary_covariance(problem, learning_rate, batch, *, replacement=False, p
     variance = batch_variance(len(problem.inputs), batch, replacement)
     rate, lam = _rate(learning_rate, problem, variance), problem.eigenvalues  # (n,)
     metric = np.add.outer(lam, lam) - rate * (1 - variance) * np.outer(lam, lam)  # (n, n), > 0 below 2/λ_max
-    return _solve(problem, metric, rate * variance, rate * noise)
+    return solve(problem, metric, rate * variance, rate * noise)
 
 
 def leading_order_covariance(problem, learning_rate, batch, *, replacement=False, pair=None):
     r"""Stationary weight covariance to leading order in ε:  AG + GA = ε D, that is  G_kl = ε D_kl / (λ_k + λ_l).
 
-    Source: han2021, eq. (2.10), with 2D there equal to ε D(0): a delta function on steps of width ε has
+    Eq. (2.10), with 2D there equal to ε D(0): a delta function on steps of width ε has
     height 1/ε.
 
     Parameters
     ----------
     problem : Regression
     learning_rate : float                ε; > 0
-    batch : int                          m, as in :func:`lib.fluctuations.regression.batch_variance`
-    replacement : bool                   as in :func:`lib.fluctuations.regression.batch_variance`
+    batch, replacement : int, bool    as in :func:`lib.fluctuations.regression.batch_variance`
     pair : tuple (i, k), optional        two outputs, from 0; default: the sum over i = k
 
     Returns
@@ -181,9 +155,9 @@ def leading_order_covariance(problem, learning_rate, batch, *, replacement=False
 
 
 def gaussian_covariance(eigenvalues, noise, learning_rate, batch):
-    r"""Stationary variances for Gaussian inputs that are never seen twice, where the fourth moments are known in closed form.
+    r"""Stationary variances for Gaussian inputs that are never seen twice, with fourth moments in closed form.
 
-    g_k = ε(cTλ_k + d_k) / {λ_k [2 - ε(1+c)λ_k]},  T = Σ_k λ_k g_k, c = 1/m.  It solves han2021, eq. (3.2), for
+    g_k = ε(cTλ_k + d_k) / {λ_k [2 - ε(1+c)λ_k]},  T = Σ_k λ_k g_k, c = 1/m.  It solves eq. (3.2), for
     x ~ N(0, A) and residuals such that D is diagonal in the PCA basis, as for targets with independent label noise.
 
     Parameters
@@ -196,10 +170,6 @@ def gaussian_covariance(eigenvalues, noise, learning_rate, batch):
     Returns
     -------
     array (n,)                     g_k = E|V_k|²
-
-    Raises
-    ------
-    ValueError                     if an argument is outside its range, or there is no stationary variance
 
     Examples
     --------

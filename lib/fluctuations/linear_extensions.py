@@ -1,30 +1,31 @@
 r"""Stationary fluctuations with momentum and with preconditioning on a least-squares loss, exact in the learning rate.
 
-Both reduce to the equation that :mod:`lib.fluctuations.linear` solves.  They extend han2021, eq. (3.2), which has neither.
+Both reduce to the equation that :mod:`lib.fluctuations.linear` solves.  They extend han2021, eq. (3.2), which has
+neither.
 """
 
 import numpy as np
 
 from lib.common import checks
 from lib.common.linalg import largest
-from lib.fluctuations.linear import EDGE, _solve, stationary_covariance
-from lib.fluctuations.regression import _fourth, _problem, batch_variance, fit, noise_moment
+from lib.fluctuations.linear import EDGE, stationary_covariance
+from lib.fluctuations.regression import batch_variance, checked_problem, fit, noise_moment
+from lib.fluctuations.regression_formulas import fourth, solve
 
 
 def momentum_covariance(problem, learning_rate, momentum, batch, *, replacement=False):
     r"""Stationary weight covariance of  B' = μB - ε(VS - ξ),  V' = V + B'  (heavy ball), exact.
 
-    With han2021, eq. (3.2), at μ = 0.  A pair of modes with a = ελ_k and b = ελ_l responds to noise of strength
-    X_kl with  G_kl = X_kl / ρ_kl,  ρ = {(1-μ)² [(1+μ)(a+b) - ab] + μ(a-b)²} / (1-μ²); the noise is ε²{D + c(F[G] - AGA)}.
-    Small ε:  AG + GA = ε D / (1-μ).
+    With eq. (3.2), at μ = 0.  A pair of modes with a = ελ_k and b = ελ_l responds to noise of strength
+    X_kl with  G_kl = X_kl / ρ_kl,  ρ = {(1-μ)² [(1+μ)(a+b) - ab] + μ(a-b)²} / (1-μ²); the noise is ε²{D + c(F[G] -
+    AGA)}. Small ε:  AG + GA = ε D / (1-μ).
 
     Parameters
     ----------
     problem : Regression
     learning_rate : float          ε; > 0, below 2(1+μ)/λ_max and the (lower) threshold that the noise in S sets
     momentum : float               μ; 0 <= μ < 1
-    batch : int                    m, as in :func:`lib.fluctuations.regression.batch_variance`
-    replacement : bool             as in :func:`lib.fluctuations.regression.batch_variance`
+    batch, replacement : int, bool    as in :func:`lib.fluctuations.regression.batch_variance`
 
     Returns
     -------
@@ -46,39 +47,32 @@ def momentum_covariance(problem, learning_rate, momentum, batch, *, replacement=
     a, b = rate * lam[:, None], rate * lam  # (n, 1), (n,)
     stiffness = ((1 - mu) ** 2 * ((1 + mu) * (a + b) - a * b) + mu * (a - b) ** 2) / (1 - mu**2)  # (n, n): ρ > 0
     metric = stiffness / rate + rate * variance * np.outer(lam, lam)  # (n, n)
-    # E[S̄GS̄] keeps positive matrices positive, so its feedback on the noise must be below one; that is the second-moment threshold
-    if (
-        variance > 0
-        and rate
-        * variance
-        * largest(lambda matrix: _fourth(problem.inputs, matrix) - np.outer(lam, lam) * matrix, stiffness / rate)
-        >= 1 - EDGE
-    ):
+
+    # E[S̄GS̄] keeps positive matrices positive, so its feedback on the noise must be below one: the threshold.
+    def feedback(matrix):
+        return fourth(problem.inputs, matrix) - np.outer(lam, lam) * matrix  # (n, n)
+
+    if variance > 0 and rate * variance * largest(feedback, stiffness / rate) >= 1 - EDGE:
         checks.fail("learning_rate", "be smaller: the stationary covariance diverges at this momentum and batch", rate)
-    return _solve(problem, metric, rate * variance, rate * noise)
+    return solve(problem, metric, rate * variance, rate * noise)
 
 
 def preconditioned_covariance(problem, preconditioner, learning_rate, batch, *, replacement=False):
     r"""Stationary weight covariance of  V' = V - ε(VS - ξ)P, exact:  PAG + GAP = ε P(E[SGS] + D)P.
 
-    It is plain descent, han2021, eq. (3.2), on the inputs P^{1/2} x for the weights V P^{-1/2}, and is solved so.
+    It is plain descent, eq. (3.2), on the inputs P^{1/2} x for the weights V P^{-1/2}, and is solved so.
     With P = A⁻¹ the leading order is  (ε/2) A⁻¹DA⁻¹, without circulation.
 
     Parameters
     ----------
     problem : Regression
     preconditioner : array (n, n)  P, symmetric, positive definite, in the PCA basis
-    learning_rate : float          ε; > 0, below :func:`lib.fluctuations.linear.learning_rate_threshold` of the inputs P^{1/2} x
-    batch : int                    m, as in :func:`lib.fluctuations.regression.batch_variance`
-    replacement : bool             as in :func:`lib.fluctuations.regression.batch_variance`
+    learning_rate : float          ε; > 0, below ``linear.learning_rate_threshold`` of the inputs P^{1/2} x
+    batch, replacement : int, bool    as in :func:`lib.fluctuations.regression.batch_variance`
 
     Returns
     -------
     array (n, n)                   G = E[VᵀV], symmetric, positive semidefinite, in the PCA basis
-
-    Raises
-    ------
-    ValueError                     if an argument is outside its range, or P^{1/2} x has a direction too weak to be told from zero
 
     Examples
     --------
@@ -87,7 +81,7 @@ def preconditioned_covariance(problem, preconditioner, learning_rate, batch, *, 
     >>> float(preconditioned_covariance(problem, [[0.5]], 1.0, 1)[0, 0].round(12))  # as plain descent at ε = 0.5
     0.333333333333
     """
-    size = len(_problem(problem).eigenvalues)
+    size = len(checked_problem(problem).eigenvalues)
     preconditioner = checks.symmetric("preconditioner", preconditioner, size=size, definite="strict")  # (n, n)
     values, vectors = np.linalg.eigh(preconditioner)  # (n,), (n, n)
     root = vectors * np.sqrt(values) @ vectors.T  # (n, n)

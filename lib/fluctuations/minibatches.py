@@ -1,8 +1,9 @@
-r"""Series of minibatches: how they are drawn, how much their moments fluctuate, and how their noise is correlated in time.
+r"""Series of minibatches: how they are drawn, how much their moments fluctuate, how their noise is correlated in time.
 
 Three ways to draw.  As in han2021: distinct samples in every minibatch, all put back before the next.  With
-replacement: every sample is a fresh draw.  In epochs: successive minibatches share out one permutation of the data, as data
-loaders do; then minibatches depend on each other, and the theory of :mod:`lib.fluctuations.linear` does not hold.
+replacement: every sample is a fresh draw.  In epochs: successive minibatches share out one permutation of the data,
+as data loaders do; then minibatches depend on each other, and the theory of :mod:`lib.fluctuations.linear` does not
+hold.
 """
 
 import numpy as np
@@ -10,12 +11,13 @@ from numba import njit
 
 from lib.common import checks
 from lib.common.linalg import slices
-from lib.fluctuations.regression import _problem, _weighted, batch_variance, noise_moment
+from lib.fluctuations import regression_formulas
+from lib.fluctuations.regression import batch_variance, checked_problem
 
 
 @njit(cache=True, nogil=True)
-def _draw(order, chosen, step, replacement, epochs, random):
-    """Fill `chosen` with the next minibatch.  Distinct samples: a Fisher-Yates shuffle of `order`, stopped after m of them."""
+def fill(order, chosen, step, replacement, epochs, random):
+    """Fill `chosen` with the next minibatch.  Distinct samples: a Fisher-Yates shuffle of `order`, stopped after m."""
     samples, batch = len(order), len(chosen)
     first = batch * (step % (samples // batch)) if epochs else 0
     for i in range(batch):
@@ -30,11 +32,26 @@ def _draw(order, chosen, step, replacement, epochs, random):
 @njit(cache=True, nogil=True)
 def _draw_all(order, batches, replacement, epochs, random):
     for step in range(len(batches)):
-        _draw(order, batches[step], step, replacement, epochs, random)
+        fill(order, batches[step], step, replacement, epochs, random)
 
 
-def _sampling(samples, batch, replacement, epochs):
-    """Refuse a way to draw that does not exist; return the two flags."""
+def checked_drawing(samples, batch, replacement=False, epochs=False):
+    """The two flags, after checking that there is such a way to draw.
+
+    Parameters
+    ----------
+    samples, batch : int
+    replacement, epochs : bool
+
+    Returns
+    -------
+    (bool, bool)
+
+    Examples
+    --------
+    >>> checked_drawing(10, 2)
+    (False, False)
+    """
     batch_variance(samples, batch, replacement)
     if checks.boolean("epochs", epochs) and replacement:
         checks.fail("epochs", "be False with replacement, as an epoch uses no sample twice", epochs)
@@ -44,7 +61,7 @@ def _sampling(samples, batch, replacement, epochs):
 def draw(samples, batch, steps, seed, *, replacement=False, epochs=False):
     r"""A series of minibatches, as indices of samples.
 
-    Source: han2021, section III, for the default.
+    Han2021, section III, for the default.
 
     Parameters
     ----------
@@ -64,7 +81,7 @@ def draw(samples, batch, steps, seed, *, replacement=False, epochs=False):
     >>> sorted(draw(6, 2, 3, seed=1, epochs=True).ravel().tolist())
     [0, 1, 2, 3, 4, 5]
     """
-    replacement, epochs = _sampling(samples, batch, replacement, epochs)
+    replacement, epochs = checked_drawing(samples, batch, replacement, epochs)
     batches = np.empty((checks.integer("steps", steps), batch), dtype=np.int64)  # (steps, m)
     _draw_all(np.arange(samples), batches, replacement, epochs, checks.generator("seed", seed))
     return batches
@@ -87,7 +104,7 @@ def _batches(batches, problem):
 def moment_fluctuations(problem, batches):
     r"""Size of the fluctuations of the minibatch moment:  ‖S_n - A‖ / ‖A‖, Frobenius norm.
 
-    Source: han2021, figure 1, upper row.
+    Han2021, figure 1, upper row.
 
     Parameters
     ----------
@@ -98,17 +115,14 @@ def moment_fluctuations(problem, batches):
     -------
     array (steps,)
 
-    Raises
-    ------
-    ValueError                        if `batches` are not minibatches of this data set
-
     Examples
     --------
     >>> from lib.fluctuations import regression
-    >>> moment_fluctuations(regression.fit([[1.0], [2.0]], [[0.0], [1.0]]), [[0], [1]]).round(12).tolist()  # S = 1, 4; A = 2.5
+    >>> problem = regression.fit([[1.0], [2.0]], [[0.0], [1.0]])  # S = 1, 4; A = 2.5
+    >>> moment_fluctuations(problem, [[0], [1]]).round(12).tolist()
     [0.6, 0.6]
     """
-    lam = _problem(problem).eigenvalues  # (n,)
+    lam = checked_problem(problem).eigenvalues  # (n,)
     sizes = [
         np.linalg.norm(z.T @ z / len(z) - np.diag(lam)) for z in (problem.inputs[b] for b in _batches(batches, problem))
     ]
@@ -118,13 +132,12 @@ def moment_fluctuations(problem, batches):
 def expected_fluctuation(problem, batch, *, replacement=False):
     r"""Root mean square of :func:`moment_fluctuations`:  [c (<|x|⁴> / ‖A‖² - 1)]^{1/2}.
 
-    It predicts han2021, figure 1, upper row.  It does not depend on ε, so it is not the small parameter.
+    It predicts figure 1, upper row.  It does not depend on ε, so it is not the small parameter.
 
     Parameters
     ----------
     problem : Regression
-    batch : int                m, as in :func:`lib.fluctuations.regression.batch_variance`
-    replacement : bool         as in :func:`lib.fluctuations.regression.batch_variance`
+    batch, replacement : int, bool    as in :func:`lib.fluctuations.regression.batch_variance`
 
     Returns
     -------
@@ -136,15 +149,15 @@ def expected_fluctuation(problem, batch, *, replacement=False):
     >>> round(expected_fluctuation(regression.fit([[1.0], [2.0]], [[0.0], [1.0]]), 1), 12)
     0.6
     """
-    variance = batch_variance(len(_problem(problem).inputs), batch, replacement)
+    variance = batch_variance(len(checked_problem(problem).inputs), batch, replacement)
     fourth = np.mean((problem.inputs**2).sum(axis=1) ** 2)
     return float(np.sqrt(variance * max(fourth / (problem.eigenvalues**2).sum() - 1, 0.0)))  # < 0 is rounding
 
 
 def noise_correlation(problem, batches, lags):
-    r"""Measured noise correlation  D(q) = average over n of  ξ_{n+q}ᵀ ξ_n,  with ξ the average of r xᵀ over a minibatch.
+    r"""Measured noise correlation  D(q) = average over n of  ξ_{n+q}ᵀ ξ_n,  with ξ = <r xᵀ> over a minibatch.
 
-    Source: han2021, eq. (3.4) and figure 1, lower row.
+    Eq. (3.4) and figure 1, lower row.
 
     Parameters
     ----------
@@ -163,7 +176,7 @@ def noise_correlation(problem, batches, lags):
     >>> noise_correlation(problem, [[0], [1], [0]], [0, 1]).round(12).ravel().tolist()
     [1.0, -1.0]
     """
-    batches = _batches(batches, _problem(problem))  # (steps, m)
+    batches = _batches(batches, checked_problem(problem))  # (steps, m)
     lags = checks.times("lags", lags)  # (L,)
     if np.any(lags != np.rint(lags)) or lags[-1] >= len(batches):
         checks.fail("lags", f"hold integers below the number of steps, {len(batches)}", lags)
@@ -174,17 +187,17 @@ def noise_correlation(problem, batches, lags):
     for piece in slices(len(batches), size * max(outputs, batches.shape[1])):
         rows = piece.stop - piece.start
         late = batches[piece.start : piece.stop + lags[-1]]  # (rows + lag, m)
-        noise = np.swapaxes(residuals[late], 1, 2) @ inputs[late] / late.shape[1]  # (rows + lag, p, n)
+        kicks = np.swapaxes(residuals[late], 1, 2) @ inputs[late] / late.shape[1]  # (rows + lag, p, n)
         for k, lag in enumerate(lags):
-            after = noise[lag : lag + rows]  # (rows, p, n)
-            total[k] += after.reshape(-1, size).T @ noise[: len(after)].reshape(-1, size)
+            after = kicks[lag : lag + rows]  # (rows, p, n)
+            total[k] += after.reshape(-1, size).T @ kicks[: len(after)].reshape(-1, size)
     return total / (len(batches) - lags)[:, None, None]
 
 
 def correlation_floor(problem, batch, steps, *, replacement=False):
-    r"""Size of  ‖D(q)‖ / ‖D(0)‖ at q > 0 for independent minibatches, where only sampling noise is left:  (Tr K²/T)^{1/2} / ‖D‖.
+    r"""Size of  ‖D(q)‖ / ‖D(0)‖  at q > 0 for independent minibatches, all sampling noise:  (Tr K²/T)^{1/2} / ‖D‖.
 
-    K = E[ξξᵀ] = (c/N) Σ_α |x_α|² r_α r_αᵀ; T steps.  It explains the few per cent of han2021, figure 1, lower row.
+    K = E[ξξᵀ] = (c/N) Σ_α |x_α|² r_α r_αᵀ; T steps.  It explains the few per cent of figure 1, lower row.
 
     Parameters
     ----------
@@ -203,9 +216,9 @@ def correlation_floor(problem, batch, steps, *, replacement=False):
     >>> round(correlation_floor(regression.fit([[1.0], [1.0]], [[0.0], [2.0]]), 1, 100), 12)
     0.1
     """
-    noise = noise_moment(problem, batch, replacement=replacement)  # (n, n)
-    if not noise.any():
+    variance = batch_variance(len(checked_problem(problem).inputs), batch, replacement)
+    strength = np.linalg.norm(regression_formulas.noise(problem, variance))
+    if strength == 0:
         checks.fail("batch", "leave some gradient noise", batch)
-    variance = batch_variance(len(problem.inputs), batch, replacement)
-    between = variance * _weighted(problem.residuals, (problem.inputs**2).sum(axis=1))  # (p, p)
-    return float(np.linalg.norm(between) / np.sqrt(checks.integer("steps", steps)) / np.linalg.norm(noise))
+    between = variance * regression_formulas.weighted(problem.residuals, (problem.inputs**2).sum(axis=1))  # (p, p)
+    return float(np.linalg.norm(between) / np.sqrt(checks.integer("steps", steps)) / strength)

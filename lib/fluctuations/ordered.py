@@ -1,9 +1,9 @@
 r"""Time-ordered products and exponentials of matrices, for linear equations whose matrix changes in time.
 
-A row vector V obeys  dV/dt = -V a(t) + b(t), and matrices multiply it from the right, so the factor of the earliest time stands
-leftmost.  If a(t) does not commute with itself at different times, the order is part of the answer.
-Source: han2021, appendix A.  A function of time is given by its values at the midpoints of n equal steps, and
-one step is the exponential of its midpoint value: the error is of second order in the step.
+A row vector V obeys  dV/dt = -V a(t) + b(t), and matrices multiply it from the right, so the factor of the earliest
+time stands leftmost.  If a(t) does not commute with itself at different times, the order is part of the answer.
+Source: han2021, appendix A.  A function of time is given by its values at the midpoints of n equal steps, and one
+step is the exponential of its midpoint value: the error is of second order in the step.
 """
 
 import numpy as np
@@ -36,7 +36,7 @@ def _exponentials(rates, span):
 def products(factors, *, latest_leftmost=False):
     r"""Running products of a sequence of matrices in the order of time:  1, F_0, F_0 F_1, F_0 F_1 F_2, ...
 
-    With F_n = 1 - ε S_n they solve the recursion of han2021, eq. (3.2), without its noise.
+    With F_n = 1 - ε S_n they solve the recursion of eq. (3.2), without its noise.
 
     Parameters
     ----------
@@ -46,10 +46,6 @@ def products(factors, *, latest_leftmost=False):
     Returns
     -------
     array (n + 1, d, d)            entry j holds the product of the first j factors
-
-    Raises
-    ------
-    ValueError                     if the factors are not square, not finite, or their product overflows
 
     Examples
     --------
@@ -64,11 +60,12 @@ def products(factors, *, latest_leftmost=False):
 
 
 def propagators(rates, step, *, latest_leftmost=False):
-    r"""Time-ordered exponentials  U(0, t) = P exp[-∫_0^t a(t') dt']  at t = 0, h, 2h, ..., the earliest factor leftmost.
+    r"""Time-ordered exponentials  U(0, t) = P exp[-∫_0^t a(t') dt']  at t = 0, h, 2h, ..., the earliest leftmost.
 
-    Source: han2021, eq. (A3); midpoint steps exp(-h a), error O(h²).  A row vector that obeys dV/dt = -V a is
-    V(t) = V(0) U(0, t).  U(s, t) between grid points i < j is ``propagators(rates[i:j], step)[-1]``.  The inverse of U(0, t), with
-    the sign changed and the latest factor leftmost, is ``propagators(-rates, step, latest_leftmost=True)``.
+    Eq. (A3); midpoint steps exp(-h a), error O(h²).  A row vector that obeys dV/dt = -V a is
+    V(t) = V(0) U(0, t).  U(s, t) between grid points i < j is ``propagators(rates[i:j], step)[-1]``.  The inverse of
+    U(0, t), with the sign changed and the latest factor leftmost, is ``propagators(-rates, step,
+    latest_leftmost=True)``.
 
     Parameters
     ----------
@@ -79,10 +76,6 @@ def propagators(rates, step, *, latest_leftmost=False):
     Returns
     -------
     array (n + 1, d, d)            U(0, j h), the identity first
-
-    Raises
-    ------
-    ValueError                     if an argument is outside its range, or the exponential overflows
 
     Examples
     --------
@@ -99,8 +92,9 @@ def propagators(rates, step, *, latest_leftmost=False):
 def wiener_integral(start, rates, kicks, step):
     r"""Solution of  dV/dt = -V a(t) + b(t):  V(t) = V(0) U(0, t) + ∫_0^t b(t') U(t', t) dt'  at t = 0, h, 2h, ...
 
-    Source: han2021, eq. (A3), second form; midpoint rule, error O(h²) for smooth a and b.  The integral is
-    gathered step by step, U(t', t + h) = U(t', t) U(t, t + h), which never inverts a propagator that has decayed to nothing.
+    Eq. (A3), second form; midpoint rule, error O(h²) for smooth a and b.  The integral is
+    gathered step by step, U(t', t + h) = U(t', t) U(t, t + h), which never inverts a propagator that has decayed to
+    nothing.
 
     Parameters
     ----------
@@ -112,10 +106,6 @@ def wiener_integral(start, rates, kicks, step):
     Returns
     -------
     array (n + 1, p, d)            V(j h), the start first
-
-    Raises
-    ------
-    ValueError                     if shapes do not fit, an argument is outside its range, or the solution overflows
 
     Examples
     --------

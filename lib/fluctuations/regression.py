@@ -1,12 +1,13 @@
-r"""A least-squares problem y ≈ Wx as stochastic linear learning sees it: its PCA basis, its optimum, and its minibatch moments.
+r"""A least-squares problem y ≈ Wx as stochastic linear learning sees it: PCA basis, optimum, and minibatch moments.
 
-A minibatch of m samples has the moments  S = <x xᵀ>  and  C = <y xᵀ>; the full batch of N has A and the least-squares optimum W₀.
-The gradient noise of a minibatch is  ξ = C - W₀S, the average of r xᵀ with the residual r = y - W₀x.
-Source: han2021, eqs. (2.1) to (2.7), where A is Σ_xx.
+A minibatch of m samples has the moments  S = <x xᵀ>  and  C = <y xᵀ>; the full batch of N has A and the least-squares
+optimum W₀. The gradient noise of a minibatch is  ξ = C - W₀S, the average of r xᵀ with the residual r = y - W₀x.
+Numbered equations: han2021, where A is Σ_xx (eqs. (2.1) to (2.7)).
 
-All matrices over inputs are given in the PCA basis of the data, the eigenvectors of A (not centred).  There A is diagonal, the
-leading order is elementwise, and the directions that no input has, in which W never moves, are absent.  :func:`in_input_basis`
-leads back.  Minibatches are drawn "without replacement" (distinct samples, as in the source) unless said otherwise.
+All matrices over inputs are given in the PCA basis of the data, the eigenvectors of A (not centred).  There A is
+diagonal, the leading order is elementwise, and the directions that no input has, in which W never moves, are absent.
+:func:`in_input_basis` leads back.  Minibatches are drawn "without replacement" (distinct samples, as in the source)
+unless said otherwise.
 """
 
 from dataclasses import dataclass
@@ -14,9 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from lib.common import checks
-from lib.common.linalg import slices
+from lib.fluctuations import regression_formulas
 
-RANGE = 1e-20  # eigenvalues of A below this part of the largest count as zero.  Rounding leaves 1e-28; images have genuine ones of 1e-10
+# Eigenvalues of A below this part of the largest count as zero: rounding leaves 1e-28, images have some of 1e-10.
+RANGE = 1e-20
 LARGEST = 1e30  # eighth powers must stay below overflow, and those of the inverse above underflow
 
 
@@ -45,8 +47,8 @@ class Regression:
 def fit(inputs, targets):
     r"""The least-squares problem of a data set: PCA basis, optimum  W₀ = Σ_yx Σ_xx⁻¹, residuals.
 
-    Source: han2021, eqs. (2.1) to (2.3); below eq. (2.5) the text has the indices of Σ_yx in the other order.
-    A singular value decomposition keeps the digits that forming A would lose.
+    Eqs. (2.1) to (2.3); below eq. (2.5) the text has the indices of Σ_yx in the other order.  A singular value
+    decomposition keeps the digits that forming A would lose.
 
     Parameters
     ----------
@@ -56,10 +58,6 @@ def fit(inputs, targets):
     Returns
     -------
     Regression
-
-    Raises
-    ------
-    ValueError                 if a shape is wrong, or an entry is not finite, too large, or all inputs are (near) zero
 
     Examples
     --------
@@ -72,62 +70,95 @@ def fit(inputs, targets):
         checks.fail("inputs", "hold at least 2 samples of at least one input", f"shape {inputs.shape}")
     if not 1 / LARGEST < np.abs(inputs).max() < LARGEST:
         checks.fail("inputs", f"have a largest entry from {1 / LARGEST:g} to {LARGEST:g}", f"{np.abs(inputs).max():g}")
-    targets = checks.entries(
-        "targets", targets, at_least=-LARGEST, at_most=LARGEST, shape=(len(inputs), None)
-    )  # (N, p)
-    if targets.shape[1] == 0:
-        checks.fail("targets", "hold at least one output", f"shape {targets.shape}")
+    targets = checks.entries("targets", targets, at_least=-LARGEST, at_most=LARGEST, ndim=2)  # (N, p)
+    if len(targets) != len(inputs) or targets.size == 0:
+        checks.fail("targets", f"hold {len(inputs)} rows of at least one output", f"shape {targets.shape}")
     scores, scale, basis = np.linalg.svd(inputs, full_matrices=False)  # (N, min), (min,), (min, d)
     seen = scale**2 > RANGE * scale[0] ** 2  # (min,)
     scores, scale, basis = scores[:, seen], scale[seen], basis[seen].T  # (N, n), (n,), (d, n)
     fitted = targets.T @ scores  # (p, n)
-    return Regression(
-        scores * scale, targets, scale**2 / len(inputs), basis, fitted / scale, targets - scores @ fitted.T
-    )
+    residuals = targets - scores @ fitted.T  # (N, p)
+    return Regression(scores * scale, targets, scale**2 / len(inputs), basis, fitted / scale, residuals)
 
 
-def _problem(problem):
+def checked_problem(problem):
+    """`problem`, if it is a :class:`Regression`.
+
+    Parameters
+    ----------
+    problem : Regression
+
+    Returns
+    -------
+    Regression
+
+    Examples
+    --------
+    >>> problem = fit([[3.0], [1.0]], [[3.0], [0.0]])
+    >>> checked_problem(problem) is problem
+    True
+    """
     return checks.instance("problem", problem, Regression, "as regression.fit returns it")
 
 
-def _matrix(name, value, problem):
-    inputs, size = problem.basis.shape
+def checked_matrix(name, value, problem):
+    """`value` as a symmetric matrix in the PCA basis; one over the inputs is refused, where its size shows it.
+
+    Parameters
+    ----------
+    name : str                  of the argument
+    value : array (n, n)
+    problem : Regression
+
+    Returns
+    -------
+    array (n, n)
+
+    Examples
+    --------
+    >>> checked_matrix("covariance", [[2]], fit([[3.0], [1.0]], [[3.0], [0.0]])).tolist()
+    [[2.0]]
+    """
+    inputs, size = checked_problem(problem).basis.shape
     if inputs != size and np.shape(value) == (inputs, inputs):
-        basis = f"be in the PCA basis, where the data have {size} of {inputs} directions: pass lib.fluctuations.regression.in_pca_basis(problem, {name})"
-        checks.fail(name, basis, f"shape ({inputs}, {inputs})")
+        seen = f"be in the PCA basis, where the data have {size} of {inputs} directions"
+        checks.fail(name, f"{seen}: pass regression.in_pca_basis(problem, {name})", f"shape ({inputs}, {inputs})")
     return checks.symmetric(name, value, size=size)
 
 
-def _pair(pair, problem):
-    """The weights r_i r_k of the samples, or |r|² without a pair."""
-    outputs = problem.residuals.shape[1]
+def checked_pair(pair, problem):
+    """The outputs of a `pair`, integers from 0, or (None, None); None stands for the sum over equal outputs.
+
+    Parameters
+    ----------
+    pair : tuple (i, k) or None
+    problem : Regression
+
+    Returns
+    -------
+    tuple
+
+    Examples
+    --------
+    >>> checked_pair((0, 0), fit([[3.0], [1.0]], [[3.0], [0.0]]))
+    (0, 0)
+    """
+    outputs = checked_problem(problem).residuals.shape[1]
     if pair is None:
-        return (problem.residuals**2).sum(axis=1)  # (N,)
-    good = (
-        isinstance(pair, tuple)
-        and len(pair) == 2
-        and all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) and 0 <= i < outputs for i in pair)
-    )
-    if not good:
+        return None, None
+    if (
+        not isinstance(pair, tuple)
+        or len(pair) != 2
+        or not all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) and 0 <= i < outputs for i in pair)
+    ):
         checks.fail("pair", f"be a tuple of two outputs, integers from 0 to {outputs - 1}", pair)
-    return problem.residuals[:, pair[0]] * problem.residuals[:, pair[1]]  # (N,)
-
-
-def _weighted(inputs, weights):
-    """Σ_α weights_α x_α x_αᵀ / N."""
-    terms = ((inputs[piece] * weights[piece, None]).T @ inputs[piece] for piece in slices(*inputs.shape))
-    return sum(terms) / len(inputs)  # (n, n)
-
-
-def _fourth(inputs, matrix):
-    forms = [np.einsum("an,an->a", inputs[piece] @ matrix, inputs[piece]) for piece in slices(*inputs.shape)]
-    return _weighted(inputs, np.concatenate(forms))  # (n, n)
+    return pair
 
 
 def in_input_basis(problem, matrix):
     r"""A matrix of the PCA basis in the basis of the inputs:  U M Uᵀ.
 
-    The source's matrices over pixels (han2021, figure 2) are of this kind.
+    The source's matrices over pixels (figure 2) are of this kind.
 
     Parameters
     ----------
@@ -144,14 +175,14 @@ def in_input_basis(problem, matrix):
     >>> in_input_basis(problem, np.diag(problem.eigenvalues)).round(12).tolist()
     [[2.0, 0.0], [0.0, 0.5]]
     """
-    size = len(_problem(problem).eigenvalues)
+    size = len(checked_problem(problem).eigenvalues)
     return problem.basis @ checks.array("matrix", matrix, shape=(size, size)) @ problem.basis.T
 
 
 def in_pca_basis(problem, matrix):
     r"""A matrix of the basis of the inputs in the PCA basis, where all others of this library are:  Uᵀ M U.
 
-    It undoes :func:`in_input_basis`; what the matrix says of directions that no input has is lost.  Source: han2021, figure 2.
+    It undoes :func:`in_input_basis`; what the matrix says of directions that no input has is lost.
 
     Parameters
     ----------
@@ -168,14 +199,14 @@ def in_pca_basis(problem, matrix):
     >>> in_pca_basis(problem, problem.moment).round(12).tolist()
     [[2.0, 0.0], [0.0, 0.5]]
     """
-    size = len(_problem(problem).basis)
+    size = len(checked_problem(problem).basis)
     return problem.basis.T @ checks.array("matrix", matrix, shape=(size, size)) @ problem.basis
 
 
 def batch_variance(samples, batch, replacement=False):
-    r"""Variance of a minibatch mean, in units of the variance of one sample:  c = 1/m, or (N - m)/(m(N - 1)) for distinct samples.
+    r"""Variance of a minibatch mean over that of one sample:  c = 1/m, or (N - m)/(m(N - 1)) for distinct samples.
 
-    The factor in front of every noise moment, as of D in han2021, eq. (3.4); not written there.
+    The factor in front of every noise moment, as of D in eq. (3.4); not written there.
 
     Parameters
     ----------
@@ -203,7 +234,7 @@ def batch_variance(samples, batch, replacement=False):
 def fourth_moment(problem, matrix):
     r"""The fourth-moment map  F[G] = <(xᵀGx) x xᵀ>  over the full batch.
 
-    It carries the multiplicative noise that han2021 drops between eqs. (2.7) and (2.8).
+    It carries the multiplicative noise that the source drops between eqs. (2.7) and (2.8).
 
     Parameters
     ----------
@@ -219,20 +250,20 @@ def fourth_moment(problem, matrix):
     >>> float(fourth_moment(fit([[1.0], [2.0]], [[0.0], [1.0]]), [[1.0]]).round(12)[0, 0])
     8.5
     """
-    return _fourth(_problem(problem).inputs, _matrix("matrix", matrix, problem))
+    matrix = checked_matrix("matrix", matrix, problem)  # (n, n)
+    return regression_formulas.fourth(problem.inputs, matrix)
 
 
 def sandwich_moment(problem, matrix, batch, *, replacement=False):
     r"""Average of  S G S  over the minibatches:  E[SGS] = AGA + c(F[G] - AGA).
 
-    S is the minibatch moment of han2021, eq. (3.2).
+    S is the minibatch moment of eq. (3.2).
 
     Parameters
     ----------
     problem : Regression
     matrix : array (n, n)      G, symmetric, in the PCA basis
-    batch : int                m, as in :func:`batch_variance`
-    replacement : bool         as in :func:`batch_variance`
+    batch, replacement : int, bool    as in :func:`batch_variance`
 
     Returns
     -------
@@ -244,25 +275,20 @@ def sandwich_moment(problem, matrix, batch, *, replacement=False):
     >>> float(sandwich_moment(problem, [[1.0]], 1).round(12)[0, 0])
     8.5
     """
-    variance = batch_variance(len(_problem(problem).inputs), batch, replacement)
-    return _sandwich(problem, _matrix("matrix", matrix, problem), variance)
-
-
-def _sandwich(problem, matrix, variance):
-    lam = problem.eigenvalues  # (n,)
-    return (1 - variance) * np.outer(lam, lam) * matrix + variance * _fourth(problem.inputs, matrix)  # (n, n)
+    variance = batch_variance(len(checked_problem(problem).inputs), batch, replacement)
+    matrix = checked_matrix("matrix", matrix, problem)  # (n, n)
+    return regression_formulas.sandwich(problem, matrix, variance)
 
 
 def noise_moment(problem, batch, *, replacement=False, pair=None):
-    r"""Noise of one step:  D = E[ξᵀξ] = (c/N) Σ_α |r_α|² x_α x_αᵀ  with  ξ = C̄ - W₀S̄, the average of r xᵀ over a minibatch.
+    r"""Noise of one step:  D = E[ξᵀξ] = (c/N) Σ_α |r_α|² x_α x_αᵀ  with  ξ = C̄ - W₀S̄ = <r xᵀ> over a minibatch.
 
-    Source: han2021, eq. (3.4) at q = 0, and (B1) for a pair of outputs (with r_i r_k for |r|²).
+    Eq. (3.4) at q = 0, and (B1) for a pair of outputs (with r_i r_k for |r|²).
 
     Parameters
     ----------
     problem : Regression
-    batch : int                          m, as in :func:`batch_variance`
-    replacement : bool                   as in :func:`batch_variance`
+    batch, replacement : int, bool    as in :func:`batch_variance`
     pair : tuple (i, k), optional        two outputs, from 0; default: the sum over i = k
 
     Returns
@@ -275,20 +301,22 @@ def noise_moment(problem, batch, *, replacement=False, pair=None):
     >>> float(noise_moment(problem, 1).round(12)[0, 0]), float(noise_moment(problem, 2)[0, 0])
     (1.0, 0.0)
     """
-    variance = batch_variance(len(_problem(problem).inputs), batch, replacement)
-    return variance * _weighted(problem.inputs, _pair(pair, problem))
+    variance = batch_variance(len(checked_problem(problem).inputs), batch, replacement)
+    i, k = checked_pair(pair, problem)
+    if i is None:
+        return regression_formulas.noise(problem, variance)
+    return variance * regression_formulas.weighted(problem.inputs, problem.residuals[:, i] * problem.residuals[:, k])
 
 
 def unprimed_noise_moment(problem, batch, *, replacement=False):
     r"""What D becomes if -W₀S̄ is left out of the noise:  E[C̄ᵀC̄] = c(<|y|² x xᵀ> - CᵀC).
 
-    The unprimed form is printed in han2021, eq. (B1); it is not the noise that drives V.
+    The unprimed form is printed in eq. (B1); it is not the noise that drives V.
 
     Parameters
     ----------
     problem : Regression
-    batch : int                m, as in :func:`batch_variance`
-    replacement : bool         as in :func:`batch_variance`
+    batch, replacement : int, bool    as in :func:`batch_variance`
 
     Returns
     -------
@@ -300,6 +328,7 @@ def unprimed_noise_moment(problem, batch, *, replacement=False):
     >>> float(noise_moment(problem, 1).round(12)[0, 0]), float(unprimed_noise_moment(problem, 1).round(12)[0, 0])
     (0.0, 2.25)
     """
-    variance = batch_variance(len(_problem(problem).inputs), batch, replacement)
+    variance = batch_variance(len(checked_problem(problem).inputs), batch, replacement)
     cross = problem.optimum * problem.eigenvalues  # (p, n)
-    return variance * (_weighted(problem.inputs, (problem.targets**2).sum(axis=1)) - cross.T @ cross)
+    square = regression_formulas.weighted(problem.inputs, (problem.targets**2).sum(axis=1))  # (n, n)
+    return variance * (square - cross.T @ cross)

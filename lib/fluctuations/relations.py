@@ -1,8 +1,9 @@
 r"""What the stationary law of stochastic linear learning implies, and how well data can show it.
 
-Fluctuation relations and their errors, circulation and entropy production, the relations of Yaida (2018), and the noise that a
-finite number of steps leaves in each.  Every function takes a covariance G in the PCA basis: the exact one of
-:mod:`lib.fluctuations.linear`, or one measured with :mod:`lib.fluctuations.descent`.  Source: han2021, sections II to IV.
+Fluctuation relations and their errors, circulation and entropy production, the relations of Yaida (2018), and the
+noise that a finite number of steps leaves in each.  Every function takes a covariance G in the PCA basis: the exact
+one of :mod:`lib.fluctuations.linear`, or one measured with :mod:`lib.fluctuations.descent`.  Source: han2021,
+sections II to IV.
 """
 
 from dataclasses import dataclass
@@ -11,7 +12,8 @@ import numpy as np
 
 from lib.common import checks
 from lib.common.linalg import slices
-from lib.fluctuations.regression import _matrix, _problem, _sandwich, batch_variance, noise_moment
+from lib.fluctuations import regression_formulas
+from lib.fluctuations.regression import batch_variance, checked_matrix, checked_problem, noise_moment
 from lib.foundations import langevin
 
 
@@ -25,47 +27,51 @@ class RelationErrors:
     exact: float  # from ε E[SGS] + ε D
 
 
-def _flow(problem, covariance):
-    """AG in the PCA basis."""
-    return problem.eigenvalues[:, None] * _matrix("covariance", covariance, problem)  # (n, n)
+def _setting(problem, covariance, learning_rate, batch, replacement):
+    """G, ε, c and D."""
+    covariance = checked_matrix("covariance", covariance, problem)  # (n, n)
+    rate = checks.number("learning_rate", learning_rate, above=0)
+    variance = batch_variance(len(problem.inputs), batch, replacement)
+    return covariance, rate, variance, regression_formulas.noise(problem, variance)
 
 
-def _misfit(problem, covariance, noise, variance):
-    """|AG + GA - c (E[SGS] + D)| / |AG + GA| with the best factor c, at any learning rate."""
+def _sides(problem, covariance, noise, variance):
+    """AG + GA and E[SGS] + D, in the PCA basis."""
     flow = problem.eigenvalues[:, None] * covariance  # (n, n)
-    left, right = flow + flow.T, noise + _sandwich(problem, covariance, variance)  # (n, n), (n, n)
-    return np.linalg.norm(left - np.sum(left * right) / np.sum(right**2) * right) / np.linalg.norm(left)
+    return flow + flow.T, noise + regression_formulas.sandwich(problem, covariance, variance)
 
 
 def _refuse_inputs(problem, covariance, noise, variance):
-    """Refuse a covariance in the basis of the inputs: turned into the PCA basis it obeys the exact relation, and five times as well."""
-    g, basis = _matrix("covariance", covariance, problem), problem.basis  # (n, n), (d, n)
+    """Refuse a covariance over the inputs: turned into the PCA basis it obeys the exact relation, and five times as well."""
+
+    def misfit(matrix):
+        """|left - c right| / |left| of the relation with the best factor c: at any learning rate."""
+        left, right = _sides(problem, matrix, noise, variance)  # (n, n), (n, n)
+        return np.linalg.norm(left - np.sum(left * right) / np.sum(right**2) * right) / np.linalg.norm(left)
+
+    basis = problem.basis  # (d, n)
     if basis.shape[0] == basis.shape[1]:
-        here, turned = (_misfit(problem, matrix, noise, variance) for matrix in (g, basis.T @ g @ basis))
-        if here > 1e-6 and turned < min(
-            0.1, here / 5
-        ):  # below is rounding; a covariance of a few samples may fit either way by chance
-            wanted = "be in the PCA basis, and not in that of the inputs: pass lib.fluctuations.regression.in_pca_basis(problem, covariance)"
-            checks.fail(
-                "covariance",
-                wanted,
-                f"a matrix that misses the relation by {here:.2g}, and by {turned:.2g} once it is turned",
-            )
+        here, turned = misfit(covariance), misfit(basis.T @ covariance @ basis)
+        # Below is rounding; a covariance of a few samples may fit either way by chance.
+        if here > 1e-6 and turned < min(0.1, here / 5):
+            remedy = "pass lib.fluctuations.regression.in_pca_basis(problem, covariance)"
+            found = f"a matrix that misses the relation by {here:.2g}, and by {turned:.2g} once it is turned"
+            checks.fail("covariance", f"be in the PCA basis, and not in that of the inputs: {remedy}", found)
 
 
 def relation_errors(problem, covariance, learning_rate, batch, *, replacement=False):
     r"""Distance of  AG + GA  from  ε D (leading order), from its best multiple, and from  ε E[SGS] + ε D (exact).
 
-    Source: han2021, eq. (2.10) with 2D = ε D(0), whose two sides figure 2 compares up to a factor.  For the
-    exact G of :func:`lib.fluctuations.linear.stationary_covariance` the last is rounding, and the first close to ε/ε_max where one mode dominates.
+    Eq. (2.10) with 2D = ε D(0), whose two sides figure 2 compares up to a factor.  For the
+    exact G of :func:`lib.fluctuations.linear.stationary_covariance` the last is rounding, and the first close to
+    ε/ε_max where one mode dominates.
 
     Parameters
     ----------
     problem : Regression
-    covariance : array (n, n)      G, symmetric, not zero, in the PCA basis; one in the basis of the inputs is refused where it shows
+    covariance : array (n, n)      G, symmetric, not zero; one over the inputs is refused where it shows
     learning_rate : float          ε; > 0
-    batch : int                    m, as in :func:`lib.fluctuations.regression.batch_variance`; the noise D must not vanish
-    replacement : bool             as in :func:`lib.fluctuations.regression.batch_variance`
+    batch, replacement : int, bool    as in :func:`lib.fluctuations.regression.batch_variance`; D must not vanish
 
     Returns
     -------
@@ -79,33 +85,30 @@ def relation_errors(problem, covariance, learning_rate, batch, *, replacement=Fa
     >>> round(errors.leading, 9), round(errors.shape, 9), round(errors.scale, 9), round(errors.exact, 9)
     (0.25, 0.0, 1.333333333, 0.0)
     """
-    flow = _flow(_problem(problem), covariance)  # (n, n)
-    left = flow + flow.T  # (n, n)
-    rate = checks.number("learning_rate", learning_rate, above=0)
-    noise = rate * noise_moment(problem, batch, replacement=replacement)  # (n, n)
+    covariance, rate, variance, noise = _setting(problem, covariance, learning_rate, batch, replacement)
+    left, right = _sides(problem, covariance, noise, variance)  # (n, n), (n, n)
     size, strength = np.linalg.norm(left), np.linalg.norm(noise)
     if size == 0:
         checks.fail("covariance", "differ from zero", covariance)
     if strength == 0:
         checks.fail("batch", "leave some gradient noise", batch)
-    scale = np.sum(left * noise) / strength**2
-    variance = batch_variance(len(problem.inputs), batch, replacement)
-    _refuse_inputs(problem, covariance, noise / rate, variance)
-    right = noise + rate * _sandwich(problem, _matrix("covariance", covariance, problem), variance)  # (n, n)
-    errors = [np.linalg.norm(left - candidate) / size for candidate in (noise, scale * noise, right)]
+    scale = np.sum(left * noise) / (rate * strength**2)
+    _refuse_inputs(problem, covariance, noise, variance)
+    candidates = (rate * noise, scale * rate * noise, rate * right)  # (n, n) each
+    errors = [np.linalg.norm(left - candidate) / size for candidate in candidates]
     return RelationErrors(float(errors[0]), float(errors[1]), float(scale), float(errors[2]))
 
 
 def split(problem, covariance):
     r"""Symmetric and antisymmetric part of AG:  (AG + GA)/2  and  Q = (AG - GA)/2.
 
-    Source: han2021, eq. (1.6), there D + Q.  In the PCA basis  Q_kl = (λ_k - λ_l)/(λ_k + λ_l) × the symmetric part,
+    Eq. (1.6), there D + Q.  In the PCA basis  Q_kl = (λ_k - λ_l)/(λ_k + λ_l) × the symmetric part,
     at every learning rate.
 
     Parameters
     ----------
     problem : Regression
-    covariance : array (n, n)      G, symmetric, in the PCA basis: :func:`lib.fluctuations.regression.in_pca_basis`; nothing here could tell another
+    covariance : array (n, n)      G, symmetric; nothing here could tell one over the inputs
 
     Returns
     -------
@@ -118,21 +121,21 @@ def split(problem, covariance):
     >>> split(problem, [[1.0, 4.0], [4.0, 1.0]])[1].round(12).tolist()
     [[0.0, 3.0], [-3.0, 0.0]]
     """
-    flow = _flow(_problem(problem), covariance)  # (n, n)
+    covariance = checked_matrix("covariance", covariance, problem)  # (n, n)
+    flow = problem.eigenvalues[:, None] * covariance  # (n, n)
     return (flow + flow.T) / 2, (flow - flow.T) / 2
 
 
 def noise_tensor(problem, batch, *, replacement=False):
     r"""Noise of one step with all pairs of outputs:  (c/N) Σ_α (r_α ⊗ x_α)(r_α ⊗ x_α)ᵀ, blocks D_ik.
 
-    Source: han2021, eq. (B1), with the noise ξ that enters there, -W₀S̄ included.  The sum of its diagonal
+    Eq. (B1), with the noise ξ that enters there, -W₀S̄ included.  The sum of its diagonal
     blocks is :func:`lib.fluctuations.regression.noise_moment`.
 
     Parameters
     ----------
     problem : Regression
-    batch : int                    m, as in :func:`lib.fluctuations.regression.batch_variance`
-    replacement : bool             as in :func:`lib.fluctuations.regression.batch_variance`
+    batch, replacement : int, bool    as in :func:`lib.fluctuations.regression.batch_variance`
 
     Returns
     -------
@@ -145,7 +148,7 @@ def noise_tensor(problem, batch, *, replacement=False):
     >>> noise_tensor(problem, 1).round(12).tolist()
     [[1.0, -1.0], [-1.0, 1.0]]
     """
-    variance = batch_variance(len(_problem(problem).inputs), batch, replacement)
+    variance = batch_variance(len(checked_problem(problem).inputs), batch, replacement)
     inputs, residuals = problem.inputs, problem.residuals
     size = inputs.shape[1] * residuals.shape[1]
     total = np.zeros((size, size))  # (p n, p n)
@@ -156,24 +159,20 @@ def noise_tensor(problem, batch, *, replacement=False):
 
 
 def entropy_production(problem, *, pairs=True):
-    r"""Entropy production of stochastic linear learning to leading order, per unit of time t = ε n, at any ε and batch size.
+    r"""Entropy production of stochastic linear learning to leading order, per time t = ε n, at any ε and batch size.
 
-    :func:`lib.foundations.langevin.entropy_production` with friction A on every output (han2021, eqs. (1.6) and (B5)) and
-    diffusion ∝ :func:`noise_tensor`; a common factor of the diffusion drops out.  The tensor shows currents that the sum over
-    outputs hides.
+    :func:`lib.foundations.langevin.entropy_production` with friction A on every output (eqs. (1.6) and (B5)) and
+    diffusion ∝ :func:`noise_tensor`; a common factor of the diffusion drops out.  The tensor shows currents that the
+    sum over outputs hides.
 
     Parameters
     ----------
     problem : Regression
-    pairs : bool                   whether to take all pairs of outputs; False: only their trace, D, as if it drove one process
+    pairs : bool                   all pairs of outputs; False: only their trace, D, as if it drove one process
 
     Returns
     -------
     float                          >= 0; zero exactly if there is no circulation
-
-    Raises
-    ------
-    ValueError                     if the noise does not reach every direction, as for residuals that sum to zero over outputs
 
     Examples
     --------
@@ -182,7 +181,7 @@ def entropy_production(problem, *, pairs=True):
     >>> bool(entropy_production(regression.fit([[1.0], [2.0]], [[0.0], [3.0]])) == 0)  # one mode cannot turn
     True
     """
-    variances = _problem(problem).eigenvalues  # (n,)
+    variances = checked_problem(problem).eigenvalues  # (n,)
     if checks.boolean("pairs", pairs):
         noise, outputs = noise_tensor(problem, 1), problem.residuals.shape[1]  # (p n, p n)
     else:
@@ -190,27 +189,28 @@ def entropy_production(problem, *, pairs=True):
     unit = 1 / np.sqrt(np.diag(noise)) if np.diag(noise).min() > 0 else np.ones(len(noise))  # (p n,)
     if np.linalg.eigvalsh(unit[:, None] * noise * unit)[0] <= 1e-12:
         checks.fail(
-            "problem", "have gradient noise in every direction: drop an output if the residuals are dependent", "less"
+            "problem",
+            "have gradient noise in every direction: drop an output if the residuals are dependent",
+            "a singular noise",
         )
-    # The rate does not depend on the units of each mode: in units where every noise is one, the spectrum does not span decades.
+    # The rate does not depend on the units of each mode: where every noise is one, the spectrum spans no decades.
     friction = np.diag(np.tile(variances, outputs))  # (p n, p n)
     return langevin.entropy_production(friction, unit[:, None] * noise * unit)
 
 
 def yaida_ratios(problem, covariance, learning_rate, batch, *, replacement=False):
-    r"""Left over right side of the fluctuation-dissipation relations of Yaida (2018), both one at stationarity, exactly.
+    r"""Left over right side of the fluctuation-dissipation relations of Yaida (2018), both exactly one at stationarity.
 
     First:  Tr AG = (ε/2) Tr(E[SGS] + D);  second:  Tr AGA = (ε/2) Tr A(E[SGS] + D).  These are the equation of
-    :func:`lib.fluctuations.linear.stationary_covariance`, traced, and traced after multiplication by A.  han2021 finds them in
-    conflict with its eq. (2.10); that is their limit ε -> 0, without E[SGS] and with 2D = ε D(0).
+    :func:`lib.fluctuations.linear.stationary_covariance`, traced, and traced after multiplication by A.  han2021
+    finds them in conflict with its eq. (2.10); that is their limit ε -> 0, without E[SGS] and with 2D = ε D(0).
 
     Parameters
     ----------
     problem : Regression
-    covariance : array (n, n)      G, symmetric, in the PCA basis; one in the basis of the inputs is refused where it shows
+    covariance : array (n, n)      G, symmetric; one over the inputs is refused where it shows
     learning_rate : float          ε; > 0
-    batch : int                    m, as in :func:`lib.fluctuations.regression.batch_variance`; the gradient must not vanish
-    replacement : bool             as in :func:`lib.fluctuations.regression.batch_variance`
+    batch, replacement : int, bool    as in :func:`lib.fluctuations.regression.batch_variance`; not a full one at rest
 
     Returns
     -------
@@ -223,26 +223,24 @@ def yaida_ratios(problem, covariance, learning_rate, batch, *, replacement=False
     >>> [round(ratio, 12) for ratio in yaida_ratios(problem, [[1 / 3]], 0.5, 1)]
     [1.0, 1.0]
     """
-    flow = _flow(_problem(problem), covariance)  # (n, n)
-    rate = checks.number("learning_rate", learning_rate, above=0)
-    variance = batch_variance(len(problem.inputs), batch, replacement)
-    noise = noise_moment(problem, batch, replacement=replacement)  # (n, n)
-    gradient = np.diag(noise + _sandwich(problem, _matrix("covariance", covariance, problem), variance))  # (n,)
-    lam = problem.eigenvalues  # (n,)
+    covariance, rate, variance, noise = _setting(problem, covariance, learning_rate, batch, replacement)
+    left, right = _sides(problem, covariance, noise, variance)  # (n, n), (n, n)
+    flow, gradient, lam = np.diag(left) / 2, np.diag(right), problem.eigenvalues  # (n,), (n,), (n,)
     if gradient.sum() <= 0 or lam @ gradient <= 0:
         checks.fail("covariance", "leave a minibatch gradient with this batch", covariance)
     if np.any(flow):
         _refuse_inputs(problem, covariance, noise, variance)
-    first = np.trace(flow) / (rate / 2 * gradient.sum())
-    second = np.diag(flow) @ lam / (rate / 2 * lam @ gradient)
+    first = flow.sum() / (rate / 2 * gradient.sum())
+    second = flow @ lam / (rate / 2 * lam @ gradient)
     return float(first), float(second)
 
 
 def relation_floor(problem, learning_rate, steps, chains=1):
-    r"""Sampling error of AG + GA, relative and in the Frobenius norm, over a stationary run:  √(n / (T K p ε λ_max)), an estimate.
+    r"""Relative sampling error (Frobenius norm) of AG + GA over a stationary run, estimated:  √(n / (T K p ε λ_max)).
 
-    T steps of K chains, all recorded, n modes, p outputs; one mode dominates.  It is also the size of the ratio of norms Q to D that
-    pure noise produces, and so the floor under the comparison of han2021, figure 2, and the values of Q at its end.
+    T steps of K chains, all recorded, n modes, p outputs; one mode dominates.  It is also the size of the ratio of
+    norms Q to D that pure noise produces, and so the floor under the comparison of han2021, figure 2, and the values
+    of Q at its end.
 
     Parameters
     ----------
@@ -261,7 +259,7 @@ def relation_floor(problem, learning_rate, steps, chains=1):
     >>> round(relation_floor(regression.fit([[1.0], [1.0]], [[0.0], [2.0]]), 0.25, 100, chains=4), 12)
     0.1
     """
-    lam, outputs = _problem(problem).eigenvalues, problem.residuals.shape[1]  # (n,)
+    lam, outputs = checked_problem(problem).eigenvalues, problem.residuals.shape[1]  # (n,)
     rate = checks.number("learning_rate", learning_rate, above=0)
     runs = checks.integer("steps", steps) * checks.integer("chains", chains)
     return float(np.sqrt(len(lam) / (runs * outputs * rate * lam[0])))
@@ -274,15 +272,11 @@ def fourier_row(matrix):
 
     Parameters
     ----------
-    matrix : array (d, d)          over pixels, as :func:`lib.fluctuations.regression.in_input_basis` returns it; entries must not sum to zero
+    matrix : array (d, d)          over pixels; entries must not sum to zero
 
     Returns
     -------
     array (d,)                     one at j = 0
-
-    Raises
-    ------
-    ValueError                     if the matrix is not square, not finite, or sums to zero
 
     Examples
     --------

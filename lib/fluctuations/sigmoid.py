@@ -1,10 +1,10 @@
-r"""One sigmoid unit with squared loss under minibatch descent: its minimum, and its fluctuations about it to leading order in ε.
+r"""One sigmoid unit with squared loss under minibatch descent: its minimum, and its fluctuations about it for small ε.
 
-The unit is  z = σ(w·x),  σ(u) = 1/(1 + e^{-u}),  with the loss  ℓ = (y - z)²/2  averaged over N samples (not the cross entropy).
-Around a minimum w* the loss is not quadratic, so the second moment of V = w - w* obeys no closed equation, as it does in
-:mod:`lib.fluctuations.linear`.  han2021 finds this unit beyond further analytical treatment; what is here, to leading order in ε,
-is the book's.  The recursion is that text's eq. (3.2) for this loss:  V' = V - ε g_B(V),  with g_B the average gradient of a minibatch of m samples.
-:mod:`lib.fluctuations.sigmoid_descent` simulates it.
+The unit is  z = σ(w·x),  σ(u) = 1/(1 + e^{-u}),  with the loss  ℓ = (y - z)²/2  averaged over N samples (not the cross
+entropy).  Around a minimum w* the loss is not quadratic, so the second moment of V = w - w* obeys no closed equation,
+as it does in :mod:`lib.fluctuations.linear`.  han2021 finds this unit beyond further analytical treatment; what is
+here, to leading order in ε, is the book's.  The recursion is eq. (3.2) for this loss,  V' = V - ε g_B(V),  with g_B
+the average gradient of a minibatch of m samples.  :mod:`lib.fluctuations.sigmoid_descent` simulates it.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,8 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from lib.common import checks
-from lib.fluctuations.regression import LARGEST, RANGE, _weighted, batch_variance
+from lib.fluctuations.regression import LARGEST, RANGE, batch_variance
+from lib.fluctuations.regression_formulas import weighted
 from lib.foundations import langevin
 
 EDGE = 1e-9  # closer to its threshold than this, rounding decides whether the twin has a covariance
@@ -23,7 +24,7 @@ FLAT = 1e-6  # curvature, for whitened inputs, below which a minimum counts as a
 
 @dataclass(frozen=True, eq=False)
 class Unit:
-    """A sigmoid unit at a minimum of its loss: N samples, d inputs, and the derivatives of ℓ by the field u = w·x there."""
+    """A sigmoid unit at a minimum of its loss: N samples, d inputs, and the derivatives of ℓ by u = w·x there."""
 
     inputs: np.ndarray  # (N, d)
     targets: np.ndarray  # (N,)
@@ -35,13 +36,13 @@ class Unit:
     @property
     def hessian(self):
         """H = <h x xᵀ>, array (d, d), positive definite."""
-        return _weighted(self.inputs, self.curvature)
+        return weighted(self.inputs, self.curvature)
 
 
 def loss_derivatives(field, target):
     r"""First three derivatives of  ℓ = (y - σ(u))²/2  by the field u:  ℓ', ℓ'', ℓ'''.
 
-    With z = σ(u):  ℓ' = -(y-z)z',  ℓ'' = z'² - (y-z)z'',  ℓ''' = 3z'z'' - (y-z)z'''.  Not in han2021.
+    With z = σ(u):  ℓ' = -(y-z)z',  ℓ'' = z'² - (y-z)z'',  ℓ''' = 3z'z'' - (y-z)z'''.
 
     Parameters
     ----------
@@ -59,20 +60,18 @@ def loss_derivatives(field, target):
     """
     field = checks.array("field", field, ndim=1)  # (N,)
     target = checks.array("target", target, shape=field.shape)  # (N,)
-    z, first = (
-        expit(field),
-        expit(field) * expit(-field),
-    )  # (N,), (N,): the product keeps the digits that 1 - z would lose
+    z = expit(field)  # (N,)
+    first = z * expit(-field)  # (N,): the product keeps the digits that 1 - z would lose
     second, third = first * (1 - 2 * z), first * (1 - 6 * first)  # (N,), (N,)
     error = z - target  # (N,)
     return np.stack([error * first, first**2 + error * second, 3 * first * second + error * third])  # (3, N)
 
 
 def minimum(inputs, targets):
-    r"""A minimum w* of  f = <(y - σ(w·x))²>/2, found from w = 0 with whitened inputs, with the derivatives of the loss there.
+    r"""A minimum w* of  f = <(y - σ(w·x))²>/2, found from w = 0 with whitened inputs, and the derivatives of ℓ there.
 
-    The loss is not convex and may have other minima.  It has none where the classes are separable: the weights grow for ever.
-    Not in han2021, which stops at the linear unit.
+    The loss is not convex and may have other minima.  It has none where the classes are separable: the weights grow
+    for ever.
 
     Parameters
     ----------
@@ -82,10 +81,6 @@ def minimum(inputs, targets):
     Returns
     -------
     Unit                       with gradient below 1e-12 in whitened units
-
-    Raises
-    ------
-    ValueError                 if an argument is outside its range, or no minimum with positive definite Hessian is reached
 
     Examples
     --------
@@ -114,7 +109,7 @@ def minimum(inputs, targets):
         return white.T @ loss_derivatives(white @ v, targets)[0] / samples  # (d,)
 
     def hessian(v):
-        return _weighted(white, loss_derivatives(white @ v, targets)[1])  # (d, d)
+        return weighted(white, loss_derivatives(white @ v, targets)[1])  # (d, d)
 
     v = minimize(
         loss, np.zeros(size), jac=gradient, hess=hessian, method="trust-exact", options={"gtol": 1e-8}
@@ -133,22 +128,34 @@ def minimum(inputs, targets):
     return Unit(inputs, targets, weights, *loss_derivatives(inputs @ weights, targets))
 
 
-def _unit(unit):
-    if not isinstance(unit, Unit):
-        checks.fail("unit", "be a Unit, as sigmoid.minimum returns it", unit)
-    return unit
+def checked_unit(unit):
+    """`unit`, if it is a :class:`Unit`.
+
+    Parameters
+    ----------
+    unit : Unit
+
+    Returns
+    -------
+    Unit
+
+    Examples
+    --------
+    >>> checked_unit(minimum([[1.0], [1.0]], [0.0, 1.0])).weights.round(12).tolist()
+    [0.0]
+    """
+    return checks.instance("unit", unit, Unit, "as sigmoid.minimum returns it")
 
 
 def noise_moment(unit, batch, *, replacement=False):
     r"""Gradient noise of one step at the minimum:  D = (c/N) Σ_α g_α² x_α x_αᵀ.
 
-    The counterpart of han2021, eq. (3.4) at q = 0, with -g for the residual.
+    The counterpart of eq. (3.4) at q = 0, with -g for the residual.
 
     Parameters
     ----------
     unit : Unit
-    batch : int                m, as in :func:`lib.fluctuations.regression.batch_variance`
-    replacement : bool         as in :func:`lib.fluctuations.regression.batch_variance`
+    batch, replacement : int, bool    as in :func:`lib.fluctuations.regression.batch_variance`
 
     Returns
     -------
@@ -160,21 +167,20 @@ def noise_moment(unit, batch, *, replacement=False):
     >>> round(float(noise_moment(unit, 1)[0, 0]), 12) == round((3 / 16) ** 3, 12)  # Var(y) z'²
     True
     """
-    variance = batch_variance(len(_unit(unit).inputs), batch, replacement)
-    return variance * _weighted(unit.inputs, unit.slope**2)
+    variance = batch_variance(len(checked_unit(unit).inputs), batch, replacement)
+    return variance * weighted(unit.inputs, unit.slope**2)
 
 
 def leading_order_covariance(unit, learning_rate, batch, *, replacement=False):
     r"""Stationary covariance about the minimum to leading order in ε:  HG + GH = ε D.
 
-    The counterpart of han2021, eq. (2.10), with 2D there equal to ε D(0).  Corrections are of relative order ε.
+    The counterpart of eq. (2.10), with 2D there equal to ε D(0).  Corrections are of relative order ε.
 
     Parameters
     ----------
     unit : Unit
     learning_rate : float      ε; > 0
-    batch : int                m, as in :func:`lib.fluctuations.regression.batch_variance`
-    replacement : bool         as in :func:`lib.fluctuations.regression.batch_variance`
+    batch, replacement : int, bool    as in :func:`lib.fluctuations.regression.batch_variance`
 
     Returns
     -------
@@ -193,41 +199,33 @@ def leading_order_covariance(unit, learning_rate, batch, *, replacement=False):
 
 
 def quadratic_covariance(unit, learning_rate, batch, *, replacement=False):
-    r"""Stationary covariance of the quadratic twin, exact in ε:  HC + CH = ε E[SCS] + ε D,  S = <h x xᵀ> over a minibatch.
+    r"""Stationary covariance of the quadratic twin, exact in ε:  HC + CH = ε E[SCS] + ε D,  S = <h x xᵀ>_B.
 
-    The twin  U' = U(1 - εS) - ε<g xᵀ>  has the curvatures h and the slopes g of the minimum for good, so it is stochastic linear
-    learning, han2021, eq. (3.2), with a weight h for each sample.  Dense: meant for d up to about 30.
+    The twin  U' = U(1 - εS) - ε<g xᵀ>  has the curvatures h and the slopes g of the minimum for good, so it is
+    stochastic linear learning, eq. (3.2), with a weight h for each sample.  Dense: meant for d up to about 30.
 
     Parameters
     ----------
     unit : Unit
     learning_rate : float      ε; > 0 and small enough for a stationary covariance
-    batch : int                m, as in :func:`lib.fluctuations.regression.batch_variance`
-    replacement : bool         as in :func:`lib.fluctuations.regression.batch_variance`
+    batch, replacement : int, bool    as in :func:`lib.fluctuations.regression.batch_variance`
 
     Returns
     -------
     array (d, d)               C = E[UᵀU], symmetric, positive semidefinite
 
-    Raises
-    ------
-    ValueError                 if an argument is outside its range, or there is no stationary covariance
-
     Examples
     --------
     >>> unit = minimum([[1.0], [1.0], [1.0], [1.0]], [0.0, 1.0, 1.0, 1.0])
-    >>> rates = np.array([1e-3, 1.0])
-    >>> ratios = [float(quadratic_covariance(unit, r, 1)[0, 0] / leading_order_covariance(unit, r, 1)[0, 0]) for r in rates]
-    >>> [round(ratio, 4) for ratio in ratios]
-    [1.0, 1.0428]
+    >>> leading, exact = leading_order_covariance(unit, 1.0, 1), quadratic_covariance(unit, 1.0, 1)
+    >>> round(float(exact[0, 0] / leading[0, 0]), 4)
+    1.0428
     """
     noise = noise_moment(unit, batch, replacement=replacement)  # (d, d)
     rate, one = checks.number("learning_rate", learning_rate, above=0), np.eye(len(noise))  # (d, d)
     variance, hessian = batch_variance(len(unit.inputs), batch, replacement), unit.hessian  # (d, d)
     products = np.einsum("ai,aj->aij", unit.inputs, unit.inputs).reshape(-1, noise.size)  # (N, d²)
-    sandwich = (1 - variance) * np.kron(hessian, hessian) + variance * _weighted(
-        products, unit.curvature**2
-    )  # (d², d²)
+    sandwich = (1 - variance) * np.kron(hessian, hessian) + variance * weighted(products, unit.curvature**2)  # (d², d²)
     balance = np.kron(hessian, one) + np.kron(one, hessian) - rate * sandwich  # (d², d²), symmetric
     if not np.linalg.eigvalsh(balance)[0] > EDGE * np.linalg.eigvalsh(hessian)[0]:
         checks.fail("learning_rate", "be smaller: the covariance of the quadratic twin diverges", learning_rate)
@@ -238,8 +236,8 @@ def quadratic_covariance(unit, learning_rate, batch, *, replacement=False):
 def mean_shift(unit, covariance):
     r"""Distance of the mean weights from the minimum, for small fluctuations:  E[V] = -½ H⁻¹ <k (xᵀGx) x>.
 
-    The average gradient vanishes in the stationary state; the cubic term of the loss then needs a mean to balance it.  The linear
-    unit of han2021 has k = 0 and no shift.
+    The average gradient vanishes in the stationary state; the cubic term of the loss then needs a mean to balance it.
+    The linear unit of han2021 has k = 0 and no shift.
 
     Parameters
     ----------
@@ -256,6 +254,6 @@ def mean_shift(unit, covariance):
     >>> round(float(mean_shift(unit, [[0.01]])[0]), 10)  # -3 z'z'' G / 2H with z'' = -z'/2
     0.0075
     """
-    matrix = checks.symmetric("covariance", covariance, size=len(_unit(unit).weights))  # (d, d)
+    matrix = checks.symmetric("covariance", covariance, size=len(checked_unit(unit).weights))  # (d, d)
     forms = np.einsum("ai,ij,aj->a", unit.inputs, matrix, unit.inputs)  # (N,)
     return -np.linalg.solve(unit.hessian, unit.inputs.T @ (unit.skewness * forms)) / (2 * len(forms))  # (d,)

@@ -1,8 +1,8 @@
-r"""Minibatch gradient descent of a sigmoid unit, which :mod:`lib.fluctuations.sigmoid` is held against, with streaming averages.
+r"""Minibatch descent of a sigmoid unit with streaming averages: the simulator of :mod:`lib.fluctuations.sigmoid`.
 
-The recursion is eq. (3.2) of han2021 with the gradient of this loss:  V' = V - ε g_B(V),  V = w - w*.  Each
-chain has a twin with the quadratic loss,  U' = U - (ε/m) Σ_b (g_b + h_b x_b·U) x_b,  driven by the same minibatches.  The mean of
-the twin is exactly zero and its covariance known, so the difference of their averages shows what the nonlinearity does, with most
+Eq. (3.2) of han2021 with the gradient of this loss:  V' = V - ε g_B(V),  V = w - w*.  Each chain has a twin with the
+quadratic loss,  U' = U - (ε/m) Σ_b (g_b + h_b x_b·U) x_b,  driven by the same minibatches.  The mean of the twin is
+exactly zero and its covariance known, so the difference of their averages shows what the nonlinearity does, with most
 of the noise taken off.
 """
 
@@ -14,8 +14,10 @@ from joblib import Parallel, delayed
 from numba import njit
 
 from lib.common import checks
-from lib.fluctuations.minibatches import _draw, _sampling
-from lib.fluctuations.sigmoid import _unit, leading_order_covariance, mean_shift
+from lib.common.linalg import psd_root
+from lib.common.random import children
+from lib.fluctuations.minibatches import checked_drawing, fill
+from lib.fluctuations.sigmoid import checked_unit, leading_order_covariance, mean_shift
 
 SETTLE = 5  # relaxation times of the slowest mode in the default burn-in
 LONGEST = 10**9  # steps that a default burn-in may take
@@ -23,12 +25,12 @@ LONGEST = 10**9  # steps that a default burn-in may take
 
 @dataclass(frozen=True, eq=False)
 class Averages:
-    """Time averages over blocks of independent chains; the first axis counts the blocks.  See :func:`lib.fluctuations.descent.over_blocks`."""
+    """Time averages over blocks of independent chains; the first axis counts the blocks."""
 
     mean: np.ndarray  # (blocks, d)  E[V], with V = w - w*
     twin_mean: np.ndarray  # (blocks, d)  E[U] of the twin, zero up to sampling noise
     second_moment: np.ndarray  # (blocks, d, d)  E[V Vᵀ]
-    twin_second_moment: np.ndarray  # (blocks, d, d)  E[U Uᵀ], known from lib.fluctuations.sigmoid.quadratic_covariance
+    twin_second_moment: np.ndarray  # (blocks, d, d)  E[U Uᵀ], see sigmoid.quadratic_covariance
     pull: np.ndarray  # (blocks,)  E[V·∇f], with the full gradient ∇f(V)
     force_square: np.ndarray  # (blocks,)  E|g_B|²
 
@@ -59,7 +61,7 @@ def _descend(chains, twins, samples, rate, batch, steps, record_every, replaceme
                 for a in range(len(inputs)):
                     pull += _slope(fields[a] + shifts[a], targets[a]) * shifts[a]
                 scalars[0] += pull / len(inputs)
-            _draw(order, chosen, step, replacement, False, random)
+            fill(order, chosen, step, replacement, False, random)
             force[:] = 0.0
             twin_force[:] = 0.0
             for a in chosen:
@@ -94,18 +96,18 @@ def simulate(
 ):
     r"""Independent chains of minibatch descent,  V' = V - ε g_B(V),  and their time averages in the stationary state.
 
-    No exact stationary law is known.  Chains start from the Gaussian of :func:`lib.fluctuations.sigmoid.leading_order_covariance`, moved by
-    :func:`lib.fluctuations.sigmoid.mean_shift`, and run for `burn_in` steps unseen.  Source of the recursion: han2021,
-    eq. (3.2), there for the linear unit.
+    No exact stationary law is known.  Chains start from the Gaussian of
+    :func:`lib.fluctuations.sigmoid.leading_order_covariance`, moved by :func:`lib.fluctuations.sigmoid.mean_shift`,
+    and run for `burn_in` steps unseen.  Source of the recursion: han2021, eq. (3.2), there for the linear unit.
 
     Parameters
     ----------
     unit : Unit
-    learning_rate : float          ε; > 0.  Gradients are bounded and none diverges, but the theory needs ε λ_max(H) << 1
+    learning_rate : float          ε; > 0.  No chain diverges, but the theory needs ε λ_max(H) << 1
     batch : int                    m, as in :func:`lib.fluctuations.regression.batch_variance`
     steps, chains : int            length of the averaged run and number of the chains; >= 1
     seed : int or SeedSequence     block number b draws from its b-th child, so results do not depend on `workers`
-    burn_in : int, optional        steps before the averages begin; >= 0; default: 5 relaxation times 1/(ε λ_min(H)), rounded up
+    burn_in : int, optional        steps before the averages; >= 0; default: 5 relaxation times 1/(ε λ_min(H))
     replacement : bool             as in :func:`lib.fluctuations.regression.batch_variance`
     record_every : int             one step in so many enters the averages, |g_B|² every one; must divide steps
     blocks : int                   independent groups of chains, averaged one by one for error bars; must divide chains
@@ -124,29 +126,24 @@ def simulate(
     True
     """
     rate, batch = checks.number("learning_rate", learning_rate, above=0), checks.integer("batch", batch)
-    replacement, _ = _sampling(len(_unit(unit).inputs), batch, replacement, False)
+    replacement, _ = checked_drawing(len(checked_unit(unit).inputs), batch, replacement)
     steps, chains = checks.integer("steps", steps), checks.integer("chains", chains)
     if chains % (blocks := checks.integer("blocks", blocks)):
         checks.fail("blocks", f"divide chains = {chains}", blocks)
     if steps % (record_every := checks.integer("record_every", record_every)):
         checks.fail("record_every", f"divide steps = {steps}", record_every)
-    workers, given = checks.integer("workers", workers), checks.seed_sequence("seed", seed)
+    workers, streams = checks.integer("workers", workers), children(seed, blocks + 1)
     slowest = rate * float(np.linalg.eigvalsh(unit.hessian)[0])
     if burn_in is None and not slowest > SETTLE / LONGEST:
         checks.fail(
             "learning_rate", f"be large enough to relax within {LONGEST:g} steps, or come with a burn_in", learning_rate
         )
     burn_in = math.ceil(SETTLE / slowest) if burn_in is None else checks.integer("burn_in", burn_in, at_least=0)
-    # A fresh copy of the sequence: spawning changes a SeedSequence, and the caller's must give the same runs again.
-    children = np.random.SeedSequence(given.entropy, spawn_key=given.spawn_key, pool_size=given.pool_size).spawn(
-        blocks + 1
-    )
-    spread, size = leading_order_covariance(unit, rate, batch, replacement=replacement), len(unit.weights)  # (d, d)
-    values, vectors = np.linalg.eigh(spread)  # (d,), (d, d)
-    normal = checks.generator("seed", children[-1]).standard_normal((blocks, chains // blocks, size))
+    spread = leading_order_covariance(unit, rate, batch, replacement=replacement)  # (d, d)
+    shape = (blocks, chains // blocks, size := len(unit.weights))
     twins = (
-        normal * np.sqrt(np.maximum(values, 0)) @ vectors.T
-    )  # (blocks, chains / blocks, d): negative values are rounding
+        checks.generator("seed", streams[-1]).standard_normal(shape) @ psd_root(spread).T
+    )  # (blocks, chains / blocks, d)
     state = twins + mean_shift(unit, spread)  # (blocks, chains / blocks, d)
     inputs = np.ascontiguousarray(unit.inputs)  # (N, d)
     samples = (inputs, unit.targets, inputs @ unit.weights, unit.slope, unit.curvature)
@@ -154,7 +151,7 @@ def simulate(
     sums = [np.zeros((blocks, *shape)) for shape in shapes]
 
     def run(b):
-        random = checks.generator("seed", children[b])
+        random = checks.generator("seed", streams[b])
         for length, parts in ((burn_in, [np.zeros(shape) for shape in shapes]), (steps, [each[b] for each in sums])):
             _descend(state[b], twins[b], samples, rate, batch, length, record_every, replacement, random, tuple(parts))
 

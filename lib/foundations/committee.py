@@ -2,10 +2,14 @@ r"""Order-parameter theory of a soft committee machine that learns from a stream
 
 A student with K hidden units imitates a teacher with M of them, both with g(x) = erf(x/√2) and fixed output weights:
 σ = (√M/K) Σ_i g(x_i) and ζ = (1/√M) Σ_n g(y_n), where x_i = J_i·ξ/√N, y_n = B_n·ξ/√N and ξ ~ N(0, 1).  All that matters
-of the N(K+M) weights are the overlaps Q = JJᵀ/N, R = JBᵀ/N and T = BBᵀ/N.  For N → ∞ they obey closed differential
-equations in the time α = examples / N.  The small matrices that drive them (:func:`drift_coefficients`,
+of the N(K+M) weights are the overlaps, a covariance matrix [[Q, R], [Rᵀ, T]]:
+
+    ``student_overlap`` Q = JJᵀ/N (K, K),  ``cross_overlap`` R = JBᵀ/N (K, M),  ``teacher_overlap`` T = BBᵀ/N (M, M).
+
+For N → ∞ they obey closed differential equations in the time α = examples / N, with the learning rate η > 0; without
+``second_order`` the η² term is left out: gradient flow.  The matrices that drive them (:func:`drift_coefficients`,
 :func:`noise_matrix`) need only Q, R and T, so they serve inputs with a structured covariance too.
-Source of the numbered equations: worschech2024.  The book derives them in "On-line learning".
+Numbered equations: worschech2024.  The book derives them in "On-line learning".
 """
 
 from dataclasses import dataclass
@@ -35,10 +39,8 @@ def checked_overlaps(student_overlap, cross_overlap, teacher_overlap, *, stacked
 
     Parameters
     ----------
-    student_overlap : array (..., K, K)    Q; entries of Q, R and T are at most 1e6
-    cross_overlap : array (..., K, M)      R
-    teacher_overlap : array (M, M)         T
-    stacked : bool                         True allows leading axes
+    student_overlap, cross_overlap, teacher_overlap : array    Q, R, T; entries are at most 1e6
+    stacked : bool                                             True allows leading axes of Q and R
 
     Returns
     -------
@@ -82,19 +84,15 @@ def generalization_error(student_overlap, cross_overlap, teacher_overlap):
     r"""Mean of (ζ - σ)²/2 over fresh inputs, a function of the overlaps alone.
 
     ε_g = (1/π) [ (M/K²) Σ_ij arcsin(Q_ij/√((1+Q_ii)(1+Q_jj))) + (1/M) Σ_nm arcsin(T_nm/√((1+T_nn)(1+T_mm)))
-    - (2/K) Σ_in arcsin(R_in/√((1+Q_ii)(1+T_nn))) ].
-    Rounding leaves an absolute error near 1e-16.
-    Source: worschech2024, eq. (19), corrected; eq. (94) for K = M.
+    - (2/K) Σ_in arcsin(R_in/√((1+Q_ii)(1+T_nn))) ]  (eq. (19), corrected; eq. (94) for K = M).
 
     Parameters
     ----------
-    student_overlap : array (..., K, K)    Q = JJᵀ/N
-    cross_overlap : array (..., K, M)      R = JBᵀ/N, the student's index first
-    teacher_overlap : array (M, M)         T = BBᵀ/N; the joint matrix [[Q, R], [Rᵀ, T]] must be positive semidefinite
+    student_overlap, cross_overlap, teacher_overlap : array    Q (..., K, K), R (..., K, M), T (M, M)
 
     Returns
     -------
-    array (...)                            ε_g >= 0 up to rounding; a float for one set of overlaps
+    array (...)    ε_g >= 0 up to an absolute error near 1e-16; a float for one set of overlaps
 
     Examples
     --------
@@ -111,17 +109,15 @@ def drift_coefficients(student_overlap, cross_overlap, teacher_overlap):
 
     a_im = (2/π)/√((1+Q_ii)(1+T_mm) - R_im²),  b_ij = (2/π)/√((1+Q_ii)(1+Q_jj) - Q_ij²),
     G = (M/K) b + diag(d)  with  d_i = [Σ_m a_im R_im - (M/K) Σ_j b_ij Q_ij] / (1+Q_ii).
-    Source: worschech2024, eq. (18), corrected, written as matrices; eqs. (92) and (93) for K = M.
+    Eq. (18), corrected, written as matrices; eqs. (92) and (93) for K = M.
 
     Parameters
     ----------
-    student_overlap : array (K, K)    Q = JJᵀ/N
-    cross_overlap : array (K, M)      R = JBᵀ/N
-    teacher_overlap : array (M, M)    T = BBᵀ/N; the joint matrix must be positive semidefinite
+    student_overlap, cross_overlap, teacher_overlap : array    Q, R, T
 
     Returns
     -------
-    (array (K, M), array (K, K))      a and the symmetric G
+    (array (K, M), array (K, K))    a and the symmetric G
 
     Examples
     --------
@@ -139,17 +135,15 @@ def noise_matrix(student_overlap, cross_overlap, teacher_overlap):
     S into S̃ = S - [(1+S_jj) s_i s_iᵀ + (1+S_ii) s_j s_jᵀ - S_ij (s_i s_jᵀ + s_j s_iᵀ)]/Λ_ij, s_i the rows of S, and
     E_ij = 4/(π²√Λ_ij) Σ_ab w_a w_b arcsin(S̃_ab/√((1+S̃_aa)(1+S̃_bb))),  Λ_ij = (1+Q_ii)(1+Q_jj) - Q_ij².
     One formula instead of (K+M)² four-point averages.
-    Source: worschech2024, the η² bracket of eq. (18), corrected.
+    It is the η² bracket of eq. (18), corrected.
 
     Parameters
     ----------
-    student_overlap : array (K, K)    Q = JJᵀ/N
-    cross_overlap : array (K, M)      R = JBᵀ/N
-    teacher_overlap : array (M, M)    T = BBᵀ/N; the joint matrix must be positive semidefinite
+    student_overlap, cross_overlap, teacher_overlap : array    Q, R, T
 
     Returns
     -------
-    array (K, K)                      E, symmetric, positive semidefinite; zero when the student is the teacher
+    array (K, K)    E, symmetric, positive semidefinite; zero when the student is the teacher
 
     Examples
     --------
@@ -162,24 +156,18 @@ def noise_matrix(student_overlap, cross_overlap, teacher_overlap):
 def derivative(student_overlap, cross_overlap, teacher_overlap, learning_rate, *, second_order=True):
     r"""Rates of change of Q and R with α.
 
-    dR/dα = (η/K)(aT - GR),   dQ/dα = (η/K)(aRᵀ + Raᵀ - GQ - QG) + η²(M/K²) E,  exact for N → ∞ at fixed K and M.
-    Source: worschech2024, eq. (18), corrected, for one covariance eigenvalue.
+    dR/dα = (η/K)(aT - GR),   dQ/dα = (η/K)(aRᵀ + Raᵀ - GQ - QG) + η²(M/K²) E,  exact for N → ∞ at fixed K and M
+    (eq. (18), corrected, for one covariance eigenvalue).
 
     Parameters
     ----------
-    student_overlap : array (K, K)    Q = JJᵀ/N
-    cross_overlap : array (K, M)      R = JBᵀ/N
-    teacher_overlap : array (M, M)    T = BBᵀ/N; the joint matrix must be positive semidefinite
-    learning_rate : float             η; > 0
-    second_order : bool               False leaves out the η² term (gradient flow, the limit of small η)
+    student_overlap, cross_overlap, teacher_overlap : array    Q, R, T
+    learning_rate : float
+    second_order : bool
 
     Returns
     -------
-    (array (K, K), array (K, M))      dQ/dα, dR/dα
-
-    Raises
-    ------
-    ValueError                        if shapes disagree, the overlaps are not a covariance matrix, or η is out of range
+    (array (K, K), array (K, M))    dQ/dα, dR/dα
 
     Examples
     --------
@@ -197,24 +185,19 @@ def solve(
 ):
     r"""Integrate the equations of :func:`derivative` from α = 0 (eighth-order Runge-Kutta with step control).
 
+    A start that is symmetric in the units never leaves the plateau.
+
     Parameters
     ----------
-    times : array (n,)                α = examples / N at which to report; >= 0, increasing
-    student_overlap : array (K, K)    Q at α = 0
-    cross_overlap : array (K, M)      R at α = 0; a start symmetric in the units never leaves the plateau
-    teacher_overlap : array (M, M)    T; the joint matrix must be positive semidefinite
-    learning_rate : float             η; > 0
-    second_order : bool               False leaves out the η² term
-    rtol, atol : float                tolerances of one step; 1e-13 <= rtol < 1, atol > 0
+    times : array (n,)      α at which to report; >= 0, increasing
+    student_overlap, cross_overlap, teacher_overlap : array    Q, R, T at α = 0
+    learning_rate : float
+    second_order : bool
+    rtol, atol : float      tolerances of one step; 1e-13 <= rtol < 1, atol > 0
 
     Returns
     -------
-    Trajectory                        overlaps and generalization error at the n times
-
-    Raises
-    ------
-    ValueError                        if an argument is outside its range
-    RuntimeError                      if the integrator gives up
+    Trajectory              overlaps and generalization error at the n times; a RuntimeError if the integrator gives up
 
     Examples
     --------

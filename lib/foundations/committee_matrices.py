@@ -1,7 +1,8 @@
-"""The compiled numbers behind :mod:`lib.foundations.committee`, for overlaps that were checked or made by the caller: its formulas, entry by entry.
+"""The formulas of :mod:`lib.foundations.committee`, compiled, for overlaps that were checked or made by the caller.
 
-They take complex overlaps too, which is how :mod:`lib.foundations.stability` and :mod:`lib.scaling.linearization` differentiate them: for an analytic f,
-f'(x) = Im f(x + ih)/h with no difference of nearby values, so that h = :data:`STEP` leaves rounding alone.
+They take complex overlaps too, which is how :mod:`lib.foundations.stability` and :mod:`lib.scaling.linearization`
+differentiate them: for an analytic f,  f'(x) = Im f(x + ih)/h  has no difference of nearby values, so that h =
+:data:`STEP` leaves rounding alone.
 """
 
 from math import pi, sqrt
@@ -14,10 +15,11 @@ ROUNDING = 1e-13  # of a lowest correlation
 
 
 def lowest_correlation(joint, part):
-    """Lowest eigenvalue of the correlations of stacked [[Q, R], [Rᵀ, T]] (..., n, n), each variance raised by that `part` of itself.
+    """Lowest eigenvalue of the correlations of stacked [[Q, R], [Rᵀ, T]] (..., n, n), each variance raised by `part`.
 
-    Every field counts on its own scale, so that a small student cannot hide behind a large teacher.  1e-11 more is for the absolute
-    error that a solved trajectory carries; without both, perfect correlations would be refused for their rounding.
+    Every field counts on its own scale, so that a small student cannot hide behind a large teacher.  1e-11 more is
+    for the absolute error that a solved trajectory carries; without both, perfect correlations would be refused for
+    rounding.
     """
     spot = np.arange(joint.shape[-1])
     floor = 1e-11 * min(1.0, max(np.abs(joint).max(), 1e-280))
@@ -61,7 +63,7 @@ def drift(q, r, t):
 
 @njit(cache=True)
 def tilted_sum(s, i, j, weights, tilted, width):
-    """⟨g'(z_i) g'(z_j) Σ_ab weights_ab g(z_a) g(z_b)⟩ for fields z of covariance s; `tilted`, `width` are room to work in."""
+    """⟨g'(z_i) g'(z_j) Σ_ab weights_ab g(z_a) g(z_b)⟩ for fields z of covariance s; `tilted`, `width` are workspace."""
     size = len(s)
     ci, cj, cross = 1 + s[i, i], 1 + s[j, j], s[i, j]
     volume = ci * cj - cross**2
@@ -81,7 +83,7 @@ def tilted_sum(s, i, j, weights, tilted, width):
 
 @njit(cache=True)
 def noise(q, r, t):
-    """E (K, K) of :func:`lib.foundations.committee.noise_matrix`; explicit loops, because the equations call this some ten thousand times."""
+    """E (K, K) of :func:`lib.foundations.committee.noise_matrix`; in loops: a solution calls it 10 000 times."""
     units, teachers = r.shape
     size = units + teachers
     s = np.empty((size, size), q.dtype)  # joint covariance of the fields z = (x, y)

@@ -1,10 +1,10 @@
 r"""Averages over jointly Gaussian variables in closed form: erf integrals and arc-cosine kernels.
 
-Everywhere z ~ N(0, C) has mean zero, g(z) = erf(z / √2), g'(z) = √(2/π) exp(-z²/2), and Θ is the step function.  Covariances are arrays (..., n, n): all leading axes are independent cases.  They may be
-singular.  A matrix counts as symmetric, and as positive semidefinite, if it is so up to `TOLERANCE` times its largest entry;
-a 2 x 2 determinant that comes out negative in an accepted matrix is rounding about zero, and is then taken as zero.
-
-Source of eqs (89)-(91): worschech2024.  The book derives every formula in "Gaussian averages".
+Everywhere z ~ N(0, C) has mean zero, g(z) = erf(z / √2), g'(z) = √(2/π) exp(-z²/2), and Θ is the step function.
+``covariance`` (..., n, n) is C; leading axes are independent cases, and matrices may be singular.  One counts as
+symmetric, and as positive semidefinite, if it is so up to `TOLERANCE` times its largest entry; a 2 x 2 determinant
+that comes out negative in an accepted matrix is rounding about zero. Numbered equations: worschech2024.  The book
+derives every formula in "Gaussian averages".
 """
 
 import numpy as np
@@ -38,12 +38,12 @@ def _covariances(name, value, size):
 def erf_i2(covariance):
     r"""Average ⟨g(z1) g(z2)⟩ for g(z) = erf(z / √2): the arcsine kernel.
 
-    I2 = (2/π) arcsin( C12 / √((1 + C11)(1 + C22)) ).  Source: worschech2024, eq. (89).
+    I2 = (2/π) arcsin( C12 / √((1 + C11)(1 + C22)) ).  (eq. (89)).
     For erf(z) instead of erf(z / √2) pass 2C.
 
     Parameters
     ----------
-    covariance : array (..., 2, 2)    C, symmetric positive semidefinite; may be singular
+    covariance : array (..., 2, 2)
 
     Returns
     -------
@@ -60,12 +60,11 @@ def erf_i2(covariance):
 def erf_i3(covariance):
     r"""Average ⟨g'(z1) z2 g(z3)⟩ for g(z) = erf(z / √2).
 
-    I3 = (2/π) [C23 (1 + C11) - C12 C13] / [(1 + C11) √Λ3],  Λ3 = (1 + C11)(1 + C33) - C13².
-    Source: worschech2024, eq. (90).
+    I3 = (2/π) [C23 (1 + C11) - C12 C13] / [(1 + C11) √Λ3],  Λ3 = (1 + C11)(1 + C33) - C13²  (eq. (90)).
 
     Parameters
     ----------
-    covariance : array (..., 3, 3)    C of (z1, z2, z3), symmetric positive semidefinite; may be singular
+    covariance : array (..., 3, 3)    C of (z1, z2, z3)
 
     Returns
     -------
@@ -88,11 +87,11 @@ def erf_i4(covariance):
     Λ0 = Λ4 C34 - C23 C24 (1 + C11) - C13 C14 (1 + C22) + C12 C13 C24 + C12 C14 C23,
     Λ1 = Λ4 (1 + C33) - C23² (1 + C11) - C13² (1 + C22) + 2 C12 C13 C23, and Λ2 the same with 4 for 3.
     It is computed as (2/π) Λ4^(-1/2) I2(D), where D is the covariance of (z3, z4) under the weight exp(-z1²/2 - z2²/2).
-    Source: worschech2024, eq. (91), with the signs derived in the book.
+    This is eq. (91), with the signs derived in the book.
 
     Parameters
     ----------
-    covariance : array (..., 4, 4)    C of (z1, z2, z3, z4), symmetric positive semidefinite; may be singular
+    covariance : array (..., 4, 4)    C of (z1, z2, z3, z4)
 
     Returns
     -------
@@ -107,35 +106,26 @@ def erf_i4(covariance):
     """
     c = _covariances("covariance", covariance, 4)  # (..., 4, 4)
     once = gaussian_formulas.tilt(c)  # (..., 3, 3), of z2, z3 and z4
-    return (
-        2
-        / np.pi
-        * gaussian_formulas.erf_i2(gaussian_formulas.tilt(once))
-        / np.sqrt((1 + c[..., 0, 0]) * (1 + once[..., 0, 0]))
-    )  # (...)
+    scale = np.sqrt((1 + c[..., 0, 0]) * (1 + once[..., 0, 0]))  # (...), √Λ4
+    return 2 / np.pi * gaussian_formulas.erf_i2(gaussian_formulas.tilt(once)) / scale  # (...)
 
 
 def arccosine_kernel(covariance, order):
     r"""Average ⟨Θ(x) xⁿ Θ(y) yⁿ⟩ of two step (n = 0), ReLU (1) or squared ReLU (2) units.
 
     With cos θ = C12 / √(C11 C22):  k0 = (π - θ) / 2π,  k1 = √(C11 C22) [sin θ + (π - θ) cos θ] / 2π,
-    k2 = C11 C22 [3 sin θ cos θ + (π - θ)(1 + 2 cos² θ)] / 2π.  These are averages: half the kernels of Cho & Saul (2009).
-    The angle goes as the square root of the distance to perfect correlation: there a rounding error of 1e-16 in C12 moves k0
-    by about 1e-8 (but k1 and k2 only by 1e-16).  Source: derived in the book, "Gaussian averages".
+    k2 = C11 C22 [3 sin θ cos θ + (π - θ)(1 + 2 cos² θ)] / 2π.  These are averages: half the kernels of Cho & Saul
+    (2009). The angle goes as the square root of the distance to perfect correlation: there a rounding error of 1e-16
+    in C12 moves k0 by about 1e-8 (but k1 and k2 only by 1e-16).
 
     Parameters
     ----------
-    covariance : array (..., 2, 2)    C of (x, y), symmetric positive semidefinite; for order 0 both variances > 0, since the
-                                      step has no value at zero
+    covariance : array (..., 2, 2)    C of (x, y); for order 0 both variances > 0, since the step has no value at zero
     order : int                       n, one of 0, 1, 2
 
     Returns
     -------
     array (...)                       k_n
-
-    Raises
-    ------
-    ValueError                        if a matrix is not a covariance of that size, or the order is not 0, 1 or 2
 
     Examples
     --------

@@ -1,7 +1,7 @@
 r"""Hermite expansions: what a nonlinearity does to the correlation of two Gaussian arguments, order by order.
 
-He_n are the probabilists' Hermite polynomials, orthogonal under a unit normal x:  ⟨He_n(x) He_m(x)⟩ = n! δ_nm.  The book derives
-every formula in "Gaussian averages".
+He_n are the probabilists' Hermite polynomials, orthogonal under a unit normal x:  ⟨He_n(x) He_m(x)⟩ = n! δ_nm.
+Orders are at most 170, where n! is a float.  The book derives every formula in "Gaussian averages".
 """
 
 import numpy as np
@@ -38,10 +38,10 @@ def _series(name, value):
 
 
 def coefficients(function, order, *, nodes):
-    r"""Coefficients c_n of f(x) = Σ c_n He_n(x) for x ~ N(0, 1), by Gauss-Hermite quadrature of c_n = ⟨f(x) He_n(x)⟩ / n!.
+    r"""Coefficients c_n of  f(x) = Σ c_n He_n(x)  for x ~ N(0, 1), by Gauss-Hermite quadrature of  ⟨f(x) He_n(x)⟩ / n!.
 
     Exact for polynomials f with degree(f) + order < 2 nodes.  The error falls fast for smooth f, and only as a power of
-    `nodes` where f has a step or a kink.  Source: derived in the book, "Gaussian averages".
+    `nodes` where f has a step or a kink.
 
     Parameters
     ----------
@@ -52,10 +52,6 @@ def coefficients(function, order, *, nodes):
     Returns
     -------
     array (order + 1,)     c_0 .. c_order
-
-    Raises
-    ------
-    ValueError             if an argument is outside its range, or f returns another shape or values that are not finite
 
     Examples
     --------
@@ -82,7 +78,6 @@ def erf_coefficients(variance, order):
     r"""Hermite coefficients of erf(z / √2) for an argument z = √s x of variance s, where x ~ N(0, 1).
 
     c_{2k+1} = √(2r/π) (-r/2)^k / [k! (2k + 1)],  r = s / (1 + s);  even ones vanish.
-    Source: derived in the book, "Gaussian averages".
 
     Parameters
     ----------
@@ -111,7 +106,7 @@ def erf_coefficients(variance, order):
 def covariance(coefficients_f, coefficients_g, correlation):
     r"""Average ⟨f(x) g(y)⟩ = Σ n! c_n d_n ρⁿ of two Hermite series, for unit normals x, y with correlation ρ (Mehler).
 
-    With c_0 = 0 or d_0 = 0 it is the covariance of f and g.  Source: derived in the book, "Gaussian averages".
+    With c_0 = 0 or d_0 = 0 it is the covariance of f and g.
 
     Parameters
     ----------
@@ -121,10 +116,6 @@ def covariance(coefficients_f, coefficients_g, correlation):
     Returns
     -------
     array (...)                                    the sum over the given orders
-
-    Raises
-    ------
-    ValueError                                     if an argument is outside its range, or the two series differ in length
 
     Examples
     --------

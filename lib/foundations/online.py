@@ -1,7 +1,7 @@
-r"""One-pass stochastic gradient descent of a soft committee machine, which :mod:`lib.foundations.committee` is held against.
+r"""One-pass stochastic gradient descent of a soft committee machine: the simulator of :mod:`lib.foundations.committee`.
 
-Student and teacher as in :mod:`lib.foundations.committee`; every step draws a fresh ξ ~ N(0, Σ) in N dimensions and moves all
-weights, J_i ← J_i + η (√M/K) δ g'(x_i) ξ/√N  with  δ = ζ - σ.  Nothing is averaged: the overlaps are measured.
+Every step draws a fresh ξ ~ N(0, Σ) in N dimensions and moves all weights of the student,
+J_i ← J_i + η (√M/K) δ g'(x_i) ξ/√N  with  δ = ζ - σ.  Nothing is averaged: the overlaps are measured.
 Source: worschech2024, eqs. (2) and (3), with the teacher's factor 1/√M restored.
 """
 
@@ -13,6 +13,8 @@ from joblib import Parallel, delayed
 from numba import njit
 
 from lib.common import checks
+from lib.common.linalg import psd_root
+from lib.common.random import children
 from lib.foundations import committee
 
 
@@ -24,7 +26,7 @@ class Runs(committee.Trajectory):
 
 
 def random_weights(units, dimension, seed, *, variance=1.0):
-    """Weight vectors with independent Gaussian entries.
+    """Weight vectors with independent Gaussian entries; their overlaps are  variance · 1  up to O(1/√N).
 
     Parameters
     ----------
@@ -35,7 +37,7 @@ def random_weights(units, dimension, seed, *, variance=1.0):
 
     Returns
     -------
-    array (units, N)     their overlaps are variance · 1 up to O(1/√N)
+    array (units, N)
 
     Examples
     --------
@@ -53,19 +55,13 @@ def weights_with_overlaps(student_overlap, cross_overlap, teacher_overlap, dimen
 
     Parameters
     ----------
-    student_overlap : array (K, K)       Q = JJᵀ/N
-    cross_overlap : array (K, M)         R = JBᵀ/N
-    teacher_overlap : array (M, M)       T = BBᵀ/N; the joint matrix must be positive semidefinite
-    dimension : int                      N; >= K + M
+    student_overlap, cross_overlap, teacher_overlap : array    Q, R, T, as in :mod:`lib.foundations.committee`
+    dimension : int                                            N; >= K + M
     seed : int, SeedSequence or Generator
 
     Returns
     -------
-    (array (K, N), array (M, N))         student J, teacher B
-
-    Raises
-    ------
-    ValueError                           if the overlaps are not a covariance matrix, or N is too small to hold them
+    (array (K, N), array (M, N))    student J, teacher B
 
     Examples
     --------
@@ -77,12 +73,31 @@ def weights_with_overlaps(student_overlap, cross_overlap, teacher_overlap, dimen
     size = len(q) + len(t)
     dimension = checks.integer("dimension", dimension, at_least=size)
     joint = np.block([[q, r], [r.T, t]])  # (K+M, K+M)
-    value, vector = np.linalg.eigh(joint)  # (K+M,), (K+M, K+M)
     gaussian = checks.generator("seed", seed).standard_normal((dimension, size))  # (N, K+M)
     frame, _ = np.linalg.qr(gaussian)  # (N, K+M), orthonormal columns
-    root = vector * np.sqrt(np.maximum(value, 0))  # (K+M, K+M); < 0 is rounding
-    weights = np.ascontiguousarray(sqrt(dimension) * root @ frame.T)  # (K+M, N)
+    weights = np.ascontiguousarray(sqrt(dimension) * psd_root(joint) @ frame.T)  # (K+M, N)
     return weights[: len(q)], weights[len(q) :]
+
+
+def _checked(student, teacher, eigenvalues):
+    """J (..., K, N), B (M, N), and the variances (N,) of the components of ξ in the eigenbasis of Σ."""
+    student = checks.array("student", student)
+    teacher = checks.array("teacher", teacher, ndim=2)
+    if student.ndim < 2 or student.size == 0:
+        checks.fail("student", "hold weight vectors, shape (..., K, N)", f"shape {student.shape}")
+    if teacher.size == 0 or teacher.shape[1] != student.shape[-1]:
+        checks.fail("teacher", f"hold vectors of N = {student.shape[-1]} entries", f"shape {teacher.shape}")
+    if eigenvalues is None:
+        return student, teacher, np.ones(teacher.shape[1])
+    return student, teacher, checks.entries("eigenvalues", eigenvalues, above=0, shape=teacher.shape[1:])
+
+
+def _measured(student, teacher, variances):
+    """Q, R, T of weights that were checked."""
+    n = len(variances)
+    weighted = student * variances  # (..., K, N)
+    t = (teacher * variances) @ teacher.T / n  # (M, M)
+    return weighted @ np.swapaxes(student, -1, -2) / n, weighted @ teacher.T / n, t
 
 
 def overlaps(student, teacher, *, eigenvalues=None):
@@ -104,23 +119,7 @@ def overlaps(student, teacher, *, eigenvalues=None):
     >>> float(q[0, 0]), float(r[0, 0]), float(t[0, 0])
     (0.5, 0.5, 1.0)
     """
-    student = checks.array("student", student)
-    teacher = checks.array("teacher", teacher, ndim=2)
-    if student.ndim < 2 or student.size == 0:
-        checks.fail("student", "hold weight vectors, shape (..., K, N)", f"shape {student.shape}")
-    if teacher.size == 0 or teacher.shape[1] != student.shape[-1]:
-        checks.fail("teacher", f"hold vectors of N = {student.shape[-1]} entries", f"shape {teacher.shape}")
-    n = teacher.shape[1]
-    weighted = student * _variances(eigenvalues, n)  # (..., K, N)
-    known = teacher * _variances(eigenvalues, n)  # (M, N)
-    return weighted @ np.swapaxes(student, -1, -2) / n, weighted @ teacher.T / n, known @ teacher.T / n
-
-
-def _variances(eigenvalues, dimension):
-    """Variances of the components of ξ in the eigenbasis of Σ."""
-    if eigenvalues is None:
-        return np.ones(dimension)  # (N,)
-    return checks.entries("eigenvalues", eigenvalues, above=0, shape=(dimension,))  # (N,)
+    return _measured(*_checked(student, teacher, eigenvalues))
 
 
 # Sums may be reordered, which lets the dot products use vector instructions; NaN and infinity keep their meaning.
@@ -167,7 +166,7 @@ def _one_run(student, teacher, variances, learning_rate, steps, seed):
     snapshots = np.empty((len(steps), *student.shape))  # (n, K, N)
     random = np.random.Generator(np.random.SFC64(seed))
     _descend(moving, teacher, np.sqrt(variances), learning_rate, steps, snapshots, random)
-    q, r, _ = overlaps(snapshots, teacher, eigenvalues=variances)  # (n, K, K), (n, K, M)
+    q, r, _ = _measured(snapshots, teacher, variances)  # (n, K, K), (n, K, M)
     return q, r, moving
 
 
@@ -180,10 +179,9 @@ def simulate(student, teacher, learning_rate, times, seed, *, eigenvalues=None, 
     teacher : array (M, N)      B
     learning_rate : float       η; > 0
     times : array (n,)          α = examples / N at which to record; >= 0, increasing by at least 1/N
-    eigenvalues : array (N,)    of the covariance Σ of the inputs, one for each component of the weights; > 0; default: all one
+    eigenvalues : array (N,)    of the covariance Σ, one for each component of the weights; > 0; default: all one
     seed : int or SeedSequence  run number r draws from its r-th child, so results do not depend on `workers`
-    runs : int                  number of runs; >= 1
-    workers : int               threads that share the runs; >= 1
+    runs, workers : int         number of runs, and of the threads that share them; >= 1
 
     Returns
     -------
@@ -200,20 +198,15 @@ def simulate(student, teacher, learning_rate, times, seed, *, eigenvalues=None, 
     >>> bool(np.all(path.generalization_error[:, 2] < path.generalization_error[:, 0]))
     True
     """
-    student = checks.array("student", student, ndim=2)  # (K, N)
-    teacher = checks.array("teacher", teacher, ndim=2)  # (M, N)
-    _, _, t = overlaps(student, teacher, eigenvalues=eigenvalues)  # (M, M)
-    variances = _variances(eigenvalues, teacher.shape[1])  # (N,)
+    student, teacher, variances = _checked(checks.array("student", student, ndim=2), teacher, eigenvalues)
+    _, _, t = _measured(student, teacher, variances)  # (M, M)
     learning_rate = checks.number("learning_rate", learning_rate, above=0)
     times = checks.times("times", times)  # (n,)
     steps = np.rint(times * student.shape[1]).astype(np.int64)  # (n,)
     if np.any(np.diff(steps) < 1):
         checks.fail("times", f"lie at least one example, 1/N = {1 / student.shape[1]:.3g}, apart", times)
-    given = checks.seed_sequence("seed", seed)
-    runs = checks.integer("runs", runs)
-    workers = checks.integer("workers", workers)
-    # A fresh copy of the sequence: spawning changes a SeedSequence, and the caller's must give the same runs again.
-    streams = np.random.SeedSequence(given.entropy, spawn_key=given.spawn_key, pool_size=given.pool_size).spawn(runs)
+    runs, workers = checks.integer("runs", runs), checks.integer("workers", workers)
+    streams = children(seed, runs)
     one = delayed(_one_run)
     done = Parallel(n_jobs=workers, prefer="threads")(
         one(student, teacher, variances, learning_rate, steps, s) for s in streams

@@ -1,4 +1,7 @@
-"""Averages by sampling, with their standard error, and by exact summation over signs: what closed forms are held against."""
+"""Averages by sampling, with their standard error, and by exact summation over signs.
+
+Closed forms are held against them.
+"""
 
 from dataclasses import dataclass
 
@@ -6,6 +9,7 @@ import numpy as np
 from scipy.stats import binom
 
 from lib.common import checks
+from lib.common.linalg import psd_root
 
 LARGEST = 1e75  # largest averaged value: its square stays a float
 CHUNK = 2**16  # Monte Carlo points held in memory at a time
@@ -24,18 +28,14 @@ def monte_carlo_average(function, covariance, samples, seed):
 
     Parameters
     ----------
-    function : callable                     F, maps points (m, n) to values (m,) or (m, ...), point by point; |F| <= 1e75
+    function : callable                     F, maps points (m, n) to values (m,) or (m, ...), point by point; finite
     covariance : array (n, n)               C, symmetric positive semidefinite
     samples : int                           number of points, >= 2
-    seed : int, SeedSequence or Generator   where the points come from
+    seed : int, SeedSequence or Generator
 
     Returns
     -------
     Average                                 mean and standard error, each of shape () or (...)
-
-    Raises
-    ------
-    ValueError                              if an argument is outside its range, or F returns another shape or NaN
 
     Examples
     --------
@@ -48,8 +48,7 @@ def monte_carlo_average(function, covariance, samples, seed):
     covariance = checks.symmetric("covariance", covariance, definite="semi")  # (n, n)
     samples = checks.integer("samples", samples, at_least=2)
     rng = checks.generator("seed", seed)
-    variances, axes = np.linalg.eigh(covariance)  # (n,), (n, n)
-    root = axes * np.sqrt(np.maximum(variances, 0))  # (n, n), root @ root.T = C; a negative is rounding
+    root = psd_root(covariance)  # (n, n)
     count, mean, squares = 0, 0.0, 0.0
     while count < samples:
         size = min(CHUNK, samples - count)
@@ -59,9 +58,8 @@ def monte_carlo_average(function, covariance, samples, seed):
             checks.fail("function", f"return {size} values or equal rows for {size} points", f"shape {values.shape}")
         chunk_mean = values.mean(axis=0)  # (...)
         step = chunk_mean - mean  # (...)
-        squares = (
-            squares + ((values - chunk_mean) ** 2).sum(axis=0) + step**2 * (count * size / (count + size))
-        )  # (...)
+        between = step**2 * (count * size / (count + size))  # (...)
+        squares = squares + ((values - chunk_mean) ** 2).sum(axis=0) + between  # (...)
         count += size
         mean = mean + step * (size / count)  # (...)
     return Average(mean, np.sqrt(squares / (samples - 1) / samples))
@@ -70,9 +68,9 @@ def monte_carlo_average(function, covariance, samples, seed):
 def sign_sum_average(function, agreeing, opposing):
     r"""Exact ⟨F(x, y)⟩ for two sums of d independent signs ξ_i = ±1 that agree in some weights and differ in others.
 
-    x = (Σ_agreeing ξ + Σ_opposing ξ) / √d and y = (Σ_agreeing ξ - Σ_opposing ξ) / √d have unit variances and correlation
-    (agreeing - opposing) / d.  They are Gaussian only for d → ∞.  The sum runs over two binomial numbers, not 2^d signs.
-    Source: derived in the book, "Gaussian averages".
+    x = (Σ_agreeing ξ + Σ_opposing ξ) / √d and y = (Σ_agreeing ξ - Σ_opposing ξ) / √d have unit variances and
+    correlation (agreeing - opposing) / d.  They are Gaussian only for d → ∞.  The sum runs over two binomial numbers,
+    not 2^d signs. The book derives it in "Gaussian averages".
 
     Parameters
     ----------
@@ -82,10 +80,6 @@ def sign_sum_average(function, agreeing, opposing):
     Returns
     -------
     float                     the average
-
-    Raises
-    ------
-    ValueError                if an argument is outside its range, or F returns another shape or values that are not finite
 
     Examples
     --------

@@ -1,7 +1,7 @@
-r"""Fixed points of the order-parameter equations and their linear stability: the plateau, the escape from it, and the teacher.
+r"""Fixed points of the order-parameter equations and their linear stability: the plateau, its escape, and the teacher.
 
-Networks as in :mod:`lib.foundations.committee`, with as many student as teacher units, K = M, and orthonormal teachers, T = 1, unless a function
-takes overlaps.  Rates are per unit of α = examples / N.
+Networks as in :mod:`lib.foundations.committee`.  Functions of a ``size`` M have as many student as teacher units, K =
+M, and orthonormal teachers, T = 1.  Rates are per unit of α = examples / N.  Numbered equations: worschech2024.
 """
 
 from dataclasses import dataclass
@@ -16,45 +16,39 @@ from lib.foundations import committee, committee_matrices
 
 @dataclass(frozen=True)
 class Plateau:
-    """The symmetric fixed point: every Q_ij, every R_in, and the generalization error there."""
+    """The symmetric fixed point."""
 
-    student_overlap: float
-    cross_overlap: float
+    student_overlap: float  # every Q_ij
+    cross_overlap: float  # every R_in
     generalization_error: float
 
 
 @dataclass(frozen=True, eq=False)
 class FixedPoint:
-    """Overlaps at rest; the largest real part of the Jacobian's eigenvalues, per unit of α, is negative where they are stable."""
+    """Overlaps at rest."""
 
     student_overlap: np.ndarray  # (K, K)
     cross_overlap: np.ndarray  # (K, M)
     generalization_error: float
-    growth_rate: float
+    growth_rate: float  # largest real part of the Jacobian's eigenvalues, per unit of α; negative where stable
 
 
 def jacobian(student_overlap, cross_overlap, teacher_overlap, learning_rate, *, second_order=True):
     r"""Derivatives of dQ/dα and dR/dα by the K(K+1)/2 + KM independent entries of Q and R, for linear stability.
 
-    By a complex step, so that only rounding is left: below 1e-15 (1 + x)² of the largest entry, x the largest overlap; the
-    square is the cancellation in the η² term.  The formulas are analytic on the boundary of the covariance matrices too,
-    so perfect learning and the plateau are allowed.
+    By a complex step, so that only rounding is left: below 1e-15 (1 + x)² of the largest entry, x the largest
+    overlap; the square is the cancellation in the η² term.  The formulas are analytic on the boundary of the
+    covariance matrices too, so perfect learning and the plateau are allowed.
 
     Parameters
     ----------
-    student_overlap : array (K, K)    Q = JJᵀ/N
-    cross_overlap : array (K, M)      R = JBᵀ/N
-    teacher_overlap : array (M, M)    T = BBᵀ/N; the joint matrix must be positive semidefinite
-    learning_rate : float             η; > 0
-    second_order : bool               False leaves out the η² term
+    student_overlap, cross_overlap, teacher_overlap : array    Q, R, T
+    learning_rate : float
+    second_order : bool
 
     Returns
     -------
-    array (n, n)                      n = K(K+1)/2 + KM; order: upper triangle of Q row by row, then R row by row
-
-    Raises
-    ------
-    ValueError                        if shapes disagree, the overlaps are not a covariance matrix, or η is out of range
+    array (n, n)    n = K(K+1)/2 + KM; order: upper triangle of Q row by row, then R row by row
 
     Examples
     --------
@@ -64,7 +58,10 @@ def jacobian(student_overlap, cross_overlap, teacher_overlap, learning_rate, *, 
     """
     q, r, t = committee.checked_overlaps(student_overlap, cross_overlap, teacher_overlap)
     learning_rate = checks.number("learning_rate", learning_rate, above=0)
-    second_order = checks.boolean("second_order", second_order)
+    return _jacobian(q, r, t, learning_rate, checks.boolean("second_order", second_order))
+
+
+def _jacobian(q, r, t, learning_rate, second_order):
     upper = np.triu_indices(len(q))
     columns = []
     for k in range(len(upper[0]) + r.size):
@@ -84,28 +81,21 @@ def fixed_point(
 ):
     r"""Overlaps at which learning from the given start comes to rest, such as the floor of an unrealizable task.
 
-    The equations are integrated to α = relaxation_time; from there Powell's hybrid method solves dQ/dα = dR/dα = 0 for the
-    independent entries of Q and R.  Equal units may rest on a saddle, which the growth rate tells: two units that imitate
-    three share the third teacher unit evenly, until a difference between them grows.  Where learning ends in a power law (more
-    units than the teacher needs), the Jacobian is singular at rest, and the search may give up.
+    The equations are integrated to α = relaxation_time; from there Powell's hybrid method solves dQ/dα = dR/dα = 0
+    for the independent entries of Q and R.  Equal units may rest on a saddle, which the growth rate tells: two units
+    that imitate three share the third teacher unit evenly, until a difference between them grows.  Where learning
+    ends in a power law (more units than the teacher needs), the Jacobian is singular at rest, and the search may fail.
 
     Parameters
     ----------
-    student_overlap : array (K, K)    Q at α = 0
-    cross_overlap : array (K, M)      R at α = 0; a start symmetric in the units leads to the plateau
-    teacher_overlap : array (M, M)    T; the joint matrix must be positive semidefinite
-    learning_rate : float             η; > 0
-    second_order : bool               False leaves out the η² term
-    relaxation_time : float           α at which the search begins; > 0, later than any plateau on the way
+    student_overlap, cross_overlap, teacher_overlap : array    Q, R, T at α = 0; equal units lead to the plateau
+    learning_rate : float
+    second_order : bool
+    relaxation_time : float    α at which the search begins; > 0, later than any plateau on the way
 
     Returns
     -------
-    FixedPoint                        Q, R, the generalization error there, and the growth rate of small deviations
-
-    Raises
-    ------
-    ValueError                        if shapes disagree, the overlaps are not a covariance matrix, or a number is out of range
-    RuntimeError                      if the search does not come to rest at overlaps that form a covariance matrix
+    FixedPoint                 a RuntimeError if the search does not come to rest at overlaps that are a covariance
 
     Examples
     --------
@@ -114,7 +104,6 @@ def fixed_point(
     (6.68e-05, True)
     """
     relaxation_time = checks.number("relaxation_time", relaxation_time, above=0)
-    learning_rate = checks.number("learning_rate", learning_rate, above=0)
     late = committee.solve(
         [relaxation_time],
         student_overlap,
@@ -125,6 +114,7 @@ def fixed_point(
         rtol=1e-7,
     )
     q, r, t = late.student_overlap[0], late.cross_overlap[0], late.teacher_overlap  # (K, K), (K, M), (M, M)
+    learning_rate = float(learning_rate)  # as it was checked
     upper = np.triu_indices(len(q))
 
     def overlaps(state):
@@ -145,33 +135,28 @@ def fixed_point(
         )
     q, r = overlaps(found)
     try:
-        error = committee.generalization_error(q, r, t)
-        modes = np.linalg.eigvals(jacobian(q, r, t, learning_rate, second_order=second_order))
+        q, r, t = committee.checked_overlaps(q, r, t)
     except ValueError as reason:
         raise RuntimeError(
             f"the search from α = {relaxation_time:g} left the covariance matrices: {reason}"
         ) from reason
-    return FixedPoint(q, r, float(error), float(modes.real.max()))
+    modes = np.linalg.eigvals(_jacobian(q, r, t, learning_rate, second_order))  # (n,)
+    return FixedPoint(q, r, float(committee_matrices.error(q, r, t)), float(modes.real.max()))
 
 
 def plateau(size):
-    r"""The symmetric plateau of K = M = `size` units with orthonormal teachers, T = 1, at first order in η.
+    r"""The symmetric plateau, at first order in η.
 
     All students are J = B_1 + ... + B_M times one factor:  R = 1/√(M(2M-1)),  Q = 1/(2M-1),
-    ε_g = (1/π)[π/6 - M arcsin(1/(2M))].
-    Source: worschech2024, eqs. (13), (97) and (99).
+    ε_g = (1/π)[π/6 - M arcsin(1/(2M))]  (eqs. (13), (97), (99)).
 
     Parameters
     ----------
-    size : int    M = K; >= 2
+    size : int    M; >= 2
 
     Returns
     -------
-    Plateau       the common overlaps and the generalization error
-
-    Raises
-    ------
-    ValueError    if size is not an integer >= 2
+    Plateau
 
     Examples
     --------
@@ -186,12 +171,11 @@ def escape_rate(size, learning_rate):
     r"""Growth rate of the symmetry-breaking mode on the plateau of :func:`plateau`, at first order in η.
 
     δR_in = r (δ_in - (1-δ_in)/(M-1)) grows as exp(α/τ) with 1/τ = 2η / (π √(2M-1) (2M+1)^{3/2}); the error falls below
-    its plateau value as r², at twice this rate.
-    Source: worschech2024, eqs. (112) to (115), for one covariance eigenvalue.
+    its plateau value as r², at twice this rate  (eqs. (112) to (115), for one covariance eigenvalue).
 
     Parameters
     ----------
-    size : int               M = K; >= 2
+    size : int               M; >= 2
     learning_rate : float    η; > 0
 
     Returns
@@ -212,33 +196,25 @@ def _near_teacher(size):
     """Drift and noise (n, n) of the mean squared deviations from the teacher; n = 2, or 1 for a single unit."""
     m = size
     drift = 2 / (sqrt(3) * pi * m) * np.array([[2, sqrt(3) * (m - 1)], [sqrt(3), 2 + sqrt(3) * (m - 2)]])  # (2, 2)
-    noise = (
-        4
-        / (pi * m) ** 2
-        * np.array(
-            [
-                [1 / sqrt(5) + (m - 1) / 3, (m - 1) * (1 / sqrt(2) + (m - 2) / sqrt(12))],
-                [1 / sqrt(2) + (m - 2) / sqrt(12), 2 / 3 + 2 * (m - 2) / sqrt(3) + (m - 2) * (m - 3) / 4],
-            ]
-        )
-    )  # (2, 2)
+    mixed = 1 / sqrt(2) + (m - 2) / sqrt(12)
+    rest = 2 / 3 + 2 * (m - 2) / sqrt(3) + (m - 2) * (m - 3) / 4
+    noise = 4 / (pi * m) ** 2 * np.array([[1 / sqrt(5) + (m - 1) / 3, (m - 1) * mixed], [mixed, rest]])  # (2, 2)
     modes = 1 if m == 1 else 2  # one unit has no off-diagonal part
     return drift[:modes, :modes], noise[:modes, :modes]
 
 
 def asymptotic_rates(size, learning_rate):
-    r"""Rates of the two slowest contributions to ε_g near the teacher, each ∝ exp(rate · α); K = M = `size`, T = 1.
+    r"""Rates of the two slowest contributions to ε_g near the teacher, each ∝ exp(rate · α).
 
     Write Δ = J - B.  The part of Δ outside the span of the teacher's vectors enters ε_g through the diagonal and
     off-diagonal entries (y, z) of ΔΔᵀ/N, with d(y, z)/dα = (-ηG + η²C)(y, z).  The part inside enters through the
     square of R - T, which decays at its own rate and has no η² term:  R - T ∝ exp(-2ηκα/(√3 π M)),
     κ = [4/3 + ω - √((2/3 + ω)² + 3(M-1)/4)]/2 with ω = √3 (M-2)/2, and κ = 1/3 for M = 1.
-    The larger of the two rates governs late times.
-    Source: derived in the book from the equations of worschech2024; compare its eqs. (118) and (119).
+    The larger of the two rates governs late times.  Derived in the book; compare eqs. (118) and (119).
 
     Parameters
     ----------
-    size : int               M = K; >= 1
+    size : int               M; >= 1
     learning_rate : float    η; > 0
 
     Returns
@@ -261,22 +237,18 @@ def asymptotic_rates(size, learning_rate):
 
 
 def critical_learning_rate(size):
-    r"""Learning rate at which perfect learning loses its linear stability, K = M = `size`, T = 1.
+    r"""Learning rate at which perfect learning loses its linear stability: SGD approaches the teacher for η < η_c only.
 
-    η_c = 1/ρ, with ρ the largest eigenvalue of G⁻¹C for the matrices of :func:`asymptotic_rates`.
-    M = 1: π√(5/3);  M → ∞: √3 π.  Source: derived in the book from the equations of worschech2024.
+    η_c = 1/ρ, with ρ the largest eigenvalue of G⁻¹C for the matrices of :func:`asymptotic_rates`, derived in the book.
+    M = 1: π√(5/3);  M → ∞: √3 π.
 
     Parameters
     ----------
-    size : int    M = K; >= 1
+    size : int    M; >= 1
 
     Returns
     -------
-    float         η_c; SGD approaches the teacher for η < η_c only
-
-    Raises
-    ------
-    ValueError    if size is not an integer >= 1
+    float         η_c
 
     Examples
     --------

@@ -1,7 +1,8 @@
 r"""Sample paths of the linear Langevin equation and what is measured from them, with standard errors.
 
-The simulator that :mod:`lib.foundations.langevin` is held against: exact steps, Euler-Maruyama steps, or both under the same force.  The
-estimators take any recorded paths, so that real trajectories can be measured in the same way.
+The simulator that :mod:`lib.foundations.langevin` is held against: exact steps, Euler-Maruyama steps, or both under the
+same force.  The estimators take any recorded ``paths`` (R, chains, d): R records of at least two independent chains, so
+that real trajectories can be measured in the same way.  Numbered equations: han2021.
 """
 
 import math
@@ -10,7 +11,9 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from lib.common import checks
-from lib.foundations.langevin import _dissipation, _lyapunov, _propagate, _system, euler_covariance
+from lib.common.linalg import psd_root
+from lib.common.stats import mean_and_error
+from lib.foundations import langevin, langevin_formulas
 
 
 def _chain(friction, diffusion, step, method):
@@ -19,72 +22,61 @@ def _chain(friction, diffusion, step, method):
     if method == "euler":
         return euler, 2 * step * diffusion
     if method == "exact":
-        return _propagate(friction, diffusion, step)
+        return langevin_formulas.propagate(friction, diffusion, step)
     # the noises ∫e^{-Γ(h-u)} f du and ∫f du are drawn from their joint law: the exact step of (x, b) with ḃ = f
-    pair, noise = _propagate(
-        block_diag(friction, np.zeros_like(friction)), np.tile(diffusion, (2, 2)), step
-    )  # (2d, 2d) each
+    still = block_diag(friction, np.zeros_like(friction))  # (2d, 2d)
+    pair, noise = langevin_formulas.propagate(still, np.tile(diffusion, (2, 2)), step)  # (2d, 2d) each
     return block_diag(pair[: len(friction), : len(friction)], euler), noise
-
-
-def _root(spread):
-    """A with A Aᵀ = spread, also for singular matrices, where Cholesky fails; negative eigenvalues here are rounding."""
-    values, vectors = np.linalg.eigh(spread)  # (d,), (d, d)
-    return vectors * np.sqrt(np.maximum(values, 0))  # (d, d)
 
 
 def simulate(friction, diffusion, *, step, steps, chains, seed, start="stationary", method="exact", record_every=1):
     r"""Independent paths of the Langevin equation  ẋ = -Γx + f  on a grid of times.
 
-    Source: han2021, eqs. (1.1), (1.3).  "exact" uses :func:`lib.foundations.langevin.exact_step`; "euler" is Euler-Maruyama,
-    x' = (1 - hΓ)x + ζ  with  <ζζᵀ> = 2Dh; "both" drives the two with the same force from the same start.  Memory is that of the
-    array returned: to follow long runs, record rarely.
+    "exact" draws  x(t+h) = e^{-Γh} x(t) + ζ  with no error in h (eqs. (1.1), (1.3)); "euler" is Euler-Maruyama,
+    x' = (1 - hΓ)x + ζ  with  <ζζᵀ> = 2Dh; "both" drives the two with the same force from the same start.  Memory is
+    that of the array returned: to follow long runs, record rarely.
 
     Parameters
     ----------
-    friction, diffusion : array (d, d)    as in :func:`lib.foundations.langevin.stationary_covariance`
+    friction, diffusion : array (d, d)    Γ and D, as in :mod:`lib.foundations.langevin`
     step : float                          h; > 0
     steps, chains : int                   length and number of the paths; >= 1
     seed : int, SeedSequence, Generator   where the randomness comes from
-    start : "stationary" or array         drawn from the stationary law of the chain that is run (for "both": of the exact one),
+    start : "stationary" or array         drawn from the stationary law of the chain that is run ("both": the exact),
                                           or the state at t = 0, of shape (d,) or (chains, d)
     method : str                          "exact", "euler" or "both"
     record_every : int                    keep one state in so many; must divide steps
 
     Returns
     -------
-    array (R, chains, d)                  R = steps / record_every + 1, the start first; "both": (2, R, chains, d), exact, Euler
-
-    Raises
-    ------
-    ValueError                            if an argument is outside its range, or an unstable Euler chain overflows
+    array (R, chains, d)                  R = steps / record_every + 1, the start first; "both": (2, R, chains, d)
 
     Examples
     --------
     >>> simulate([[1.0]], [[1.0]], step=0.1, steps=20, chains=3, seed=1, record_every=10).shape
     (3, 3, 1)
     """
-    friction, diffusion = _system(friction, diffusion)
+    friction, diffusion = langevin.checked_system(friction, diffusion)
     step = checks.number("step", step, above=0)
     steps, chains = checks.integer("steps", steps), checks.integer("chains", chains)
     if steps % (record_every := checks.integer("record_every", record_every)):
         checks.fail("record_every", f"divide steps = {steps}", record_every)
-    if method not in ("exact", "euler", "both"):
-        checks.fail("method", 'be "exact", "euler" or "both"', method)
+    method = checks.one_of("method", method, ("exact", "euler", "both"))
     rng = checks.generator("seed", seed)
     size = len(friction)
     if isinstance(start, str) and start == "stationary":
-        law = (
-            euler_covariance(friction, diffusion, step) if method == "euler" else _lyapunov(friction, diffusion)
-        )  # (d, d)
-        state = rng.standard_normal((chains, size)) @ _root(law).T  # (chains, d)
+        if method == "euler":
+            law = langevin.euler_covariance(friction, diffusion, step)  # (d, d)
+        else:
+            law = langevin_formulas.lyapunov(friction, diffusion)  # (d, d)
+        state = rng.standard_normal((chains, size)) @ psd_root(law).T  # (chains, d)
     else:
         state = checks.array("start", start)
         if state.shape not in ((size,), (chains, size)):
             checks.fail("start", f"have shape ({size},) or ({chains}, {size})", f"shape {state.shape}")
         state = np.broadcast_to(state, (chains, size))  # (chains, d)
     advance, noise = _chain(friction, diffusion, step, method)
-    root = _root(noise)  # (d, d), or (2d, 2d) for "both"
+    root = psd_root(noise)  # (d, d), or (2d, 2d) for "both"
     state = np.tile(state, len(root) // size)  # (chains, d), or (chains, 2d)
     paths = np.empty((steps // record_every + 1, *state.shape))  # (R, chains, d), or (R, chains, 2d)
     paths[0] = state
@@ -110,26 +102,18 @@ def _second_moments(late, early):
     return late.transpose(1, 2, 0) @ early.transpose(1, 0, 2) / len(late)  # (chains, d, d)
 
 
-def _over_chains(values):
-    return values.mean(axis=0), values.std(axis=0, ddof=1) / math.sqrt(len(values))
-
-
 def estimate_covariance(paths):
     r"""Measured <x xᵀ>, averaged over records and chains, with its standard error over chains.
 
-    It measures Σ of han2021, eq. (1.4).  The mean of x is known to be zero and is not subtracted.
+    The mean of x is known to be zero and is not subtracted.
 
     Parameters
     ----------
-    paths : array (R, chains, d)          independent chains, at least 2; R >= 1
+    paths : array (R, chains, d)
 
     Returns
     -------
-    (array (d, d), array (d, d))          mean, standard error
-
-    Raises
-    ------
-    ValueError                            if paths has another shape or is not finite
+    (array (d, d), array (d, d))    mean, standard error
 
     Examples
     --------
@@ -138,7 +122,7 @@ def estimate_covariance(paths):
     (5.0, 4.0)
     """
     paths = _paths(paths, 1)
-    return _over_chains(_second_moments(paths, paths))
+    return mean_and_error(_second_moments(paths, paths))
 
 
 def _areas(paths, interval):
@@ -147,24 +131,20 @@ def _areas(paths, interval):
 
 
 def estimate_circulation(paths, interval):
-    r"""Measured circulation  (<x_n x_{n+1}ᵀ> - <x_{n+1} x_nᵀ>) / 2s, area swept per unit time, with its error over chains.
+    r"""Measured circulation  (<x_n x_{n+1}ᵀ> - <x_{n+1} x_nᵀ>) / 2s, the area swept per unit time, with its error.
 
-    It measures Q of han2021, eq. (1.6).  Records of the exact process a time s apart give (Cᵀ(s) - C(s)) / 2s
-    with C of :func:`lib.foundations.langevin.correlation`, which is Q + O(s).  Successive states of the Euler chain give (ΓΣ - ΣΓᵀ)/2 exactly, with Σ of
-    :func:`lib.foundations.langevin.euler_covariance`.
+    It measures Q of eq. (1.6).  Records of the exact process a time s apart give (Cᵀ(s) - C(s)) / 2s with C of
+    :func:`lib.foundations.langevin.correlation`, which is Q + O(s).  Successive states of the Euler chain give
+    (ΓΣ - ΣΓᵀ)/2 exactly, with Σ of :func:`lib.foundations.langevin.euler_covariance`.
 
     Parameters
     ----------
-    paths : array (R, chains, d)          independent chains, at least 2; R >= 2
-    interval : float                      s, time between records; > 0
+    paths : array (R, chains, d)    R >= 2
+    interval : float                s, time between records; > 0
 
     Returns
     -------
-    (array (d, d), array (d, d))          mean, standard error
-
-    Raises
-    ------
-    ValueError                            if paths has another shape or is not finite, or interval <= 0
+    (array (d, d), array (d, d))    mean, standard error
 
     Examples
     --------
@@ -172,29 +152,26 @@ def estimate_circulation(paths, interval):
     >>> estimate_circulation(quarter_turns, 1.0)[0].tolist()
     [[0.0, 0.5], [-0.5, 0.0]]
     """
-    return _over_chains(_areas(_paths(paths, 2), checks.number("interval", interval, above=0)))
+    return mean_and_error(_areas(_paths(paths, 2), checks.number("interval", interval, above=0)))
 
 
 def estimate_entropy_production(paths, interval, diffusion):
     r"""Measured entropy production:  Tr[Σ⁻¹ Qᵀ D⁻¹ Q]  with measured Σ and Q and the known D.
 
-    It belongs to han2021, eq. (1.6); see :func:`lib.foundations.langevin.entropy_production`.  A square of noisy numbers is too large on
-    average: the jackknife over chains removes that bias to first order, so the estimate may be slightly negative where Ṡ = 0.
-    The error adds the jackknife's, right where the estimate is linear in the noise, and √2 × bias, the spread of a squared
-    Gaussian.  It is too large by about a factor of two where Ṡ = 0.
+    A square of noisy numbers is too large on average: the jackknife over chains removes that bias to first order, so
+    the estimate may be slightly negative where Ṡ = 0.  The error adds the jackknife's, right where the estimate is
+    linear in the noise, and √2 × bias, the spread of a squared Gaussian.  It is too large by about a factor of two
+    where Ṡ = 0.
 
     Parameters
     ----------
-    paths, interval                       as in :func:`estimate_circulation`
-    diffusion : array (d, d)              D, symmetric, positive definite
+    paths : array (R, chains, d)    R >= 2, enough chains to span all d directions
+    interval : float                s, time between records; > 0
+    diffusion : array (d, d)        D, symmetric, positive definite
 
     Returns
     -------
-    (float, float)                        estimate, its standard error
-
-    Raises
-    ------
-    ValueError                            if an argument is outside its range, or the chains do not span all d directions
+    (float, float)                  estimate, its standard error
 
     Examples
     --------
@@ -209,7 +186,7 @@ def estimate_entropy_production(paths, interval, diffusion):
 
     def plug_in(moments):
         try:
-            return _dissipation(*moments, diffusion)
+            return langevin_formulas.dissipation(*moments, diffusion)
         except np.linalg.LinAlgError:
             checks.fail("paths", "span all directions: give more chains or records", f"shape {paths.shape}")
 

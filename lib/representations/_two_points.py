@@ -1,4 +1,4 @@
-"""The numbers behind :mod:`lib.representations.two_points` and the modules beside it: checked arguments, and the closed form in its own coordinates."""
+"""The numbers behind :mod:`lib.representations.two_points` and the modules beside it: checks, and the closed form."""
 
 from typing import NamedTuple
 
@@ -35,10 +35,24 @@ class Modes(NamedTuple):
         return self.cos * self.p - self.sin * self.s
 
 
-def constants(input_distance, encoder_rate, decoder_rate):
-    """X, α and β, all > 0."""
-    given = {"input_distance": input_distance, "encoder_rate": encoder_rate, "decoder_rate": decoder_rate}
+class Solution(NamedTuple):
+    """The closed form at T times."""
+
+    s: np.ndarray  # (T,)  ŝ
+    p: np.ndarray  # (T,)  p̂
+    q: np.ndarray  # (T,)  q̂
+    along: np.ndarray  # (T,)  part of dy - Δ along Δ
+    across: np.ndarray  # (T,)  and across it
+
+
+def positive(**given):
+    """The given numbers, all > 0, in the order of their names; NumPy's, which overflow to infinity."""
     return tuple(np.float64(checks.number(name, value, above=0)) for name, value in given.items())
+
+
+def constants(input_distance, encoder_rate, decoder_rate):
+    """X, α and β."""
+    return positive(input_distance=input_distance, encoder_rate=encoder_rate, decoder_rate=decoder_rate)
 
 
 def checked_state(name, state, *, ndim=None, moving=True):
@@ -63,10 +77,16 @@ def bounded_state(name, state, target_distance, *, ndim=None, moving=True):
     return state, squared
 
 
-def modes(start, input_distance, target_distance, encoder_rate, decoder_rate):
-    """The checked arguments of a start as :class:`Modes`."""
-    (a, b, w), squared = bounded_state("start", start, target_distance, ndim=1)
+def checked_modes(start, input_distance, target_distance, encoder_rate, decoder_rate):
+    """The start as :class:`Modes`, after checks of all arguments."""
+    state, squared = bounded_state("start", start, target_distance, ndim=1)  # (3,)
     x, alpha, beta = constants(input_distance, encoder_rate, decoder_rate)
+    return modes(state, x, squared, alpha, beta)
+
+
+def modes(start, x, squared, alpha, beta):
+    """The start, already checked, as :class:`Modes`."""
+    a, b, w = start
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         gap, k = np.sqrt(squared), 0.5 * np.sqrt(alpha) * np.sqrt(beta) * np.sqrt(x)
         along = (b - w) / gap if gap > 0 else 0.0  # dy·Δ/D
@@ -93,10 +113,10 @@ def _elapsed(rate, times):
 
 
 def solve(times, m):
-    """ŝ, p̂, q̂ and the parts of dy - Δ along and across Δ, five arrays (T,); ŝ keeps its sign when dh passes through zero.
+    """The closed form at `times` (T,) as a :class:`Solution`; ŝ keeps its sign when dh passes through zero.
 
-    Numerators and the squared norm are divided by the fastest exponential present, so nothing overflows, and are sums of
-    terms of one sign for every start with dy·Δ >= 0, so nothing cancels.
+    Numerators and the squared norm are divided by the fastest exponential present, so nothing overflows, and are sums
+    of terms of one sign for every start with dy·Δ >= 0, so nothing cancels.
     """
     fastest = m.rate if m.growing != 0 else max(-m.tilt, 0.0) if m.q != 0 else 0.0
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
@@ -118,7 +138,21 @@ def solve(times, m):
             s, p = -m.sin * left, m.cos * left  # (T,), (T,)
         s, p, q = s / norm, p / norm, m.q * np.exp(-lag * times) / norm  # (T,), (T,), (T,)
         along = (fade * m.miss - 2 * m.coupling * m.k * m.q**2 * second) / square  # (T,)
-    found = s, p, q, along, 2 * m.k * s * q
+    found = Solution(s, p, q, along, 2 * m.k * s * q)
     if not all(np.isfinite(part).all() for part in found):
         checks.fail("start", "keep the solution inside the floating-point range", tuple(m))
     return found
+
+
+def states(times, m, encoder):
+    """a, b, w (T, 3) of the closed form; `encoder` is αX."""
+    s, p, _, along, across = solve(times, m)  # (T,) each
+    forward = 2 * m.k * s * p  # (T,)  dy·Δ/D
+    return np.stack([encoder * s**2, forward**2 + across**2, forward * along + across**2], axis=1)  # (T, 3)
+
+
+def final_distance(high, low):
+    """a_∞ of A_high (...) and A_low >= 0 (...)."""
+    larger = 0.5 * np.abs(high) + np.hypot(0.5 * high, low)  # (...)
+    smaller = low * np.divide(low, larger, out=np.zeros(np.shape(larger)), where=larger > 0)  # (...)
+    return np.where(high >= 0, larger, smaller)[()]

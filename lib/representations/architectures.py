@@ -1,10 +1,12 @@
-r"""The networks and settings of the source's experiments, as data.
+"""The networks and settings of the source's experiments, as data.
 
-Each experiment is a net, the gain of its Xavier-normal weights, and how it is trained; all biases start at zero and all hidden layers but
-the first and last of a convolution have the same width.  Reduced settings come from ``dataclasses.replace``.
-Source: vanrossem2024, tables 1 and 2 of its appendix.  What they leave open follows the authors' public code: half the mean
-square of eq. (1), the whole mean square for exclusive or, minibatches of 64 for the blobs and MNIST.  For MNIST that code also averages
-the square over the ten outputs, which ``lib.representations.training`` does not: the step of its learning rate is that of a tenth of it here.
+Each experiment is a net, the gain of its Xavier-normal weights, and how it is trained; all biases start at zero and all
+hidden layers but the first and last of a convolution have the same width.  Reduced settings come from
+``dataclasses.replace``.
+Source: vanrossem2024, tables 1 and 2 of its appendix.  What they leave open follows the authors' public code: half the
+mean square of eq. (1), the whole mean square for exclusive or, minibatches of 64 for the blobs and MNIST.  For MNIST
+that code also averages the square over the ten outputs, which ``lib.representations.training`` does not: the step of
+its rate is that of a tenth of it here.
 """
 
 from dataclasses import dataclass
@@ -74,8 +76,6 @@ TWO_POINT_NAMES = NAMES[:15]
 def experiment(name):
     """The settings of one row of the source's tables.
 
-    Source: vanrossem2024, tables 1 (two points) and 2 (structured data) of its appendix.
-
     Parameters
     ----------
     name : str       one of NAMES
@@ -84,16 +84,10 @@ def experiment(name):
     -------
     Experiment
 
-    Raises
-    ------
-    ValueError       if there is no such row
-
     Examples
     --------
     >>> row = experiment("narrow")
     >>> row.net.width, row.net.depth, row.gain, row.learning_rate
     (50, 20, 1.05, 0.005)
     """
-    if not isinstance(name, str) or name not in _EXPERIMENTS:
-        checks.fail("name", f"be one of {', '.join(NAMES)}", name)
-    return _EXPERIMENTS[name]
+    return _EXPERIMENTS[checks.one_of("name", name, NAMES)]

@@ -1,9 +1,10 @@
-r"""Classical multidimensional scaling: points whose squared distances are given, drawn in few dimensions.
+"""Classical multidimensional scaling: points whose squared distances are given, drawn in few dimensions.
 
-The doubly centred  B = -½ (1 - 11ᵀ/N) D (1 - 11ᵀ/N)  is the Gram matrix of the points if D holds squared Euclidean distances; its leading
-eigenvectors are their coordinates.  One eigen-decomposition, by scikit-learn, no iteration and no random start; what this module adds is the
-treatment of flat and of negative directions and a sign that does not hang on rounding.  Source: vanrossem2024 draws its hidden
-layers with multidimensional scaling; the classical form is not in the source.
+The doubly centred  B = -½ (1 - 11ᵀ/N) D (1 - 11ᵀ/N)  is the Gram matrix of the points if D holds squared Euclidean
+distances; its leading eigenvectors are their coordinates.  One eigen-decomposition, by scikit-learn, no iteration and
+no random start; what this module adds is the treatment of flat and of negative directions and a sign that does not hang
+on rounding.
+Source: vanrossem2024 draws its hidden layers with multidimensional scaling; the classical form is not in it.
 """
 
 from dataclasses import dataclass
@@ -34,23 +35,19 @@ def _upright(axes):
 
 
 def scaling(squared_distances, *, dimensions=2):
-    r"""Coordinates z_i in `dimensions` dimensions whose squared distances ‖z_i - z_j‖² come closest to those given.
+    """Coordinates z_i in `dimensions` dimensions whose squared distances ‖z_i - z_j‖² come closest to those given.
 
-    Of every axis the first of the largest entries is positive.  Axes of equal eigenvalue may be turned into each other: only the distances
-    between the points mean something.  Not in the source, vanrossem2024.
+    Of every axis the first of the largest entries is positive.  Axes of equal eigenvalue may be turned into each other:
+    only the distances between the points mean something.  Directions without extent get the coordinate zero.
 
     Parameters
     ----------
     squared_distances : array (N, N)    D_ij; symmetric, >= 0, zero on the diagonal, N >= 2
-    dimensions : int                    1 <= dimensions <= N
+    dimensions : int                    1 <= dimensions <= N; so many eigenvalues must not be negative
 
     Returns
     -------
-    Scaling                             directions without extent get the coordinate zero
-
-    Raises
-    ------
-    ValueError                          if an argument is outside its range, or fewer than `dimensions` eigenvalues are not negative
+    Scaling
 
     Examples
     --------
@@ -60,26 +57,20 @@ def scaling(squared_distances, *, dimensions=2):
     """
     squared = checks.symmetric("squared_distances", squared_distances)  # (N, N)
     if len(squared) < 2 or squared.min() < 0 or np.any(np.diag(squared) != 0):
-        checks.fail(
-            "squared_distances", "be those of two or more points: >= 0, and zero on the diagonal", squared_distances
-        )
+        wanted = "be those of two or more points: >= 0, and zero on the diagonal"
+        checks.fail("squared_distances", wanted, squared_distances)
     dimensions = checks.integer("dimensions", dimensions)
     if dimensions > len(squared):
         checks.fail("dimensions", f"be at most the number of points, {len(squared)}", dimensions)
     unit = squared.max() or 1.0  # keeps the squares of roots of very small or large numbers in range
     solver = ClassicalMDS(n_components=len(squared), metric="precomputed")
-    with np.errstate(
-        invalid="ignore"
-    ):  # it takes the root of negative eigenvalues, which are replaced or refused below
+    with np.errstate(invalid="ignore"):  # roots of negative eigenvalues are replaced or refused below
         axes = solver.fit_transform(np.sqrt(squared / unit))[:, :dimensions]  # (N, dimensions)
     values = solver.eigenvalues_  # (N,)
     floor = ROUNDING * np.abs(values).max()
     if values[dimensions - 1] < -floor:
         count = np.count_nonzero(values >= -floor)
-        checks.fail(
-            "dimensions",
-            f"be at most {count}: further eigenvalues are negative, the distances are not Euclidean",
-            dimensions,
-        )
+        wanted = f"be at most {count}: further eigenvalues are negative, the distances are not Euclidean"
+        checks.fail("dimensions", wanted, dimensions)
     axes = np.where(values[:dimensions] > floor, axes, 0.0)  # (N, dimensions)
     return Scaling(_upright(axes) * np.sqrt(unit), np.where(np.abs(values) > floor, values, 0.0) * unit)

@@ -1,10 +1,12 @@
-r"""Squared hidden distances of all pairs of a data set at the end of learning from small weights, and what to compare them with.
+"""Squared hidden distances of all pairs of points at the end of learning from small weights, and their baselines.
 
-For two points alone the squared hidden distance ends at  A_low = √(ρXY),  X = ‖x_i - x_j‖²,  Y = ‖y_i - y_j‖²,  ρ = α/β (:func:`low_weights`).
-Points of one data set bind each other, and pair by pair these values are no metric.  :func:`exponential_weighing` is the source's repair, by
-hand; :func:`map_metric` is the distance that all points reach together in a linear network.  Inputs or labels alone already correlate with
-the measured distances, so :func:`squared_distances` and :func:`label_distances` belong beside every such correlation.
-Source: vanrossem2024, eqs. (11) and (50); the metric is not in the source.
+For two points alone the squared hidden distance ends at  A_low = √(ρXY),  X = ‖x_i - x_j‖²,  Y = ‖y_i - y_j‖²,
+ρ = α/β > 0 the `ratio` of the effective learning rates of encoder and decoder (:func:`low_weights`).  Points of one
+data set bind each other, and pair by pair these values are no metric.  :func:`exponential_weighing` is the source's
+repair, by hand; :func:`map_metric` is the distance that all points reach together in a linear network.  Inputs or
+labels alone already correlate with the measured distances, so :func:`squared_distances` and :func:`label_distances`
+belong beside every such correlation.
+Source: vanrossem2024, eqs. (11) and (50); the metric is not in it.
 """
 
 import numpy as np
@@ -37,9 +39,7 @@ def _distance_matrix(name, value, rows=None):
 
 
 def squared_distances(points):
-    r"""Squared Euclidean distances ‖x_i - x_j‖² of all pairs: of hidden vectors the quantity to predict, of inputs a baseline.
-
-    Source: vanrossem2024, ‖dh‖² of eq. (7) for every pair.
+    """Squared distances ‖x_i - x_j‖² of all pairs: of hidden vectors the quantity to predict, of inputs a baseline.
 
     Parameters
     ----------
@@ -48,10 +48,6 @@ def squared_distances(points):
     Returns
     -------
     array (N, N)             symmetric, zero on the diagonal
-
-    Raises
-    ------
-    ValueError               if `points` is no matrix of finite numbers, or empty
 
     Examples
     --------
@@ -62,9 +58,7 @@ def squared_distances(points):
 
 
 def label_distances(labels):
-    r"""Squared distances of one-hot labels: 0 within a class, 2 between classes, the baseline that knows the labels alone.
-
-    Not in the source, vanrossem2024.
+    """Squared distances of one-hot labels, 0 within a class, 2 between classes: the baseline that knows labels alone.
 
     Parameters
     ----------
@@ -73,10 +67,6 @@ def label_distances(labels):
     Returns
     -------
     array (N, N)
-
-    Raises
-    ------
-    ValueError                 if `labels` is not one row of integers, or empty
 
     Examples
     --------
@@ -90,15 +80,12 @@ def label_distances(labels):
 
 
 def low_weights(inputs, targets, *, ratio=1.0):
-    r"""Squared hidden distance of each pair, taken alone, at the end of learning from small weights:  √ρ ‖x_i - x_j‖ ‖y_i - y_j‖.
-
-    Source: vanrossem2024, A_low of eq. (11), which writes ρ = τ_y/τ_h.
+    """A_low of each pair, taken alone:  √ρ ‖x_i - x_j‖ ‖y_i - y_j‖, eq. (11), which writes ρ = τ_y/τ_h.
 
     Parameters
     ----------
-    inputs : array (N, n)     x_i
-    targets : array (N, m)    y_i
-    ratio : float             ρ = α/β of the effective learning rates of encoder and decoder; > 0
+    inputs, targets : arrays (N, n), (N, m)     x_i, y_i
+    ratio : float                               ρ
 
     Returns
     -------
@@ -106,7 +93,7 @@ def low_weights(inputs, targets, *, ratio=1.0):
 
     Examples
     --------
-    >>> low_weights([[0.0], [1.0], [3.0]], [[0.0], [2.0], [0.0]]).tolist()  # no metric: (0, 2) merge, 1 is far from both
+    >>> low_weights([[0.0], [1.0], [3.0]], [[0.0], [2.0], [0.0]]).tolist()  # no metric: (0, 2) merge
     [[0.0, 2.0, 0.0], [2.0, 0.0, 4.0], [0.0, 4.0, 0.0]]
     """
     x = _points("inputs", inputs)  # (N, n)
@@ -118,11 +105,11 @@ def low_weights(inputs, targets, *, ratio=1.0):
 
 
 def exponential_weighing(distances, *, scale=1.0, normalised=False):
-    r"""Pairwise predictions S averaged over near points:  P_ij = Σ_kl e^{-S_ik/s} S_kl e^{-S_lj/s}.
+    """Pairwise predictions S averaged over near points:  P_ij = Σ_kl e^{-S_ik/s} S_kl e^{-S_lj/s}, eq. (50).
 
-    As printed, s = 1 and nothing divides the sum: P depends on the unit of S, grows with the number of points, and does not vanish on the
-    diagonal, so it can be compared by correlation only.  `normalised` divides by  Σ_k e^{-S_ik/s} Σ_l e^{-S_lj/s},  which makes P_ij the mean
-    of S between the surroundings of i and of j, in the unit of S.  Source: vanrossem2024, eq. (50); s and the mean are not in it.
+    As printed, s = 1 and nothing divides the sum: P depends on the unit of S, grows with the number of points, and does
+    not vanish on the diagonal, so it can be compared by correlation only.  `normalised` divides by  Σ_k e^{-S_ik/s} Σ_l
+    e^{-S_lj/s},  which makes P_ij the mean of S between the surroundings of i and of j, in the unit of S.
 
     Parameters
     ----------
@@ -137,8 +124,10 @@ def exponential_weighing(distances, *, scale=1.0, normalised=False):
     Examples
     --------
     >>> far = [[0.0, 100.0], [100.0, 0.0]]
-    >>> exponential_weighing(far).round(6).tolist(), exponential_weighing(far, scale=1e9, normalised=True).round(6).tolist()
-    ([[0.0, 100.0], [100.0, 0.0]], [[50.0, 50.0], [50.0, 50.0]])
+    >>> exponential_weighing(far).round(6).tolist()
+    [[0.0, 100.0], [100.0, 0.0]]
+    >>> exponential_weighing(far, scale=1e9, normalised=True).round(6).tolist()
+    [[50.0, 50.0], [50.0, 50.0]]
     """
     s = _distance_matrix("distances", distances)  # (N, N)
     scale, normalised = checks.number("scale", scale, above=0), checks.boolean("normalised", normalised)
@@ -151,21 +140,20 @@ def exponential_weighing(distances, *, scale=1.0, normalised=False):
 
 
 def linear_map(inputs, targets, *, ridge=0.0, intercept=True):
-    r"""The matrix M of the regression  y ≈ M x + c,  the end-to-end map that a linear network learns.
+    """The matrix M of the regression  y ≈ M x + c,  the end-to-end map that a linear network learns.
 
-    M minimises  Σ_i ‖M x_i + c - y_i‖² + r ‖M‖²;  of several, at r = 0, it is the smallest, to which small weights lead.
-    Not in the source, vanrossem2024.
+    M minimises  Σ_i ‖M x_i + c - y_i‖² + r ‖M‖²;  of several, at r = 0, it is the smallest, to which small weights
+    lead.
 
     Parameters
     ----------
-    inputs : array (N, n)     x_i, or features of them
-    targets : array (N, m)    y_i
-    ridge : float             r, in the unit of squared inputs summed over points; >= 0
-    intercept : bool          False leaves c out, as in a network without biases
+    inputs, targets : arrays (N, n), (N, m)     x_i, or features of them, and y_i
+    ridge : float                               r, in the unit of squared inputs summed over points; >= 0
+    intercept : bool                            False leaves c out, as in a network without biases
 
     Returns
     -------
-    array (m, n)              M
+    array (m, n)                                M
 
     Examples
     --------
@@ -178,25 +166,23 @@ def linear_map(inputs, targets, *, ridge=0.0, intercept=True):
     if checks.boolean("intercept", intercept):
         x, y = x - x.mean(axis=0), y - y.mean(axis=0)
     left, size, right = np.linalg.svd(x, full_matrices=False)  # (N, r), (r,), (r, n)
-    size = size[
-        size > max(x.shape) * np.finfo(float).eps * size.max()
-    ]  # (r,)  what is left of collinear inputs is rounding
+    size = size[size > max(x.shape) * np.finfo(float).eps * size.max()]  # (r,)  the rest is rounding
     shrink = 1 / (size + ridge / size)  # (r,)  s/(s² + r) without the square
     return (y.T @ left[:, : size.size] * shrink) @ right[: size.size]  # (m, n)
 
 
 def map_metric(inputs, end_to_end, *, ratio=1.0):
-    r"""Squared hidden distances of all points together:  d²_ij = √ρ (x_i - x_j)ᵀ (MᵀM)^{1/2} (x_i - x_j).
+    """Squared hidden distances of all points together:  d²_ij = √ρ (x_i - x_j)ᵀ (MᵀM)^{1/2} (x_i - x_j).
 
-    Exact for a linear network of two layers that learns the map M from small weights; its square root obeys the triangle inequality.  For two
-    points, M = (y_2 - y_1)(x_2 - x_1)ᵀ/X, it is :func:`low_weights`.  With features in place of inputs it serves nonlinear networks.
-    Not in the source, vanrossem2024, where eq. (50) stands for it.
+    Exact for a linear network of two layers that learns the map M from small weights; its square root obeys the
+    triangle inequality. For two points, M = (y_2 - y_1)(x_2 - x_1)ᵀ/X, it is :func:`low_weights`.  With features for
+    inputs it serves nonlinear networks.
 
     Parameters
     ----------
     inputs : array (N, n)         x_i, or features of them
     end_to_end : array (m, n)     M, see :func:`linear_map`
-    ratio : float                 ρ = α/β; > 0
+    ratio : float                 ρ
 
     Returns
     -------
@@ -204,14 +190,14 @@ def map_metric(inputs, end_to_end, *, ratio=1.0):
 
     Examples
     --------
-    >>> map_metric([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [[4.0, 0.0]]).tolist()  # the second component does not count
+    >>> map_metric([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [[4.0, 0.0]]).tolist()  # blind to the second
     [[0.0, 4.0, 0.0], [4.0, 0.0, 4.0], [0.0, 4.0, 0.0]]
     """
     x = _points("inputs", inputs)  # (N, n)
     end_to_end = checks.array("end_to_end", end_to_end, shape=(None, x.shape[1]))  # (m, n)
     if end_to_end.size == 0:
         checks.fail("end_to_end", "have one row or more", f"shape {end_to_end.shape}")
-    # With M = U S Vᵀ the root of MᵀM is V S Vᵀ: coordinates √S Vᵀx, and no matrix (n, n) that squares the singular values.
+    # With M = U S Vᵀ the root of MᵀM is V S Vᵀ: coordinates √S Vᵀx, without the square of S.
     _, size, right = np.linalg.svd(end_to_end, full_matrices=False)  # (r,), (r, n)
     with np.errstate(over="ignore", invalid="ignore"):
         hidden = x @ right.T * np.sqrt(np.sqrt(_ratio(ratio)) * size)  # (N, r)
@@ -219,22 +205,15 @@ def map_metric(inputs, end_to_end, *, ratio=1.0):
 
 
 def correlation(predicted, measured):
-    r"""Pearson correlation of two distance matrices over the pairs i < j.
-
-    Source: vanrossem2024, the figure of merit of its Fig. 9.
+    """Pearson correlation of two distance matrices over the pairs i < j, the figure of merit of the source's Fig. 9.
 
     Parameters
     ----------
-    predicted : array (N, N)    symmetric, >= 0, N >= 3
-    measured : array (N, N)     symmetric, >= 0
+    predicted, measured : array (N, N)    symmetric, >= 0, N >= 3, not the same for all pairs; diagonals have no say
 
     Returns
     -------
-    float                       -1 <= r <= 1; the diagonals have no say
-
-    Raises
-    ------
-    ValueError                  if the shapes differ, or a matrix is the same number for all pairs
+    float                                 -1 <= r <= 1
 
     Examples
     --------

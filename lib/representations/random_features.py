@@ -1,16 +1,18 @@
-r"""Two points at random starts: the law of the final hidden distance, and how the size of the hidden vectors grows with depth.
+"""Two points at random starts: the law of the final hidden distance, and the growth of hidden vectors with depth.
 
-If a₀/X and b₀/a₀, the squared gains of encoder and decoder, are independent normal numbers with mean G and deviation G, then A_high of
-:mod:`lib.representations.two_points_limits` is normal as well, with mean XG(1 - ρ) and deviation XG√(1 + ρ²), ρ = α/β.  A normal law for a square puts 16 % of its
-weight below zero: the law illustrates the step from rich to lazy and describes no network.
+If a₀/X and b₀/a₀, the squared gains of encoder and decoder, are independent normal numbers with mean G and deviation G,
+then A_high of :mod:`lib.representations.two_points_limits` is normal as well, with mean XG(1 - ρ) and deviation
+XG√(1 + ρ²), ρ = α/β.  A normal law for a square puts 16 % of its weight below zero: the law illustrates the step from
+rich to lazy and describes no network.  Shared arguments: `input_distance` X > 0, `target_distance` Y >= 0, `gain`
+G > 0, `rate_ratio` ρ > 0.
 Source: vanrossem2024, eqs. (14) and (44) to (48), corrected: (46) to (48) hold for ρ = 1 only.
 """
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
 from lib.common import checks
-from lib.representations.two_points_limits import final_distance
+from lib.representations import _two_points
 
 
 def _law(input_distance, target_distance, gain, rate_ratio):
@@ -25,17 +27,12 @@ def _law(input_distance, target_distance, gain, rate_ratio):
 
 
 def cumulative(hidden, input_distance, target_distance, gain, *, rate_ratio=1.0):
-    r"""Probability that the squared hidden distance ends below h:  Φ[(h - A_low²/h - XG(1-ρ))/(XG√(1+ρ²))].
-
-    Source: vanrossem2024, eq. (47), for any ratio of rates.
+    """Probability that the squared hidden distance ends below h, eq. (47):  Φ[(h - A_low²/h - XG(1-ρ))/(XG√(1+ρ²))].
 
     Parameters
     ----------
     hidden : array (...)         h; > 0
-    input_distance : float       X; > 0
-    target_distance : float      Y; >= 0
-    gain : float                 G, mean and deviation of the squared gains a₀/X and b₀/a₀; > 0
-    rate_ratio : float           ρ = α/β, encoder over decoder; > 0
+    input_distance, target_distance, gain, rate_ratio : float    X, Y, G, ρ
 
     Returns
     -------
@@ -53,17 +50,14 @@ def cumulative(hidden, input_distance, target_distance, gain, *, rate_ratio=1.0)
 
 
 def density(hidden, input_distance, target_distance, gain, *, rate_ratio=1.0):
-    r"""Density of the squared hidden distance at the end, the derivative of :func:`cumulative`.
+    """Density of the squared hidden distance at the end, the derivative of :func:`cumulative`, eq. (48) for any ρ.
 
-    Source: vanrossem2024, eq. (48), for any ratio of rates.  For Y = 0 the starts with A_high < 0 end at h = 0 and are not part of it.
+    For Y = 0 the starts with A_high < 0 end at h = 0 and are not part of it.
 
     Parameters
     ----------
     hidden : array (...)         h; > 0
-    input_distance : float       X; > 0
-    target_distance : float      Y; >= 0
-    gain : float                 G; > 0
-    rate_ratio : float           ρ = α/β, encoder over decoder; > 0
+    input_distance, target_distance, gain, rate_ratio : float    X, Y, G, ρ
 
     Returns
     -------
@@ -79,53 +73,20 @@ def density(hidden, input_distance, target_distance, gain, *, rate_ratio=1.0):
     with np.errstate(over="ignore"):
         ratio = low / h  # (...)
         score = (h - low * ratio - mean) / deviation  # (...)
-        # ln(1 + r²) = 2 ln √(1 + r²) in the exponent: at small h the factor grows without bound where the exponential vanishes.
-        found = np.exp(2 * np.log(np.hypot(1, np.minimum(ratio, 1e300))) - 0.5 * score**2) / (
-            np.sqrt(2 * np.pi) * deviation
-        )  # (...)
+        # ln(1 + r²) in the exponent: at small h the factor grows without bound where the exponential vanishes.
+        factor = 2 * np.log(np.hypot(1, np.minimum(ratio, 1e300)))  # (...)
+        found = np.exp(factor - 0.5 * score**2) / (np.sqrt(2 * np.pi) * deviation)  # (...)
     return checks.finite("hidden", found)[()]
 
 
-def quantile(probability, input_distance, target_distance, gain, *, rate_ratio=1.0):
-    r"""Squared hidden distance below which a given share of starts ends, the inverse of :func:`cumulative`.
-
-    h - A_low²/h is A_high, so this is a_∞ at the same quantile of A_high.  Source: not in vanrossem2024; the inverse of its eq. (47).
-
-    Parameters
-    ----------
-    probability : array (...)    > 0 and < 1
-    input_distance : float       X; > 0
-    target_distance : float      Y; >= 0
-    gain : float                 G; > 0
-    rate_ratio : float           ρ = α/β, encoder over decoder; > 0
-
-    Returns
-    -------
-    float or array (...)
-
-    Examples
-    --------
-    >>> float(quantile(0.5, 1.0, 1.0, 5.0))
-    1.0
-    """
-    probability = checks.entries("probability", probability, above=0, below=1)  # (...)
-    mean, deviation, low = _law(input_distance, target_distance, gain, rate_ratio)
-    return final_distance(mean + deviation * ndtri(probability), low)
-
-
 def sample(count, input_distance, target_distance, gain, seed, *, rate_ratio=1.0):
-    r"""Final squared hidden distances of random starts: a₀/X and b₀/a₀ drawn, then a_∞.
-
-    Source: vanrossem2024, eqs. (44), (45) and (10).
+    """Final squared hidden distances of random starts: a₀/X and b₀/a₀ drawn, eqs. (44), (45), then a_∞.
 
     Parameters
     ----------
     count : int                  number of starts; >= 1
-    input_distance : float       X; > 0
-    target_distance : float      Y; >= 0
-    gain : float                 G; > 0
+    input_distance, target_distance, gain, rate_ratio : float    X, Y, G, ρ
     seed : int, numpy.random.SeedSequence or numpy.random.Generator
-    rate_ratio : float           ρ = α/β, encoder over decoder; > 0
 
     Returns
     -------
@@ -139,16 +100,16 @@ def sample(count, input_distance, target_distance, gain, seed, *, rate_ratio=1.0
     count, random = checks.integer("count", count), checks.generator("seed", seed)
     _, _, low = _law(input_distance, target_distance, gain, rate_ratio)
     encoder, decoder = gain * (1 + random.standard_normal((2, count)))  # (count,), (count,)
-    return final_distance(input_distance * (encoder - rate_ratio * decoder), low)
+    return _two_points.final_distance(input_distance * (encoder - rate_ratio * decoder), low)
 
 
 def squared_gains(widths, gain, *, slope=1.0):
-    r"""Mean factors by which a random network multiplies the squared norm of its input, up to each layer.
+    """Mean factors by which a random network multiplies the squared norm of its input, up to each layer.
 
-    Weights of variance  2g²/(n_in + n_out)  give  2g² n_out/(n_in + n_out)  before the nonlinearity, and units  max(u, su)  a further  (1 + s²)/2:
-    g^{2n} for n equal linear layers.  Exact at every width.  The squared distance of two inputs has the same factors for linear units, and for
-    others if both inputs lie on one ray from the origin.
-    Source: vanrossem2024, eq. (14), corrected: G^n there holds if G is the gain of a square.
+    Weights of variance  2g²/(n_in + n_out)  give  2g² n_out/(n_in + n_out)  before the nonlinearity, and units  max(u,
+    su)  a further (1 + s²)/2:  g^{2n} for n equal linear layers, where eq. (14) has G^n.  Exact at every width.  The
+    squared distance of two inputs has the same factors for linear units, and for others if both inputs lie on one ray
+    from the origin.
 
     Parameters
     ----------
@@ -159,10 +120,6 @@ def squared_gains(widths, gain, *, slope=1.0):
     Returns
     -------
     array (n,)
-
-    Raises
-    ------
-    ValueError                         if an argument is outside its range, or the factors overflow
 
     Examples
     --------

@@ -1,9 +1,12 @@
-r"""Effective learning rates of a network from the curves of two points: what the two-point theory leaves to be fitted.
+"""Effective learning rates of a network from the curves of two points: what the two-point theory leaves to be fitted.
 
-The theory of :mod:`lib.representations.two_points` has three unknowns, the rates α of the encoder, β of the decoder and γ of the mean output.  α and β are
-those that bring its closed form closest to the measured a(t), b(t) and w(t); γ comes last, from the loss.  Fitted are the logarithms; the
-first guess needs no search: the end of a(t) fixes α/β, and the time at which half of the error is left fixes the unit of time.
-Source: vanrossem2024, eqs. (7), (9), (10) and (49); the guess, the second weighting and the uncertainties are not in the source.
+The theory of :mod:`lib.representations.two_points` has three unknowns, the rates α of the encoder, β of the decoder and
+γ of the mean output.  α and β are those that bring its closed form closest to the measured a(t), b(t) and w(t); γ comes
+last, from the loss.  Fitted are the logarithms; the first guess needs no search: the end of a(t) fixes
+α/β = a_∞(a_∞ - a₀)/[X(Y - a_∞b₀/a₀)],  and the time at which half of the error 2w - b + Y is left fixes the unit of
+time.
+Source: vanrossem2024, eqs. (7), (9), (10) and (49); the guess, the second weighting and the uncertainties are not in
+it.
 """
 
 from dataclasses import dataclass
@@ -13,7 +16,7 @@ from scipy.optimize import least_squares, minimize_scalar
 from sklearn.metrics import r2_score
 
 from lib.common import checks
-from lib.representations import two_points
+from lib.representations import _two_points
 
 BOUND = 12  # the logarithms stay within this distance of the first guess
 JITTER = 0.7  # standard deviation of the logarithms of the other starts about the first guess
@@ -30,12 +33,8 @@ class RateFit:
     r_squared: np.ndarray  # (3,)  1 - ∫(data - fit)² dt / ∫(data - its mean)² dt of each curve
     loss_r_squared: float  # the same of the loss
     cost: float  # ∫[(a-â)² + (b-b̂)² + (w-ŵ)²] dt, in the weighting of the fit
-    uncertainty: (
-        np.ndarray
-    )  # (3,)  change of ln α, ln β (the other following) and ln γ at which the cost doubles, linearised
-    identifiable: (
-        np.ndarray
-    )  # (3,)  truth values: the uncertainty is below one, a factor e; never at a bound of the search
+    uncertainty: np.ndarray  # (3,)  change of ln α, ln β (the other following), ln γ that doubles the cost, linearised
+    identifiable: np.ndarray  # (3,)  truth values: uncertainty below one, a factor e; never at a bound of the search
     agreeing: int  # how many of the starts ended at these α and β
 
 
@@ -51,13 +50,12 @@ class _Data:
 
 
 def _start(start, first, y):
-    """a, b, w to start the theory from.  What single precision leaves outside (b - w)² <= bY is taken back, more is refused."""
+    """a, b, w to start the theory from; what single precision leaves outside (b - w)² <= bY is taken back."""
     a, b, w = checks.array("start", first if start is None else start, shape=(3,))  # (3,)
     most = np.sqrt(b * y) if b > 0 else 0.0
     if a <= 0 or b < 0 or abs(b - w) > most + 1e-5 * max(most, b):
-        checks.fail(
-            "start", "have a > 0, b >= 0, (b - w)² <= bY; give exact values if the first sample is noisy", [a, b, w]
-        )
+        wanted = "have a > 0, b >= 0, (b - w)² <= bY; give exact values if the first sample is noisy"
+        checks.fail("start", wanted, [a, b, w])
     if 2 * w - b + y <= 1e-9 * max(b, y):
         checks.fail("start", "not rest: 2w - b + Y > 0", [a, b, w])
     return np.array([a, b, b - np.clip(b - w, -most, most)])  # (3,)
@@ -76,9 +74,8 @@ def _data(times, states, loss, input_distance, target_distance, start, final_los
             checks.fail(name, "change in the course of the run: a constant curve does not determine a rate", values)
     final_loss = checks.number("final_loss", final_loss, above=0)
     if losses[-1] >= final_loss:
-        checks.fail(
-            "loss", f"end below {final_loss}: a run that has not ended does not determine the rates", float(losses[-1])
-        )
+        wanted = f"end below {final_loss}: a run that has not ended does not determine the rates"
+        checks.fail("loss", wanted, float(losses[-1]))
     half = np.diff(t) / 2  # (A-1,)
     return _Data(t - t[0], np.append(half, 0) + np.append(0, half), states, losses, _start(start, states[0], y), x, y)
 
@@ -89,12 +86,18 @@ def _difference_loss(states, y):
 
 
 def _half_time(times, falling):
-    """Time at which a curve first is at half its first value, on straight lines between samples; None if it never is."""
+    """Time at which a curve first is at half its first value, linear between samples; None if it never is."""
     below = falling <= falling[0] / 2  # (A,)
     if falling[0] <= 0 or not below.any():
         return None
     i = int(np.argmax(below))
     return times[i - 1] + (times[i] - times[i - 1]) * (falling[i - 1] - falling[0] / 2) / (falling[i - 1] - falling[i])
+
+
+def _theory(elapsed, data, encoder_rate, decoder_rate):
+    """The closed form of a, b, w from the start of the data, (T, 3)."""
+    m = _two_points.modes(data.start, data.x, data.y, encoder_rate, decoder_rate)
+    return _two_points.states(elapsed, m, encoder_rate * data.x)
 
 
 def _guesses(data):
@@ -111,8 +114,7 @@ def _guesses(data):
     clock, guesses = np.append(0, np.geomspace(1e-6, 1e6, 4000)), []  # (4001,)
     for rho in ratios:
         unit = a + np.hypot(a - rho * data.x * b / a, 2 * np.sqrt(rho * data.x * data.y))  # its inverse is a rate
-        theory = two_points.trajectory(clock, data.start, data.x, data.y, rho / unit, 1 / unit)  # (4001, 3)
-        half = _half_time(clock, _difference_loss(theory, data.y))
+        half = _half_time(clock, _difference_loss(_theory(clock, data, rho / unit, 1 / unit), data.y))
         if half is not None:  # rates times half/measured are half times the other way round
             guesses.append(np.log([rho / unit * half / measured, half / unit / measured]))
     if not guesses:
@@ -121,7 +123,7 @@ def _guesses(data):
 
 
 def _uncertainty(jacobian, misfit):
-    """Steps (P,) of the parameters, the others following, that add the misfit once more; infinite along a direction without effect."""
+    """Steps (P,) of the parameters, the others following, that double the misfit; infinite where nothing changes."""
     _, size, modes = np.linalg.svd(jacobian, full_matrices=False)  # (P,), (P, P)
     with np.errstate(divide="ignore", invalid="ignore"):
         reach = np.abs(modes) * np.where(size > 1e-12 * size[0], np.sqrt(misfit) / size, np.inf)[:, None]  # (P, P)
@@ -142,49 +144,12 @@ def _mean_rate(data, difference):
     if best in (0, 59):
         rate, uncertainty = np.exp(grid[best]), np.inf
     else:
-        found = minimize_scalar(
-            misfit, bounds=(grid[best - 1], grid[best + 1]), method="bounded", options={"xatol": 1e-10}
-        )
+        ends = grid[best - 1], grid[best + 1]
+        found = minimize_scalar(misfit, bounds=ends, method="bounded", options={"xatol": 1e-10})
         rate = np.exp(found.x)
         slope = 2 * rate * data.elapsed * offset * np.exp(-2 * rate * data.elapsed)  # (A,)
         uncertainty = _uncertainty((np.sqrt(data.weights) * slope)[:, None], found.fun)[0]
     return float(rate), uncertainty, difference + offset * np.exp(-2 * rate * data.elapsed)
-
-
-def first_guess(times, states, loss, input_distance, target_distance, *, start=None, final_loss=1e-3):
-    r"""α and β without a search:  α/β = a_∞(a_∞ - a₀) / [X(Y - a_∞b₀/a₀)],  and the unit of time from the time of half the error.
-
-    The error is ‖dy - Δ‖² = 2w - b + Y; a_∞ is the last a.  Where no α/β > 0 comes out, a₀²/(X max(Y, b₀)) stands in for it.
-    Source: vanrossem2024, eq. (10) solved for the ratio; the unit of time is not in the source.
-
-    Parameters
-    ----------
-    times : array (A,)                 t; >= 0, strictly increasing, A >= 5
-    states : array (A, 3)              measured a, b, w, see :func:`lib.representations.two_points.state`
-    loss : array (A,)                  measured loss ½⟨‖f - y‖²⟩
-    input_distance : float             X; > 0
-    target_distance : float            Y; >= 0
-    start : array (3,), optional       exact a₀, b₀, w₀ at times[0]; default: the first of the states
-    final_loss : float                 the last loss must be below this; > 0
-
-    Returns
-    -------
-    (float, float)                     α, β
-
-    Raises
-    ------
-    ValueError                         if an argument is outside its range, or the data do not determine a guess
-
-    Examples
-    --------
-    >>> t, two = np.linspace(0, 4000, 400), ([1e-2, 1e-4, -0.0099], 1.0, 1.0, 0.01, 0.02)
-    >>> guess = first_guess(t, two_points.trajectory(t, *two), two_points.loss_curve(t, *two), 1.0, 1.0)
-    >>> bool(np.allclose(guess, (0.01, 0.02), rtol=0.01))
-    True
-    """
-    return tuple(
-        np.exp(_guesses(_data(times, states, loss, input_distance, target_distance, start, final_loss))[0]).tolist()
-    )
 
 
 def fit(
@@ -201,36 +166,33 @@ def fit(
     restarts=4,
     model=None,
 ):
-    r"""Effective learning rates α and β that minimise  ∫[(a-â)² + (b-b̂)² + (w-ŵ)²] dt,  then γ from the loss.
+    """Effective learning rates α and β that minimise  ∫[(a-â)² + (b-b̂)² + (w-ŵ)²] dt,  then γ from the loss.
 
-    Trust-region least squares on ln α and ln β within a factor e^{±12} of :func:`first_guess`, from there and from `restarts` points about it;
-    dt by the trapezoidal rule.  γ minimises  ∫(L - L̂)² dt  with  L̂ = c e^{-2γt} + ⅛‖dy - Δ‖²,  c from the first loss.
-    Source: vanrossem2024, eqs. (49) and (9); there the weighting is "raw", in which the largest curve counts most.
+    Trust-region least squares on ln α and ln β within a factor e^{±12} of the guess, from there and from `restarts`
+    points about it; dt by the trapezoidal rule.  γ minimises  ∫(L - L̂)² dt  with  L̂ = c e^{-2γt} + ⅛‖dy - Δ‖²,  c
+    from the first loss.  The source's weighting is "raw", in which the largest curve counts most.
 
     Parameters
     ----------
     times : array (A,)                 t; >= 0, strictly increasing, A >= 5
-    states : array (A, 3)              measured a, b, w, see :func:`lib.representations.two_points.state`
+    states : array (A, 3)              measured a, b, w, as from ``two_points.state``; each must change
     loss : array (A,)                  measured loss ½⟨‖f - y‖²⟩
     input_distance : float             X; > 0
     target_distance : float            Y; >= 0
     seed : int or Generator            of the restarts
     weighting : str                    "raw", or "range": every curve divided by its largest minus its smallest value
-    start : array (3,), optional       exact a₀, b₀, w₀ at times[0]; default: the first of the states, which then must not be noisy
+    start : array (3,), optional       exact a₀, b₀, w₀ at times[0]; default: the first state, not noisy
     final_loss : float                 the last loss must be below this; > 0
     restarts : int                     >= 0
-    model : callable, optional         (elapsed (A,), α, β) -> (A, 3) in place of :func:`lib.representations.two_points.trajectory` from `start`
+    model : callable, optional         (elapsed (A,), α, β) -> (A, 3) in place of the closed form from `start`
 
     Returns
     -------
     RateFit
 
-    Raises
-    ------
-    ValueError                         if an argument is outside its range, the run has not ended, or a curve does not change
-
     Examples
     --------
+    >>> from lib.representations import two_points
     >>> t, two = np.linspace(0, 4000, 400), ([1e-2, 1e-4, -0.0099], 1.0, 1.0, 0.01, 0.02)
     >>> loss = two_points.loss_curve(t, *two, mean_distance=0.3, mean_rate=0.004)
     >>> found = fit(t, two_points.trajectory(t, *two), loss, 1.0, 1.0, seed=1)
@@ -239,8 +201,7 @@ def fit(
     """
     data = _data(times, states, loss, input_distance, target_distance, start, final_loss)
     rng = checks.generator("seed", seed)
-    if weighting not in ("raw", "range"):
-        checks.fail("weighting", 'be "raw" or "range"', weighting)
+    checks.one_of("weighting", weighting, ("raw", "range"))
     restarts = checks.integer("restarts", restarts, at_least=0)
     if model is not None and not callable(model):
         checks.fail("model", "be a function of the times, α and β", model)
@@ -251,16 +212,17 @@ def fit(
     def curves(logs):
         rates = np.exp(guesses[0] + logs)  # (2,)
         if model is None:
-            return two_points.trajectory(data.elapsed, data.start, data.x, data.y, *rates)  # (A, 3)
+            return _theory(data.elapsed, data, *rates)  # (A, 3)
         return checks.array("model", model(data.elapsed, *rates), shape=data.states.shape)  # (A, 3)
 
     fan = np.clip(guesses - guesses[0], 1 - BOUND, BOUND - 1)  # (G, 2)
     begins = np.vstack([fan, rng.normal(0, JITTER, (restarts, 2))])  # (G + restarts, 2)
     settings = {"method": "trf", "bounds": (-BOUND, BOUND), "xtol": 1e-11, "ftol": 1e-11, "gtol": 1e-14}
-    tried = [
-        least_squares(lambda logs: ((curves(logs) - data.states) * roots).ravel(), begin, **settings)
-        for begin in begins
-    ]
+
+    def residuals(logs):
+        return ((curves(logs) - data.states) * roots).ravel()  # (3A,)
+
+    tried = [least_squares(residuals, begin, **settings) for begin in begins]
     best = min(tried, key=lambda result: result.cost)
     at_bound = np.abs(best.x) > BOUND - 0.1  # (2,)
     fitted = curves(best.x)  # (A, 3)

@@ -1,8 +1,9 @@
-r"""The effective learning rates of a network, read off its gradients without any fit.
+"""The effective learning rates of a network, read off its gradients without any fit.
 
-Of the tangent kernel Θ of the half loss only the difference mode  Θ_d = |∇_θ(f_2 - f_1)|²  moves the distance of two points.  The effective
-theory says  ηΘ_d = 2(βa + αXV),  the first term from the weights behind the hidden layer and the second from those before it, so each part
-gives its rate.  Not in the source (vanrossem2024), which fits both rates to the curves.
+Of the tangent kernel Θ of the half loss only the difference mode  Θ_d = |∇_θ(f_2 - f_1)|²  moves the distance of two
+points.  The effective theory says  ηΘ_d = 2(βa + αXV),  the first term from the weights behind the hidden layer and the
+second from those before it, so each part gives its rate.  Not in the source (vanrossem2024), which fits both rates to
+the curves.
 """
 
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import numpy as np
 import torch
 
 from lib.common import checks
-from lib.representations.nets import _backward, _forward, _net, _parameters, _points
+from lib.representations import _passes, nets
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,10 +28,10 @@ class Split:
 
 
 def effective_rates(net, parameters, inputs, learning_rate, *, layer=None):
-    r"""Effective learning rates of encoder and decoder at the present parameters of a net with one output.
+    """Effective learning rates of encoder and decoder at the present parameters of a net with one output.
 
-    α = ηΘ_d^encoder/(2XV),  β = ηΘ_d^decoder/(2a).  For a linear net with one hidden layer both are exactly η/2.  V is noisy where the two
-    points have different masks of a leaky ReLU.  Not in the source (vanrossem2024).
+    α = ηΘ_d^encoder/(2XV),  β = ηΘ_d^decoder/(2a), where neither a nor V may vanish.  For a linear net with one hidden
+    layer both are exactly η/2.  V is noisy where the two points have different masks of a leaky ReLU.
 
     Parameters
     ----------
@@ -44,21 +45,16 @@ def effective_rates(net, parameters, inputs, learning_rate, *, layer=None):
     -------
     Split
 
-    Raises
-    ------
-    ValueError                if an argument is outside its range, or a rate is not defined because a or V vanishes
-
     Examples
     --------
-    >>> from lib.representations.nets import Net, draw
-    >>> net = Net(1, 1, 20, 1, "linear")
-    >>> rates = effective_rates(net, draw(net, 1.0, 1, seed=1), [[-0.5], [0.5]], 0.1)
+    >>> net = nets.Net(1, 1, 20, 1, "linear")
+    >>> rates = effective_rates(net, nets.draw(net, 1.0, 1, seed=1), [[-0.5], [0.5]], 0.1)
     >>> rates.encoder_rate.round(12).tolist(), rates.decoder_rate.round(12).tolist()
     ([0.05], [0.05])
     """
-    if _net(net).outputs != 1 or net.skip:
+    if checks.instance("net", net, nets.Net, "from lib.representations.nets").outputs != 1 or net.skip:
         checks.fail("net", "have one output and no skip connections", net)
-    weights, biases = _parameters(net, parameters)
+    weights, biases = net.tensors(parameters)
     inputs = checks.array("inputs", inputs, shape=(2, net.inputs))  # (2, n)
     separation = float(((inputs[1] - inputs[0]) ** 2).sum())
     if separation == 0:
@@ -68,10 +64,10 @@ def effective_rates(net, parameters, inputs, learning_rate, *, layer=None):
     if layer >= len(net.layers):
         checks.fail("layer", f"be between 1 and the number of hidden layers, {len(net.layers) - 1}", layer)
     weights, biases = [w.double() for w in weights], [b.double() for b in biases]
-    values, trace = _forward(net, weights, biases, _points(net, inputs, len(weights[0]), torch.float64))
+    values, trace = _passes.forward(net, weights, biases, net.stacked(inputs, len(weights[0]), torch.float64))
     signs = torch.tensor([-1.0, 1.0], dtype=torch.float64).view(1, 2, 1).repeat(len(weights[0]), 1, 1)  # (T, 2, 1)
     parts = torch.zeros(2, len(weights[0]), dtype=torch.float64)  # (2, T)  encoder, decoder
-    for i, seen, slope, below in _backward(net, weights, values, trace, signs):
+    for i, seen, slope, below in _passes.backward(net, weights, values, trace, signs):
         part = parts[int(i >= layer)]  # (T,)
         part += torch.bmm(seen.transpose(1, 2), slope).square().sum((1, 2))
         if net.trains_bias(i):
@@ -81,10 +77,7 @@ def effective_rates(net, parameters, inputs, learning_rate, *, layer=None):
     a = (values[layer][:, 1] - values[layer][:, 0]).square().sum(1).numpy()  # (T,)
     v = decoder.square().sum(1).numpy()  # (T,)
     if not (np.all(a > 0) and np.all(v > 0)):
-        checks.fail(
-            "parameters",
-            "keep the two hidden vectors apart and the output sensitive to them",
-            "a trial with a = 0 or V = 0",
-        )
+        wanted = "keep the two hidden vectors apart and the output sensitive to them"
+        checks.fail("parameters", wanted, "a trial with a = 0 or V = 0")
     encoder, behind = parts.numpy()  # (T,) each
     return Split(encoder, behind, a, v, rate * encoder / (2 * separation * v), rate * behind / (2 * a))

@@ -1,7 +1,7 @@
-r"""Data sets of the experiments on representation learning: two points, exclusive or, and blobs read in one of two contexts.
+"""Data sets of the experiments on representation learning: two points, exclusive or, blobs in one of two contexts.
 
-Source: vanrossem2024, section B of its appendix.  Distances are squared throughout; the source's grid of tasks (Fig. 5) is one
-of plain distances, as in the authors' public code.
+Source: vanrossem2024, section B of its appendix.  Distances are squared throughout; the source's grid of tasks (Fig. 5)
+is one of plain distances, as in the authors' public code.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from lib.common import checks
 
 @dataclass(frozen=True, eq=False)
 class Blobs:
-    """Pictures of a blob with a context; the target is the coordinate of the blob's centre that the context asks for."""
+    """Pictures of a blob with a context; the target is the coordinate of its centre that the context asks for."""
 
     inputs: np.ndarray  # (P, pixels² + 2)  the picture row by row, then the context one-hot
     targets: np.ndarray  # (P, 1)
@@ -22,9 +22,7 @@ class Blobs:
 
 
 def two_points(input_distance=1.0, target_distance=0.5, *, first_input=-1.0, first_target=0.6):
-    r"""Two points on a line:  x = (x_1, x_1 + √X),  y = (y_1, y_1 + √Y).
-
-    Source: vanrossem2024, section B.1 of its appendix, with the separations X = 1 and Y = 0.5 of the authors' public code.
+    """Two points on a line:  x = (x_1, x_1 + √X),  y = (y_1, y_1 + √Y),  by default as in the authors' public code.
 
     Parameters
     ----------
@@ -52,12 +50,9 @@ def two_points(input_distance=1.0, target_distance=0.5, *, first_input=-1.0, fir
 def exclusive_or():
     """Four points:  inputs 00, 10, 01, 11 and their targets 0, 1, 1, 0.
 
-    Source: vanrossem2024, section B.2 of its appendix.
-
     Returns
     -------
-    inputs : array (4, 2)
-    targets : array (4, 1)
+    inputs, targets : arrays (4, 2), (4, 1)
 
     Examples
     --------
@@ -70,10 +65,10 @@ def exclusive_or():
 
 
 def blobs(side, *, pixels=5, width=1.0, normalised=False):
-    r"""Blobs in front of a camera, each shown twice, once in either context.
+    """Blobs in front of a camera, each shown twice, once in either context.
 
-    Pixel u of a picture is  exp(-|u - c|² / 2σ²),  with pixels and centres c on regular grids over [-1, 1]².
-    Source: vanrossem2024, section B.3 of its appendix; ranges and width are not given there.
+    Pixel u of a picture is  exp(-|u - c|² / 2σ²),  with pixels and centres c on regular grids over [-1, 1]²; the source
+    gives neither the ranges nor σ.
 
     Parameters
     ----------
@@ -107,11 +102,12 @@ def blobs(side, *, pixels=5, width=1.0, normalised=False):
 
 
 def spreads(squared_distances, centres, context):
-    r"""Spread of blobs along the coordinate that is asked for, along the other one, and between the contexts.
+    """Spread of blobs along the coordinate that is asked for, along the other one, and between the contexts.
 
-    S_rel and S_irr are half the mean squared distance of two blobs in the same context that differ in one coordinate at most, the one asked
-    for or the other one: for a full grid the mean variance along a line of the grid.  g is the mean squared distance between contexts less
-    that within them: for equal grids the squared distance of their means.  Not in the source (vanrossem2024).
+    S_rel and S_irr are half the mean squared distance of two blobs in the same context that differ in one coordinate at
+    most, the one asked for or the other one: for a full grid the mean variance along a line of the grid.  g is the mean
+    squared distance between contexts less that within them: for equal grids the squared distance of their means.  Not
+    in the source.
 
     Parameters
     ----------
@@ -126,7 +122,7 @@ def spreads(squared_distances, centres, context):
     Examples
     --------
     >>> data = blobs(3)
-    >>> points = np.hstack([2 * data.targets, 5.0 * data.context[:, None]])  # what is asked for, twice as large, and the context
+    >>> points = np.hstack([2 * data.targets, 5.0 * data.context[:, None]])  # doubled target, context
     >>> spreads(((points[:, None] - points) ** 2).sum(axis=2), data.centres, data.context).round(3).tolist()
     [2.667, 0.0, 25.0]
     """

@@ -1,9 +1,10 @@
-r"""Training networks side by side, and what the two-point theory speaks of along the way.
+"""Training networks side by side, and what the two-point theory speaks of along the way.
 
-Full-batch or minibatch descent,  θ ← θ - η ∇L,  or Adam, on the mean square error of trials that differ in their weights only.  All trials
-take a step in the same few matrix products; each would do the same alone, up to rounding.  Plain descent adds the outer products of its gradient
-to the weights in place and never forms the gradient.  Observables of a pair of points: the squared hidden distance  a = |h_2 - h_1|², the
-squared output distance  b = |Δf|², the alignment  w = b - Δf·(y_2 - y_1), and the mean output  ȳ.
+Full-batch or minibatch descent,  θ ← θ - η ∇L,  or Adam, on the mean square error of trials that differ in their
+weights only.  All trials take a step in the same few matrix products; each would do the same alone, up to rounding.
+Plain descent adds the outer products of its gradient to the weights in place and never forms the gradient.  Observables
+of a pair of points: the squared hidden distance  a = |h_2 - h_1|², the squared output distance b = |Δf|², the alignment
+w = b - Δf·(y_2 - y_1), and the mean output  ȳ.
 Source: vanrossem2024, eqs. (1), (4) and section B.1 of its appendix.
 """
 
@@ -13,7 +14,8 @@ import numpy as np
 import torch
 
 from lib.common import checks
-from lib.representations.nets import Parameters, _backward, _children, _forward, _net, _parameters, _points
+from lib.common.random import children
+from lib.representations import _passes, nets
 
 LOSSES = {"half": 0.5, "whole": 1.0}
 OPTIMIZERS = ("descent", "adam")
@@ -32,10 +34,8 @@ class Curves:
     alignment: np.ndarray  # (T, n)  w
     loss: np.ndarray  # (T, n)  of the whole data set
     mean_output: np.ndarray  # (T, n, m)  ȳ, mean over the pair
-    hidden: (
-        np.ndarray | tuple | None
-    )  # (T, n, Q, units)  of the chosen points, as `precision`; of several layers: one array for each
-    parameters: Parameters  # at the last epoch
+    hidden: np.ndarray | tuple | None  # (T, n, Q, units)  of the chosen points; of several layers: an array for each
+    parameters: nets.Parameters  # at the last epoch
 
     def converged(self, *, below=1e-3):
         """Which trials end with a loss smaller than `below`, bool array (T,); its mean is the converged fraction."""
@@ -76,9 +76,8 @@ def _descent(weights, biases, rate, trains_bias):
 def _masks(net, shape, randoms, dtype):
     """One dropout mask for the input of every layer, each trial from its own stream."""
     sizes = [net.inputs, *(layer.positions * layer.filters for layer in net.layers[:-1])]
-    drawn = np.stack(
-        [random.random((shape[1], sum(sizes)), dtype=np.float32) for random in randoms]
-    )  # (T, P, sum of units)
+    size = shape[1], sum(sizes)
+    drawn = np.stack([random.random(size, dtype=np.float32) for random in randoms])  # (T, P, sum of units)
     kept = torch.from_numpy(drawn >= np.float32(net.dropout)).to(dtype) / (1 - net.dropout)  # (T, P, sum of units)
     return kept.split(sizes, dim=2)
 
@@ -101,9 +100,7 @@ class _Recorder:
         self.a = np.empty((trials, records, len(layers)))  # (T, n, K)
         self.difference, self.mean = np.empty((2, trials, records, net.outputs))  # (T, n, m) each
         self.loss = np.empty((trials, records))  # (T, n)
-        self.hidden = [
-            np.empty((trials, records, len(points), size), dtype=dtype) for size in units
-        ]  # (T, n, Q, units) each
+        self.hidden = [np.empty((trials, records, len(points), size), dtype) for size in units]  # (T, n, Q, units) each
 
     def write(self, slot, values):
         """`values` are those of all layers, inputs first."""
@@ -147,10 +144,9 @@ def _indices(name, value, count, size=None):
 
 
 def _check_finite(epoch, *arrays):
-    """Refuse a learning rate that has driven trials out of the floating-point range; the first axis of every array is that of the trials."""
-    fine = np.all(
-        [np.isfinite(np.asarray(array)).reshape(len(array), -1).all(axis=1) for array in arrays], axis=0
-    )  # (T,)
+    """Refuse a learning rate that has driven trials, the first axis of every array, out of the floating-point range."""
+    each = [np.isfinite(np.asarray(array)).reshape(len(array), -1).all(axis=1) for array in arrays]  # (T,) each
+    fine = np.all(each, axis=0)  # (T,)
     if not fine.all():
         lost = ", ".join(map(str, np.flatnonzero(~fine)))
         wanted = "be small enough to keep every trial inside the floating-point range"
@@ -174,23 +170,24 @@ def train(
     pair=(0, 1),
     points=(),
 ):
-    r"""Train the trials of a net side by side and record their observables.
+    """Train the trials of a net side by side and record their observables.
 
-    The loss is  L = c Σ_i |f(x_i) - y_i|² / P  with c = ½ for "half", vanrossem2024, eq. (1), or c = 1 for "whole".  A step is
-    θ ← θ - η ∇L, eq. (4), or Adam's with the customary (0.9, 0.999, 1e-8).  Everything recorded is without dropout.
+    The loss is  L = c Σ_i |f(x_i) - y_i|² / P  with c = ½ for "half", eq. (1), or c = 1 for "whole".  A step is  θ ←
+    θ - η ∇L, eq. (4), or Adam's with the customary (0.9, 0.999, 1e-8).  Everything recorded is without dropout.  A
+    trial that leaves the floating-point range is an error.
 
     Parameters
     ----------
     net : Net                            from :mod:`lib.representations.nets`
-    start : Parameters                   of T trials, from :func:`lib.representations.nets.draw`; float32 parameters are trained in float32
+    start : Parameters                   of T trials, as from ``nets.draw``; trained in their own precision
     inputs : array (P, n)                one point in each row
     targets : array (P, m)
     learning_rate : float                η; > 0
     epochs : int                         sweeps through the data; >= 1
     loss : str                           "half" or "whole"
     optimizer : str                      "descent" or "adam"
-    batch : int, optional                points in a minibatch, 1 to P, drawn as successive pieces of a permutation; default: all points
-    seed : int, SeedSequence             only for minibatches and dropout, where it is required; trial t draws from its t-th child
+    batch : int, optional                points in a minibatch, pieces of a permutation; default: all
+    seed : int, SeedSequence             required for minibatches and dropout; trial t draws from its t-th child
     record_every : int                   epochs from one record to the next; must divide `epochs`
     layer : int or tuple of K, optional  hidden layers to record, counted from 1; default: ``net.middle``
     pair : two of int                    the points x_1 and x_2, as rows of `inputs`
@@ -200,21 +197,17 @@ def train(
     -------
     Curves                               n = epochs / record_every + 1 records, the start first
 
-    Raises
-    ------
-    ValueError                           if an argument is outside its range, or a trial leaves the floating-point range
-
     Examples
     --------
-    >>> from lib.representations.nets import Net, draw
-    >>> net = Net(1, 1, 20, 1, "linear")
-    >>> curves = train(net, draw(net, 0.3, 4, seed=1), [[-0.5], [0.5]], [[-0.3], [0.3]], 0.1, 500, record_every=100)
-    >>> curves.alignment.shape, curves.converged().tolist(), bool(np.allclose(curves.squared_output_distance[:, -1], 0.36))
-    ((4, 6), [True, True, True, True], True)
+    >>> net = nets.Net(1, 1, 20, 1, "linear")
+    >>> start = nets.draw(net, 0.3, 4, seed=1)
+    >>> curves = train(net, start, [[-0.5], [0.5]], [[-0.3], [0.3]], 0.1, 500, record_every=100)
+    >>> curves.alignment.shape, curves.converged().tolist(), curves.squared_output_distance[0, -1].round(4).item()
+    ((4, 6), [True, True, True, True], 0.36)
     """
-    weights, biases = _parameters(_net(net), start, "start")
+    weights, biases = checks.instance("net", net, nets.Net, "from lib.representations.nets").tensors(start, "start")
     trials, dtype = len(weights[0]), weights[0].dtype
-    points_in = _points(net, inputs, trials, dtype)  # (T, P, n)
+    points_in = net.stacked(inputs, trials, dtype)  # (T, P, n)
     count = points_in.shape[1]
     targets = checks.array("targets", targets, shape=(count, net.outputs))  # (P, m)
     wanted = torch.from_numpy(targets).to(dtype).repeat(trials, 1, 1)  # (T, P, m)
@@ -222,10 +215,8 @@ def train(
     epochs, every = checks.integer("epochs", epochs), checks.integer("record_every", record_every)
     if epochs % every:
         checks.fail("record_every", f"divide the number of epochs, {epochs}", record_every)
-    if not isinstance(loss, str) or loss not in LOSSES:
-        checks.fail("loss", 'be "half" or "whole"', loss)
-    if optimizer not in OPTIMIZERS:
-        checks.fail("optimizer", 'be "descent" or "adam"', optimizer)
+    checks.one_of("loss", loss, LOSSES)
+    checks.one_of("optimizer", optimizer, OPTIMIZERS)
     if batch is not None and checks.integer("batch", batch) > count:
         checks.fail("batch", f"be at most the number of points, {count}", batch)
     batch = None if batch == count else batch
@@ -234,7 +225,7 @@ def train(
     randoms = None
     if seed is not None or batch is not None or net.dropout:
         # The children of the children: weights drawn from the same seed stay independent of what is drawn here.
-        randoms = [checks.generator("seed", _children(child, 1)[0]) for child in _children(seed, trials)]
+        randoms = [checks.generator("seed", children(child, 1)[0]) for child in children(seed, trials)]
 
     recorder = _Recorder(net, trials, dtype, targets, pair, layers, points, LOSSES[loss], epochs // every + 1)
     trains_bias = [net.trains_bias(i) for i in range(len(weights))]
@@ -243,13 +234,13 @@ def train(
 
     def sweep(values, trace, batch_targets, kept):
         gradient = (values[-1] - batch_targets) * (2 * LOSSES[loss] / batch_targets.shape[1])  # (T, P, m)
-        for i, seen, slope, _ in _backward(net, weights, values, trace, gradient, kept):
+        for i, seen, slope, _ in _passes.backward(net, weights, values, trace, gradient, kept):
             step(i, seen, slope)
 
     for epoch in range(epochs + 1):
         recording = epoch % every == 0
         if simple or recording:
-            values, trace = _forward(net, weights, biases, points_in)
+            values, trace = _passes.forward(net, weights, biases, points_in)
         if recording:
             with np.errstate(over="ignore", invalid="ignore"):  # refused in the next line
                 recorder.write(epoch // every, values)
@@ -261,11 +252,10 @@ def train(
         if simple:
             sweep(values, trace, wanted, None)
             continue
-        for some, some_targets in (
-            [(points_in, wanted)] if batch is None else _batches(points_in, wanted, batch, randoms)
-        ):
+        whole = [(points_in, wanted)]
+        for some, some_targets in whole if batch is None else _batches(points_in, wanted, batch, randoms):
             kept = _masks(net, some.shape, randoms, dtype) if net.dropout else None
-            sweep(*_forward(net, weights, biases, some, kept), some_targets, kept)
+            sweep(*_passes.forward(net, weights, biases, some, kept), some_targets, kept)
     _check_finite(epochs, *weights)
     return _curves(recorder, targets, several, epochs, every, weights, biases)
 
@@ -284,5 +274,5 @@ def _curves(recorder, targets, several, epochs, every, weights, biases):
         loss=recorder.loss,
         mean_output=recorder.mean,
         hidden=hidden,
-        parameters=Parameters(tuple(x.numpy() for x in weights), tuple(x.numpy() for x in biases)),
+        parameters=nets.Parameters(tuple(x.numpy() for x in weights), tuple(x.numpy() for x in biases)),
     )

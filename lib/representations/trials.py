@@ -1,7 +1,8 @@
-r"""Many random starts of one experiment, and the two effective rates of each.
+"""Many random starts of one experiment, and the two effective rates of each.
 
-Trials of small nets are trained in one stack; trials of wide ones, whose time goes into reading memory, one by one on all cores, where a
-sweep keeps each that is finished.  Source: vanrossem2024, section B.1 of its appendix and eq. (49).
+Trials of small nets are trained in one stack; trials of wide ones, whose time goes into reading memory, one by one on
+all cores, where a sweep keeps each that is finished.
+Source: vanrossem2024, section B.1 of its appendix and eq. (49).
 """
 
 from dataclasses import dataclass, fields, replace
@@ -9,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from lib.common import checks
+from lib.common.random import children
 from lib.representations import architectures, nets, rate_fit, training
 from lib.services import sweep
 
@@ -30,40 +32,25 @@ class Fits:
 
 
 def _experiment(experiment):
-    if not isinstance(experiment, architectures.Experiment):
-        checks.fail("experiment", "be a lib.representations.architectures.Experiment", experiment)
-    return experiment
-
-
-def _curves(curves):
-    if not isinstance(curves, training.Curves):
-        checks.fail("curves", "be a lib.representations.training.Curves", curves)
-    return curves
+    return checks.instance("experiment", experiment, architectures.Experiment, "as from architectures.experiment")
 
 
 def run(experiment, inputs, targets, trials, seed, *, precision="float32", keep_parameters=False, **options):
     """Draw the starts of an experiment and train them in one stack.
 
-    Source: vanrossem2024, section B.1 of its appendix.
-
     Parameters
     ----------
-    experiment : Experiment        from :mod:`lib.representations.architectures`, perhaps changed by ``dataclasses.replace``
-    inputs : array (P, n)
-    targets : array (P, m)
-    trials : int                   T; >= 1
-    seed : int or SeedSequence     trial t depends on its t-th child only
-    precision : str                "float64" or "float32"
-    keep_parameters : bool         whether the curves hold the parameters at the end; otherwise None
-    options                        optimizer, record_every, layer, pair, points of :func:`lib.representations.training.train`
+    experiment : Experiment          from ``architectures``, perhaps changed by ``dataclasses.replace``
+    inputs, targets : arrays (P, n), (P, m)
+    trials : int                     T; >= 1
+    seed : int or SeedSequence       trial t depends on its t-th child only
+    precision : str                  "float64" or "float32"
+    keep_parameters : bool           whether the curves hold the parameters at the end; otherwise None
+    options                          optimizer, record_every, layer, pair, points of ``training.train``
 
     Returns
     -------
     Curves
-
-    Raises
-    ------
-    ValueError                     if an argument is outside its range, or a trial leaves the floating-point range
 
     Examples
     --------
@@ -75,18 +62,8 @@ def run(experiment, inputs, targets, trials, seed, *, precision="float32", keep_
     row = _experiment(experiment)
     start = nets.draw(row.net, row.gain, trials, seed, precision=precision)
     keep_parameters = checks.boolean("keep_parameters", keep_parameters)
-    curves = training.train(
-        row.net,
-        start,
-        inputs,
-        targets,
-        row.learning_rate,
-        row.epochs,
-        loss=row.loss,
-        batch=row.batch,
-        seed=seed,
-        **options,
-    )
+    given = row.net, start, inputs, targets, row.learning_rate, row.epochs
+    curves = training.train(*given, loss=row.loss, batch=row.batch, seed=seed, **options)
     return curves if keep_parameters else replace(curves, parameters=None)
 
 
@@ -101,8 +78,6 @@ def _stacks(experiment, trials, together):
 
 def starts(experiment, trials, seed, *, together=None, precision="float32"):
     """The parameters that :func:`many` starts from with the same arguments.
-
-    Source: vanrossem2024, section B.1 of its appendix.
 
     Parameters
     ----------
@@ -122,7 +97,7 @@ def starts(experiment, trials, seed, *, together=None, precision="float32"):
     sizes = _stacks(row, trials, together)
     drawn = [
         nets.draw(row.net, row.gain, size, child, precision=precision)
-        for size, child in zip(sizes, nets._children(seed, len(sizes)))
+        for size, child in zip(sizes, children(seed, len(sizes)))
     ]
     weights, biases = (
         tuple(np.concatenate(layer) for layer in zip(*(getattr(d, kind) for d in drawn)))
@@ -134,24 +109,17 @@ def starts(experiment, trials, seed, *, together=None, precision="float32"):
 def many(experiment, inputs, targets, trials, seed, *, together=None, workers=None, **options):
     """The trials of :func:`run`, in one or several stacks that may run at the same time and that a sweep keeps.
 
-    Not in the source (vanrossem2024).
-
     Parameters
     ----------
-    experiment, inputs, targets    as for :func:`run`
-    trials : int                   T; >= 1
-    seed : int or SeedSequence     stack number n gets the n-th child, so the results depend on `together`
-    together : int, optional       trials in a stack; default: all for nets of at most 100 units, or else one
-    workers : int, optional        see :func:`lib.services.sweep.run`
-    options                        those of :func:`run`
+    experiment, inputs, targets, trials    as for :func:`run`
+    seed : int or SeedSequence             stack number n gets the n-th child, so the results depend on `together`
+    together : int, optional               trials in a stack; default: all for nets of at most 100 units, or else one
+    workers : int, optional                see :func:`lib.services.sweep.run`
+    options                                those of :func:`run`
 
     Returns
     -------
     Curves
-
-    Raises
-    ------
-    ValueError                     if an argument is outside its range, or a trial leaves the floating-point range
 
     Examples
     --------
@@ -168,11 +136,9 @@ def many(experiment, inputs, targets, trials, seed, *, together=None, workers=No
 def join(parts):
     """Curves of several stacks of trials of the same experiment as one.
 
-    Not in the source (vanrossem2024).
-
     Parameters
     ----------
-    parts : list of Curves       with the same epochs, layers and points; parameters are dropped unless there is only one part
+    parts : list of Curves       with the same epochs, layers and points; several lose their parameters
 
     Returns
     -------
@@ -185,19 +151,15 @@ def join(parts):
     >>> join([run(row, *tasks.two_points(), 2, seed=seed, record_every=5) for seed in (1, 2)]).loss.shape
     (4, 3)
     """
-    if (
-        not isinstance(parts, (list, tuple))
-        or not parts
-        or not all(isinstance(part, training.Curves) for part in parts)
-    ):
+    listed = isinstance(parts, (list, tuple)) and parts
+    if not listed or not all(isinstance(part, training.Curves) for part in parts):
         checks.fail("parts", "be a list of one or more lib.representations.training.Curves", parts)
     if len(parts) == 1:
         return parts[0]
     first = parts[0]
     shapes = [[array.shape[1:] for array in _arrays(part)] for part in parts]
-    if any(shape != shapes[0] for shape in shapes) or any(
-        not np.array_equal(part.epochs, first.epochs) for part in parts
-    ):
+    same = [np.array_equal(part.epochs, first.epochs) for part in parts]
+    if any(shape != shapes[0] for shape in shapes) or not all(same):
         checks.fail("parts", "have the same epochs, outputs, layers and points", [part.loss.shape for part in parts])
 
     def joined(name):
@@ -220,8 +182,6 @@ def _arrays(curves):
 def states(curves, *, layer=None):
     """The three numbers (a, b, w) of every trial and record.
 
-    Source: vanrossem2024, eq. (7).
-
     Parameters
     ----------
     curves : Curves            of T trials and n records
@@ -238,7 +198,8 @@ def states(curves, *, layer=None):
     >>> states(run(row, *tasks.two_points(), 2, seed=1)).shape
     (2, 11, 3)
     """
-    a = _curves(curves).squared_hidden_distance  # (T, n) or (T, n, K)
+    checks.instance("curves", curves, training.Curves, "as from training.train or trials.run")
+    a = curves.squared_hidden_distance  # (T, n) or (T, n, K)
     if layer is None:
         if a.ndim == 3:
             checks.fail("layer", f"be given, from 0 to {a.shape[2] - 1}, as several layers were recorded", layer)
@@ -262,10 +223,10 @@ def fits(
     restarts=2,
     from_output=0.0,
 ):
-    r"""Fit the two effective rates to every trial that has converged.
+    """Fit the two effective rates to every trial that has converged, by :func:`lib.representations.rate_fit.fit`.
 
-    Each as by :func:`lib.representations.rate_fit.fit`, from its own first record or, to leave the plateau out, from the first at which b ends its last stay
-    below a part of Y.  Source: vanrossem2024, eq. (49).
+    Each from its own first record or, to leave the plateau out, from the first at which b ends its last stay below a
+    part of Y.
 
     Parameters
     ----------
@@ -283,10 +244,6 @@ def fits(
     -------
     Fits                         the mean rate γ, too, from the records of the fit
 
-    Raises
-    ------
-    ValueError                   if an argument is outside its range, or a curve of a converged trial does not change
-
     Examples
     --------
     >>> from lib.representations import tasks
@@ -298,9 +255,8 @@ def fits(
     """
     measured = states(curves, layer=layer)  # (T, n, 3)
     converged = curves.converged(below=checks.number("final_loss", final_loss, above=0))  # (T,)
-    level = checks.number("from_output", from_output, at_least=0, below=1) * checks.number(
-        "target_distance", target_distance, at_least=0
-    )
+    share = checks.number("from_output", from_output, at_least=0, below=1)
+    level = share * checks.number("target_distance", target_distance, at_least=0)
 
     def fitted(t, child):
         low = np.flatnonzero(measured[t, :, 1] < level)  # (records below the level,)
@@ -309,18 +265,16 @@ def fits(
         options = {"seed": child, "weighting": weighting, "final_loss": final_loss, "restarts": restarts}
         return rate_fit.fit(*data, input_distance, target_distance, **options)
 
-    found = [fitted(t, child) if converged[t] else None for t, child in enumerate(nets._children(seed, len(converged)))]
+    seeds = children(seed, len(converged))
+    found = [fitted(t, child) if converged[t] else None for t, child in enumerate(seeds)]
 
-    def column(read, missing):
-        return np.array([missing if one is None else read(one) for one in found])  # (T, ...)
+    def column(name, missing=np.nan):
+        return np.array([missing if one is None else getattr(one, name) for one in found])  # (T, ...)
 
+    numbers = ("encoder_rate", "decoder_rate", "mean_rate", "loss_r_squared", "cost")
     return Fits(
-        converged,
-        column(lambda one: one.encoder_rate, np.nan),
-        column(lambda one: one.decoder_rate, np.nan),
-        column(lambda one: one.mean_rate, np.nan),
-        column(lambda one: one.r_squared, np.full(3, np.nan)),
-        column(lambda one: one.loss_r_squared, np.nan),
-        column(lambda one: one.cost, np.nan),
-        column(lambda one: one.identifiable[:2], np.zeros(2, dtype=bool)),
+        converged=converged,
+        r_squared=column("r_squared", np.full(3, np.nan)),
+        identifiable=column("identifiable", np.zeros(3, dtype=bool))[:, :2],
+        **{name: column(name) for name in numbers},
     )

@@ -1,13 +1,19 @@
-r"""Two training points whose hidden vectors are close: three coupled equations for a network's inner distances, solved in closed form.
+"""Two training points whose hidden vectors are close: three equations for a network's inner distances, solved.
 
-Cut a network at a hidden layer and linearise encoder and decoder about the mid-point of two inputs.  With dh and dy the differences of hidden
-vectors and of outputs, Δ that of the targets, X = ‖x₂-x₁‖² and Y = ‖Δ‖², the state is  a = ‖dh‖²,  b = ‖dy‖²,  w = dy·(dy - Δ), and
+Cut a network at a hidden layer and linearise encoder and decoder about the mid-point of two inputs.  With dh and dy the
+differences of hidden vectors and of outputs, Δ that of the targets, X = ‖x₂-x₁‖² and Y = ‖Δ‖², the state is
+a = ‖dh‖², b = ‖dy‖²,  w = dy·(dy - Δ), and
 
     da/dt = -αXw,   db/dt = -w(βa + αXb/a),   dw/dt = -(β/2)(3w - b + Y)a - (αX/2)(b + w)w/a.
 
-Gradient descent with step η on a linear net with one hidden layer and the loss  ½⟨‖f - y‖²⟩  has α = β = η/2.  What the curves tend to:
-:mod:`lib.representations.two_points_limits`; without the assumption that dh keeps its direction: :mod:`lib.representations.two_points_exact`.
-Source: vanrossem2024, eqs. (7) and (9); the closed form is not in the source.
+Gradient descent with step η on a linear net with one hidden layer and the loss  ½⟨‖f - y‖²⟩  has α = β = η/2.
+
+Arguments, here and in the modules beside it: `times` t (T,), >= 0 and strictly increasing; `start` (3,) = a₀ > 0,
+b₀ >= 0, w₀ with (b₀ - w₀)² <= b₀Y; `input_distance` X > 0; `target_distance` Y >= 0; the effective learning rates
+`encoder_rate` α and `decoder_rate` β, > 0, per unit of time; `rate_ratio` ρ = α/β.  What the curves tend to:
+:mod:`lib.representations.two_points_limits`; without the assumption that dh keeps its direction:
+:mod:`lib.representations.two_points_exact`.
+Source: vanrossem2024, eqs. (7) and (9); the closed form is not in it.
 """
 
 import numpy as np
@@ -17,9 +23,7 @@ from lib.representations import _two_points
 
 
 def state(hidden_difference, output_difference, target_difference):
-    r"""The state (a, b, w) = (‖dh‖², ‖dy‖², dy·(dy - Δ)) of two points of any network.
-
-    Source: vanrossem2024, definitions above eq. (7).
+    """The state (a, b, w) = (‖dh‖², ‖dy‖², dy·(dy - Δ)) of two points of any network.
 
     Parameters
     ----------
@@ -30,10 +34,6 @@ def state(hidden_difference, output_difference, target_difference):
     Returns
     -------
     array (..., 3)
-
-    Raises
-    ------
-    ValueError                            if a shape does not fit, or an entry is not finite
 
     Examples
     --------
@@ -51,21 +51,19 @@ def state(hidden_difference, output_difference, target_difference):
 
 
 def derivative(state, input_distance, target_distance, encoder_rate, decoder_rate):
-    r"""Time derivative of (a, b, w).  Source: vanrossem2024, eq. (7).
+    """Time derivative of (a, b, w), eq. (7).
 
-    Singular at a = 0, which is reached in finite time from some starts; explicit integrators go wrong there unnoticed: use :func:`trajectory`.
+    Singular at a = 0, which some starts reach in finite time; explicit integrators go wrong there unnoticed: use
+    :func:`trajectory`.
 
     Parameters
     ----------
     state : array (..., 3)       a > 0, b >= 0, w; (b - w)² <= bY
-    input_distance : float       X; > 0
-    target_distance : float      Y; >= 0
-    encoder_rate : float         α, effective learning rate of the encoder; > 0
-    decoder_rate : float         β, that of the decoder; > 0
+    input_distance, target_distance, encoder_rate, decoder_rate : float    X, Y, α, β
 
     Returns
     -------
-    array (..., 3)               d(a, b, w)/dt
+    array (..., 3)
 
     Examples
     --------
@@ -82,22 +80,20 @@ def derivative(state, input_distance, target_distance, encoder_rate, decoder_rat
 
 
 def trajectory(times, start, input_distance, target_distance, encoder_rate, decoder_rate):
-    r"""The state (a, b, w) at any times, from any start, in closed form.
+    """The state (a, b, w) at any times, from any start, in closed form; it goes on smoothly where eq. (7) is singular.
 
-    z = (ŝ, p̂, q̂), with  a = αXŝ²,  dy = 2kŝ(p̂, q̂) along and across Δ  and  k = ½√(αβX),  obeys  dz/dt = Mz - k²‖z‖²z:
+    z = (ŝ, p̂, q̂), with  a = αXŝ²,  dy = 2kŝ(p̂, q̂) along and across Δ  and  k = ½√(αβX),
+    obeys dz/dt = Mz - k²‖z‖²z:
 
-        z(t) = e^{Mt}z₀ / √(1 + 2k² ∫₀ᵗ ‖e^{Mt'}z₀‖² dt'),   M = ((μ, κ, 0), (κ, -μ, 0), (0, 0, -μ)),  μ = βA_high/4,  κ = k√Y.
+        z(t) = e^{Mt}z₀ / √(1 + 2k² ∫₀ᵗ ‖e^{Mt'}z₀‖² dt'),   M = ((μ, κ, 0), (κ, -μ, 0), (0, 0, -μ)),
 
-    Source: not in the source; it solves vanrossem2024, eq. (7), and goes on smoothly where that is singular.
+    μ = βA_high/4,  κ = k√Y.
 
     Parameters
     ----------
-    times : array (T,)           t; >= 0, strictly increasing
-    start : array (3,)           a₀ > 0, b₀ >= 0, w₀; (b₀ - w₀)² <= b₀Y
-    input_distance : float       X; > 0
-    target_distance : float      Y; >= 0
-    encoder_rate : float         α, effective learning rate of the encoder; > 0
-    decoder_rate : float         β, that of the decoder; > 0
+    times : array (T,)           t
+    start : array (3,)           a₀, b₀, w₀
+    input_distance, target_distance, encoder_rate, decoder_rate : float    X, Y, α, β
 
     Returns
     -------
@@ -109,30 +105,21 @@ def trajectory(times, start, input_distance, target_distance, encoder_rate, deco
     [[0.01, 0.0001, -0.0099], [1.0, 1.0, 0.0]]
     """
     times = checks.times("times", times)  # (T,)
-    m = _two_points.modes(start, input_distance, target_distance, encoder_rate, decoder_rate)
-    s, p, _, along, across = _two_points.solve(times, m)
-    forward = 2 * m.k * s * p  # (T,)  dy·Δ/D
-    return np.stack(
-        [encoder_rate * input_distance * s**2, forward**2 + across**2, forward * along + across**2], axis=1
-    )  # (T, 3)
+    m = _two_points.checked_modes(start, input_distance, target_distance, encoder_rate, decoder_rate)
+    return _two_points.states(times, m, encoder_rate * input_distance)
 
 
 def loss_curve(
     times, start, input_distance, target_distance, encoder_rate, decoder_rate, *, mean_distance=0.0, mean_rate=0.0
 ):
-    r"""Loss along :func:`trajectory`:  ½‖δ₀‖² e^{-2γt} + ⅛‖dy - Δ‖²,  exact to relative precision down to the smallest values.
-
-    δ₀ is the distance at the start of the output at the mid-point from the mean of the targets.  Source: vanrossem2024, eqs. (9), (22).
+    """Loss along :func:`trajectory`:  ½‖δ₀‖² e^{-2γt} + ⅛‖dy - Δ‖²,  with all digits down to the smallest values.
 
     Parameters
     ----------
-    times : array (T,)           t; >= 0, strictly increasing
-    start : array (3,)           a₀ > 0, b₀ >= 0, w₀; (b₀ - w₀)² <= b₀Y
-    input_distance : float       X; > 0
-    target_distance : float      Y; >= 0
-    encoder_rate : float         α; > 0
-    decoder_rate : float         β; > 0
-    mean_distance : float        ‖δ₀‖²; >= 0
+    times : array (T,)           t
+    start : array (3,)           a₀, b₀, w₀
+    input_distance, target_distance, encoder_rate, decoder_rate : float    X, Y, α, β
+    mean_distance : float        ‖δ₀‖², of the output at the mid-point from the mean of the targets, at the start; >= 0
     mean_rate : float            γ; >= 0
 
     Returns
@@ -141,31 +128,27 @@ def loss_curve(
 
     Examples
     --------
-    >>> loss_curve([0.0, 1e9], [0.01, 0.0001, -0.0099], 1.0, 1.0, 1.0, 1.0, mean_distance=0.5, mean_rate=1.0).round(6).tolist()
+    >>> start = [0.01, 0.0001, -0.0099]
+    >>> loss_curve([0.0, 1e9], start, 1.0, 1.0, 1.0, 1.0, mean_distance=0.5, mean_rate=1.0).round(6).tolist()
     [0.372512, 0.0]
     """
     times = checks.times("times", times)  # (T,)
-    mean, rate = (
-        checks.number(name, value, at_least=0)
-        for name, value in (("mean_distance", mean_distance), ("mean_rate", mean_rate))
-    )
-    _, _, _, along, across = _two_points.solve(
-        times, _two_points.modes(start, input_distance, target_distance, encoder_rate, decoder_rate)
-    )
+    mean = checks.number("mean_distance", mean_distance, at_least=0)
+    rate = checks.number("mean_rate", mean_rate, at_least=0)
+    m = _two_points.checked_modes(start, input_distance, target_distance, encoder_rate, decoder_rate)
+    found = _two_points.solve(times, m)
     with np.errstate(over="ignore"):
-        return 0.5 * mean * np.exp(-2 * rate * times) + (along**2 + across**2) / 8  # (T,)
+        return 0.5 * mean * np.exp(-2 * rate * times) + (found.along**2 + found.across**2) / 8  # (T,)
 
 
 def loss(state, target_distance, *, mean_distance=0.0):
-    r"""Loss ½⟨‖f - y‖²⟩ of two points from their state:  ½‖δ‖² + ¼(w + ½(Y - b)),  an identity for any network.
-
-    δ is the mean of the two outputs minus the mean of the two targets.  Source: vanrossem2024, eq. (22), which is (9).
+    """Loss ½⟨‖f - y‖²⟩ of two points from their state:  ½‖δ‖² + ¼(w + ½(Y - b)),  an identity for any network, eq. (9).
 
     Parameters
     ----------
-    state : array (..., 3)                       a >= 0, b >= 0, w; (b - w)² <= bY
-    target_distance : float                      Y; >= 0
-    mean_distance : float or array (...)         ‖δ‖²; >= 0
+    state : array (..., 3)                   a >= 0, b >= 0, w; (b - w)² <= bY
+    target_distance : float                  Y
+    mean_distance : float or array (...)     ‖δ‖², mean of the two outputs less that of the two targets; >= 0
 
     Returns
     -------
@@ -184,14 +167,12 @@ def loss(state, target_distance, *, mean_distance=0.0):
 
 
 def conserved(state, input_distance, encoder_rate, decoder_rate):
-    r"""The constant of the motion  C = b/a - βa/(αX) = -βA_high/(αX).  Source: vanrossem2024, eqs. (23), (24).
+    """The constant of the motion  C = b/a - βa/(αX) = -βA_high/(αX), eq. (24).
 
     Parameters
     ----------
     state : array (..., 3)       a > 0, b >= 0, w (of no effect)
-    input_distance : float       X; > 0
-    encoder_rate : float         α; > 0
-    decoder_rate : float         β; > 0
+    input_distance, encoder_rate, decoder_rate : float    X, α, β
 
     Returns
     -------

@@ -1,13 +1,16 @@
-r"""Two points of a network without the assumption that the hidden difference keeps its direction: vectors instead of three numbers.
+"""Two points of a network whose hidden difference may turn: vectors in place of three numbers.
 
-The two-layer linear flow behind :mod:`lib.representations.two_points`, with the decoder's Jacobian D_y and  e = dy - Δ,  dy = D_y dh,
+The two-layer linear flow behind :mod:`lib.representations.two_points`, with the decoder's Jacobian D_y and
+e = dy - Δ, dy = D_y dh,
 
     d(dh)/dt = -½αX D_yᵀe,   dD_y/dt = -½β e dhᵀ,
 
-closes on (a, b, w) only if dh does not rotate.  For one output it is solved here for every start; for several it is integrated, and
-:func:`rank_one` is the case in which (a, b, w) is exact.
-Source: vanrossem2024, eqs. (17) to (19), with ¼ for ½ in (17), so that gradient descent with step η has α = β = η/2; the solutions
-are not in the source.
+closes on (a, b, w) only if dh does not rotate.  For one output it is solved here for every start; for several it is
+integrated, and :func:`rank_one` is the case in which (a, b, w) is exact.  `times`, `input_distance` and the rates are
+those of that module; `hidden_difference` (H,) is dh and `decoder` (m, H) is D_y at t = 0, `target_difference` (m,) is
+Δ.
+Source: vanrossem2024, eqs. (17) to (19), with ¼ for ½ in (17), so that gradient descent with step η has α = β = η/2;
+the solutions are not in it.
 """
 
 from dataclasses import dataclass
@@ -41,9 +44,9 @@ def _vectors(hidden_difference, decoder, target_difference):
 
 
 def gradients(mean_output, encoder, decoder, inputs, targets):
-    r"""Gradients of the loss of two linearised points:  ȳ - (y₁ + y₂)/2,  ¼D_yᵀe Δxᵀ,  ¼ e dhᵀ.
+    """Gradients of the loss of two linearised points:  ȳ - (y₁ + y₂)/2,  ¼D_yᵀe Δxᵀ,  ¼ e dhᵀ  (½ in eq. (17)).
 
-    The loss is  ½⟨‖ȳ ± ½D_yD_hΔx - y_i‖²⟩ over the two points.  Source: vanrossem2024, eq. (17), corrected: its last lines have ½.
+    The loss is  ½⟨‖ȳ ± ½D_yD_hΔx - y_i‖²⟩  over the two points.
 
     Parameters
     ----------
@@ -56,10 +59,6 @@ def gradients(mean_output, encoder, decoder, inputs, targets):
     Returns
     -------
     (array (m,), array (H, n), array (m, H))    with respect to ȳ, D_h, D_y
-
-    Raises
-    ------
-    ValueError                   if a shape does not fit, or an entry is not finite
 
     Examples
     --------
@@ -78,27 +77,16 @@ def gradients(mean_output, encoder, decoder, inputs, targets):
 
 
 def integrate(times, hidden_difference, decoder, target_difference, input_distance, encoder_rate, decoder_rate):
-    r"""Numerical solution of  d(dh)/dt = -½αX D_yᵀe,  dD_y/dt = -½β e dhᵀ  for any number of outputs; the reference for the closed forms.
-
-    Source: vanrossem2024, eqs. (6) and (17), corrected.
+    """Numerical solution of the flow for any number of outputs; the reference for the closed forms.
 
     Parameters
     ----------
-    times : array (T,)                t; >= 0, strictly increasing
-    hidden_difference : array (H,)    dh at t = 0
-    decoder : array (m, H)            D_y at t = 0
-    target_difference : array (m,)    Δ
-    input_distance : float            X; > 0
-    encoder_rate : float              α; > 0
-    decoder_rate : float              β; > 0
+    times, hidden_difference, decoder, target_difference : arrays (T,), (H,), (m, H), (m,)    t, dh, D_y, Δ
+    input_distance, encoder_rate, decoder_rate : float                                        X, α, β
 
     Returns
     -------
     Vectors
-
-    Raises
-    ------
-    ValueError                        if an argument is outside its range, or the integrator fails
 
     Examples
     --------
@@ -113,16 +101,12 @@ def integrate(times, hidden_difference, decoder, target_difference, input_distan
     def slope(_, flat):
         rows = flat.reshape(shape)  # (1 + m, H)
         error = rows[1:] @ rows[0] - target  # (m,)
-        return np.vstack(
-            [-0.5 * alpha * x * error @ rows[1:], -0.5 * beta * np.outer(error, rows[0])]
-        ).ravel()  # ((1 + m) H,)
+        pulls = -0.5 * alpha * x * error @ rows[1:], -0.5 * beta * np.outer(error, rows[0])  # (H,), (m, H)
+        return np.vstack(pulls).ravel()  # ((1 + m) H,)
 
     start = np.vstack([dh, jacobian]).ravel()  # ((1 + m) H,)
-    span, finest = (
-        (0.0, times[-1] or 1.0),
-        1e-14 * (np.abs(start).max() or 1.0),
-    )  # a start or an interval of zero would stop the integrator
-    solution = solve_ivp(slope, span, start, method="DOP853", t_eval=times, rtol=1e-12, atol=finest)
+    span, size = (0.0, times[-1] or 1.0), np.abs(start).max() or 1.0  # zeros would stop the integrator
+    solution = solve_ivp(slope, span, start, method="DOP853", t_eval=times, rtol=1e-12, atol=1e-14 * size)
     if not solution.success or not np.isfinite(solution.y).all():
         checks.fail("times", "end where the integrator still follows", times)
     rows = solution.y.T.reshape(-1, *shape)  # (T, 1 + m, H)
@@ -133,19 +117,16 @@ def integrate(times, hidden_difference, decoder, target_difference, input_distan
 def rank_one(
     times, hidden_difference, output_difference, target_difference, input_distance, encoder_rate, decoder_rate
 ):
-    r"""Exact solution if the decoder sees nothing but the hidden difference,  D_y = dy dhᵀ/‖dh‖²;  then (a, b, w) closes.
+    """Exact solution if the decoder sees only the hidden difference,  D_y = dy dhᵀ/‖dh‖²;  then (a, b, w) closes.
 
-    dh keeps its line, and turns round where it passes through zero.  Source: not in the source; it is :func:`lib.representations.two_points.trajectory` with signs.
+    dh keeps its line, and turns round where it passes through zero: :func:`lib.representations.two_points.trajectory`
+    with signs.
 
     Parameters
     ----------
-    times : array (T,)                t; >= 0, strictly increasing
-    hidden_difference : array (H,)    dh at t = 0; not zero
-    output_difference : array (m,)    dy at t = 0
-    target_difference : array (m,)    Δ
-    input_distance : float            X; > 0
-    encoder_rate : float              α; > 0
-    decoder_rate : float              β; > 0
+    times, hidden_difference : arrays (T,), (H,)                   t, dh at t = 0; not zero
+    output_difference, target_difference : arrays (m,), (m,)       dy at t = 0, Δ
+    input_distance, encoder_rate, decoder_rate : float             X, α, β
 
     Returns
     -------
@@ -166,7 +147,7 @@ def rank_one(
     if size == 0:
         checks.fail("hidden_difference", "not be zero", hidden_difference)
     start = [size**2, dy @ dy, dy @ (dy - target)]
-    m = _two_points.modes(start, input_distance, gap**2, encoder_rate, decoder_rate)
+    m = _two_points.checked_modes(start, input_distance, gap**2, encoder_rate, decoder_rate)
     s, p, q, along, across = _two_points.solve(times, m)
     forward = target / gap if gap > 0 else np.zeros(target.size)  # (m,)
     sideways = dy - (dy @ forward) * forward  # (m,)
@@ -175,30 +156,25 @@ def rank_one(
     hidden = np.sqrt(encoder_rate * input_distance) * np.outer(s, dh / size)  # (T, H)
     column = np.sqrt(decoder_rate) * (np.outer(p, forward) + np.outer(q, sideways))  # (T, m)
     output = np.sqrt(encoder_rate * input_distance) * s[:, None] * column  # (T, m)
-    return Vectors(
-        hidden, column[:, :, None] * (dh / size), output, np.outer(along, forward) + np.outer(across, sideways)
-    )
+    residual = np.outer(along, forward) + np.outer(across, sideways)  # (T, m)
+    return Vectors(hidden, column[:, :, None] * (dh / size), output, residual)
 
 
 def one_output(times, hidden_difference, decoder, target_difference, input_distance, encoder_rate, decoder_rate):
-    r"""Exact solution for one output from any start, dh free to rotate.
+    """Exact solution for one output from any start, dh free to rotate.
 
-    ĥ = dh/√(αX) and v̂ = v/√β have  ĥ ± v̂ = (ĥ₀ ± v̂₀) x^{±½},  and x obeys a Riccati equation with constant coefficients,
+    ĥ = dh/√(αX) and v̂ = v/√β, D_y = vᵀ, have  ĥ ± v̂ = (ĥ₀ ± v̂₀) x^{±½},  and x obeys a Riccati equation,
 
         dx/dt = -k²P x² + 2kΔ x + k²M,   x(0) = 1,   P = ‖ĥ₀ + v̂₀‖²,   M = ‖ĥ₀ - v̂₀‖²,   k = ½√(αβX).
 
-    Distances depend on a₀ = ‖dh₀‖², dy₀ and V₀ = ‖v₀‖² alone: the vectors (√a₀, 0) and (dy₀/√a₀, √(V₀ - dy₀²/a₀)) give them.
-    Source: not in the source; it solves vanrossem2024, eq. (17), corrected, for one output.
+    Distances depend on a₀ = ‖dh₀‖², dy₀ and V₀ = ‖v₀‖² alone: the vectors (√a₀, 0) and (dy₀/√a₀, √(V₀ - dy₀²/a₀)) give
+    them.
 
     Parameters
     ----------
-    times : array (T,)                t; >= 0, strictly increasing
-    hidden_difference : array (H,)    dh at t = 0
-    decoder : array (1, H)            D_y = vᵀ at t = 0
-    target_difference : array (1,)    Δ, of either sign
-    input_distance : float            X; > 0
-    encoder_rate : float              α; > 0
-    decoder_rate : float              β; > 0
+    times, hidden_difference, decoder : arrays (T,), (H,), (1, H)   t, dh and vᵀ at t = 0
+    target_difference : array (1,)                                  Δ, of either sign
+    input_distance, encoder_rate, decoder_rate : float              X, α, β
 
     Returns
     -------
@@ -241,26 +217,22 @@ def one_output(times, hidden_difference, decoder, target_difference, input_dista
 
 
 def _mobius(fade, elapsed, speed, near, far, push, drift):
-    """e^{-k·speed·t} (cosh + (drift + push) sinh/speed), near = speed + drift, far = speed - drift, as a sum of positive terms."""
+    """e^{-k·speed·t} (cosh + (drift + push) sinh/speed), near, far = speed ± drift, as a sum of positive terms."""
     if far <= push:
         return (1 + fade) / 2 + elapsed * (drift + push)
     return ((near + push) + fade * (far - push)) / (2 * speed)
 
 
 def final_distance(hidden_difference, decoder, target_difference, input_distance, rate_ratio):
-    r"""Squared hidden distance at the end for one output:  a_∞ = ½Ã + √(¼Ã² + ρX(a₀‖v₀‖² - dy₀²) + A_low²),  Ã = a₀ - ρX‖v₀‖².
+    """Squared hidden distance at the end for one output:  a_∞ = ½Ã + √(¼Ã² + ρX(a₀‖v₀‖² - dy₀²) + A_low²).
 
-    The term in brackets is >= 0 and vanishes where v₀ is parallel to dh₀; then Ã = A_high, and this is :func:`lib.representations.two_points_limits.final_distance`.
-    It leaves out the starts that rest at the saddle, ρX‖v₀‖² = a₀ with v₀ along -Δdh₀.  Source: not in the source; it replaces
-    vanrossem2024, eq. (10), where dh rotates.
+    Ã = a₀ - ρX‖v₀‖².  In place of eq. (10) where dh rotates: the bracket is >= 0 and vanishes where v₀ is parallel to
+    dh₀; then Ã = A_high. It leaves out the starts that rest at the saddle, ρX‖v₀‖² = a₀ with v₀ along -Δdh₀.
 
     Parameters
     ----------
-    hidden_difference : array (H,)    dh at t = 0
-    decoder : array (1, H)            D_y = vᵀ at t = 0
-    target_difference : array (1,)    Δ
-    input_distance : float            X; > 0
-    rate_ratio : float                ρ = α/β, encoder over decoder; > 0
+    hidden_difference, decoder, target_difference : arrays (H,), (1, H), (1,)    dh, v₀ᵀ, Δ
+    input_distance, rate_ratio : float                                           X, ρ
 
     Returns
     -------
@@ -273,10 +245,7 @@ def final_distance(hidden_difference, decoder, target_difference, input_distance
     """
     target = checks.array("target_difference", target_difference, shape=(1,))  # (1,)
     dh, jacobian, target = _vectors(hidden_difference, decoder, target)  # (H,), (1, H), (1,)
-    x, ratio = (
-        checks.number(name, value, above=0)
-        for name, value in (("input_distance", input_distance), ("rate_ratio", rate_ratio))
-    )
+    x, ratio = _two_points.positive(input_distance=input_distance, rate_ratio=rate_ratio)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         a, v = dh @ dh, jacobian[0] * np.sqrt(ratio) * np.sqrt(x)  # (H,)
         across = v - (v @ dh) / a * dh if a > 0 else v  # (H,)

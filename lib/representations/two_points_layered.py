@@ -1,7 +1,7 @@
-r"""Two points of a network with one output whose effective rates change with its weights, as in a deep linear network.
+"""Two points of a network with one output whose effective rates change with its weights, as in a deep linear network.
 
-The triple (a, c, V) of squared hidden distance, output difference c = v·dh and squared decoder gradient V = ‖v‖² closes for one output
-without the no-rotation assumption and without a division by a.  Not in the source (vanrossem2024).
+The triple (a, c, V) of squared hidden distance, output difference c = v·dh and squared decoder gradient V = ‖v‖² closes
+for one output without the no-rotation assumption and without a division by a.  Not in the source (vanrossem2024).
 """
 
 import numpy as np
@@ -9,28 +9,6 @@ from scipy.integrate import solve_ivp
 
 from lib.common import checks
 from lib.representations import _two_points
-
-
-def balanced_rate(learning_rate, layers):
-    r"""Prefactor  ηL/2  of the effective rate of L linear layers that have equal weights.
-
-    Not in the source (vanrossem2024); L = 1 gives the η/2 of a net with one hidden layer.
-
-    Parameters
-    ----------
-    learning_rate : float     η of descent on the loss with the factor ½; > 0
-    layers : int              L; >= 1
-
-    Returns
-    -------
-    float                     α₀ or β₀ of :func:`trajectory`
-
-    Examples
-    --------
-    >>> balanced_rate(0.01, 10)
-    0.05
-    """
-    return checks.number("learning_rate", learning_rate, above=0) * checks.integer("layers", layers) / 2
 
 
 def trajectory(
@@ -45,30 +23,24 @@ def trajectory(
     encoder_layers=1,
     decoder_layers=1,
 ):
-    r"""a, b and w of two points with the rates  α = α₀(a/X)^{1-1/L₁}  and  β = β₀V^{1-1/L₂}  of L₁ and L₂ linear layers.
+    """a, b and w of two points with the rates  α = α₀(a/X)^{1-1/L₁}  and  β = β₀V^{1-1/L₂}  of L₁ and L₂ linear layers.
 
-    With e = c - D and D = √Y:  ȧ = -αX e c,  ċ = -½e(βa + αXV),  V̇ = -β e c.  One layer on either side has the constant rates of
-    :func:`lib.representations.two_points_exact.one_output`.  By an implicit integrator.  Not in the source (vanrossem2024).
+    With e = c - D and D = √Y:  ȧ = -αX e c,  ċ = -½e(βa + αXV),  V̇ = -β e c.  One layer on either side has the
+    constant rates of :func:`lib.representations.two_points_exact.one_output`.  Descent with step η on L layers of equal
+    weights has the prefactor ηL/2.
 
     Parameters
     ----------
-    times : array (A,)              t; >= 0, strictly increasing
-    start : array (3,)              a₀ > 0, b₀ and w₀ at t = 0 of one output, so that (b₀ - w₀)² = b₀Y
-    decoder_gradient : float        V₀; at least b₀/a₀
-    input_distance : float          X; > 0
-    target_distance : float         Y; > 0
-    encoder_rate : float            α₀; > 0
-    decoder_rate : float            β₀; > 0
-    encoder_layers : int            L₁; >= 1
-    decoder_layers : int            L₂; >= 1
+    times : array (A,)                                           t; >= 0, strictly increasing
+    start : array (3,)                                           a₀ > 0, b₀, w₀ of one output, so that (b₀ - w₀)² = b₀Y
+    decoder_gradient : float                                     V₀; at least b₀/a₀
+    input_distance, target_distance : float                      X, Y; > 0
+    encoder_rate, decoder_rate : float                           α₀, β₀; > 0
+    encoder_layers, decoder_layers : int                         L₁, L₂; >= 1
 
     Returns
     -------
-    array (A, 3)                    a, b, w
-
-    Raises
-    ------
-    ValueError                      if an argument is outside its range, or the integrator fails
+    array (A, 3)                                                 a, b, w
 
     Examples
     --------
@@ -81,10 +53,8 @@ def trajectory(
     a, b, w = checks.array("start", start, shape=(3,)).tolist()
     gap = np.sqrt(checks.number("target_distance", target_distance, above=0))
     x, alpha, beta = _two_points.constants(input_distance, encoder_rate, decoder_rate)
-    first, second = (
-        1 - 1 / checks.integer(name, n)
-        for name, n in (("encoder_layers", encoder_layers), ("decoder_layers", decoder_layers))
-    )
+    first = 1 - 1 / checks.integer("encoder_layers", encoder_layers)
+    second = 1 - 1 / checks.integer("decoder_layers", decoder_layers)
     c = (b - w) / gap
     if not (a > 0 and b >= 0 and abs(c**2 - b) <= 1e-5 * max(b, gap**2)):
         checks.fail("start", "have a > 0 and, for one output, (b - w)² = bY", start)

@@ -1,8 +1,10 @@
-r"""Two points of a network: where the distances of :mod:`lib.representations.two_points` end, how fast, how long they wait, and when the start decides.
+"""Two points of a network: where their distances end, how fast, how long they wait, and when the start decides.
 
-The end depends on two numbers in units of the squared hidden distance,  A_high = a₀ - ρX b₀/a₀  of the start and  A_low = √(ρXY)  of the data,
-with the ratio of effective learning rates  ρ = α/β:  a_∞ = A_low e^{arsinh(A_high/(2A_low))}.
-Source: vanrossem2024, eqs. (10) to (13), (26) to (40); :func:`half_time` and :func:`zero_crossing` are not in the source.
+The end depends on two numbers in units of the squared hidden distance,  A_high = a₀ - ρX b₀/a₀  of the start and
+A_low = √(ρXY) of the data, with the ratio of effective learning rates  ρ = α/β:
+a_∞ = A_low e^{arsinh(A_high/(2A_low))}.  Arguments are those of :mod:`lib.representations.two_points`; `high` and
+`low` >= 0 are A_high and A_low.
+Source: vanrossem2024, eqs. (10) to (13), (26) to (40); :func:`half_time` and :func:`zero_crossing` are not in it.
 """
 
 import numpy as np
@@ -12,46 +14,34 @@ from lib.representations import _two_points
 
 
 def final_distance(high, low):
-    r"""Squared hidden distance at the end:  a_∞ = ½A_high + ½√(A_high² + 4A_low²),  without cancellation for A_high < 0.
+    """Squared hidden distance at the end:  a_∞ = ½A_high + ½√(A_high² + 4A_low²),  without cancellation for A_high < 0.
 
-    Source: vanrossem2024, eq. (10).  Its limit for large weights is max(A_high, 0), and not A_high as in the text after eq. (12).
+    Eq. (10); its limit for large weights is max(A_high, 0), and not A_high as in the text after eq. (12).
 
     Parameters
     ----------
-    high : float or array    A_high; of any sign
-    low : float or array     A_low; >= 0; of a shape that broadcasts with `high`
+    high, low : float or array    A_high of any sign, A_low; of shapes that broadcast
 
     Returns
     -------
-    float or array           a_∞
+    float or array                a_∞
 
     Examples
     --------
     >>> [float(final_distance(high, 1.0)) for high in (0.0, 1e9, -1e9)]
     [1.0, 1000000000.0, 1e-09]
     """
-    high = checks.array("high", high)  # (...)
-    low = checks.entries("low", low, at_least=0)  # (...)
-    try:
-        high, low = np.broadcast_arrays(high, low)  # (...), (...)
-    except ValueError:
-        checks.fail("low", "broadcast with high", f"shapes {low.shape} and {high.shape}")
-    larger = 0.5 * np.abs(high) + np.hypot(0.5 * high, low)  # (...)
-    smaller = low * np.divide(low, larger, out=np.zeros(larger.shape), where=larger > 0)  # (...)
-    return np.where(high >= 0, larger, smaller)[()]
+    high, low = checks.array("high", high), checks.entries("low", low, at_least=0)  # (...), (...)
+    return _two_points.final_distance(*checks.broadcast(high=high, low=low))
 
 
 def high_low(start, input_distance, target_distance, rate_ratio):
-    r"""The two numbers that fix the end,  A_high = a₀ - ρX b₀/a₀  and  A_low = √(ρXY).
-
-    Source: vanrossem2024, eq. (11), where ρ = τ_y/τ_h.
+    """The two numbers that fix the end,  A_high = a₀ - ρX b₀/a₀  and  A_low = √(ρXY), eq. (11), where ρ = τ_y/τ_h.
 
     Parameters
     ----------
-    start : array (3,)           a₀ > 0, b₀ >= 0, w₀; (b₀ - w₀)² <= b₀Y
-    input_distance : float       X; > 0
-    target_distance : float      Y; >= 0
-    rate_ratio : float           ρ = α/β, encoder over decoder; > 0
+    start : array (3,)                                       a₀, b₀, w₀
+    input_distance, target_distance, rate_ratio : float      X, Y, ρ > 0
 
     Returns
     -------
@@ -63,25 +53,18 @@ def high_low(start, input_distance, target_distance, rate_ratio):
     (1.5, 2.0)
     """
     (a, b, _), squared = _two_points.bounded_state("start", start, target_distance, ndim=1)
-    x, ratio = (
-        checks.number(name, value, above=0)
-        for name, value in (("input_distance", input_distance), ("rate_ratio", rate_ratio))
-    )
+    x, ratio = _two_points.positive(input_distance=input_distance, rate_ratio=rate_ratio)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         return tuple(checks.finite("start", np.array([a - ratio * x * b / a, np.sqrt(ratio * x * squared)])).tolist())
 
 
 def fixed_point(start, input_distance, target_distance, rate_ratio):
-    r"""The end (a_∞, Y, 0) of a trajectory, for every start but the exceptional ones that rest at a saddle.
-
-    Source: vanrossem2024, eqs. (10), (11) and (36).
+    """The end (a_∞, Y, 0) of a trajectory, for every start but the exceptional ones that rest at a saddle, eq. (36).
 
     Parameters
     ----------
-    start : array (3,)           a₀ > 0, b₀ >= 0, w₀; (b₀ - w₀)² <= b₀Y
-    input_distance : float       X; > 0
-    target_distance : float      Y; >= 0
-    rate_ratio : float           ρ = α/β, encoder over decoder; > 0
+    start : array (3,)                                       a₀, b₀, w₀
+    input_distance, target_distance, rate_ratio : float      X, Y, ρ > 0
 
     Returns
     -------
@@ -93,21 +76,19 @@ def fixed_point(start, input_distance, target_distance, rate_ratio):
     [2.886001, 4.0, 0.0]
     """
     high, low = high_low(start, input_distance, target_distance, rate_ratio)
-    return np.array([final_distance(high, low), float(target_distance), 0.0])  # (3,)
+    return np.array([_two_points.final_distance(high, low), float(target_distance), 0.0])  # (3,)
 
 
 def decay_rates(high, low, decoder_rate):
-    r"""Eigenvalues of the Jacobian at the end:  -βa_∞  and  -½β√(A_high² + 4A_low²).
+    """Eigenvalues of the Jacobian at the end:  -βa_∞  and  -½β√(A_high² + 4A_low²), eqs. (29) to (31) simplified.
 
-    What is left of dy - Δ across Δ decays with half the first.  Along Δ one part decays with the second; another, which one output does not
-    show, follows the square of what is left across, and so decays with the first.  Both are real: the end is a node, never a spiral.
-    Source: vanrossem2024, eqs. (29) to (31), simplified.
+    What is left of dy - Δ across Δ decays with half the first.  Along Δ one part decays with the second; another, which
+    one output does not show, follows the square of what is left across, and so decays with the first.  Both are real: a
+    node, never a spiral.
 
     Parameters
     ----------
-    high : float            A_high
-    low : float             A_low; >= 0
-    decoder_rate : float    β; > 0
+    high, low, decoder_rate : float    A_high, A_low, β
 
     Returns
     -------
@@ -120,25 +101,23 @@ def decay_rates(high, low, decoder_rate):
     """
     high, low = checks.number("high", high), checks.number("low", low, at_least=0)
     beta = checks.number("decoder_rate", decoder_rate, above=0)
-    return -beta * np.array([final_distance(high, low), np.hypot(0.5 * high, low)])  # (2,)
+    return -beta * np.array([_two_points.final_distance(high, low), np.hypot(0.5 * high, low)])  # (2,)
 
 
 def regime(high, low, *, margin=5.0):
-    r"""What decides the end: the data ("rich"), a large start ("lazy"), or a start with the larger decoder ("collapse").
+    """What decides the end: the data ("rich"), a large start ("lazy"), or a start with the larger decoder ("collapse").
 
-    Then a_∞ is close to A_low, A_high or A_low²/|A_high|; |A_high| is compared with 2A_low.
-    Source: vanrossem2024, eqs. (12), (13), corrected: numbers with units are compared with
-    each other and not with one, and A_high < 0 has an end of its own.
+    Then a_∞ is close to A_low, A_high or A_low²/|A_high|; |A_high| is compared with 2A_low.  Eqs. (12), (13),
+    corrected: numbers with units are compared with each other and not with one, and A_high < 0 has an end of its own.
 
     Parameters
     ----------
-    high : float      A_high
-    low : float       A_low; >= 0; not zero together with `high`
-    margin : float    how many times larger one side must be; > 1
+    high, low : float    A_high, A_low; not both zero
+    margin : float       how many times larger one side must be; > 1
 
     Returns
     -------
-    str               "rich", "lazy", "collapse" or "between"
+    str                  "rich", "lazy", "collapse" or "between"
 
     Examples
     --------
@@ -157,26 +136,20 @@ def regime(high, low, *, margin=5.0):
 
 
 def half_time(start, input_distance, target_distance, encoder_rate, decoder_rate):
-    r"""Length of the plateau: when the fast-growing part of a small start has half its final squared size.
+    """Length of the plateau: when the fast-growing part of a small start has half its final squared size.
 
-    t = ln(λ/(k²ζ²) - 1)/(2λ)  with  λ = ¼β√(A_high² + 4A_low²),  k = ½√(αβX)  and ζ the start's component along the growing direction.
-    For a balanced start a is half of a_∞ then.  Every factor 1/10 in the scale of the weights adds  ln(10)/λ.  Source: not in the source.
+    t = ln(λ/(k²ζ²) - 1)/(2λ)  with  λ = ¼β√(A_high² + 4A_low²),  k = ½√(αβX)  and ζ the start's component along the
+    growing direction. For a balanced start a is half of a_∞ then.  Every factor 1/10 in the scale of the weights adds
+    ln(10)/λ.
 
     Parameters
     ----------
-    start : array (3,)           a₀ > 0, b₀ >= 0, w₀; (b₀ - w₀)² <= b₀Y
-    input_distance : float       X; > 0
-    target_distance : float      Y; >= 0
-    encoder_rate : float         α; > 0
-    decoder_rate : float         β; > 0
+    start : array (3,)           a₀, b₀, w₀; small, with a growing part
+    input_distance, target_distance, encoder_rate, decoder_rate : float    X, Y, α, β
 
     Returns
     -------
     float                        t; > 0
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range, or the start is not small or has no growing part
 
     Examples
     --------
@@ -184,28 +157,24 @@ def half_time(start, input_distance, target_distance, encoder_rate, decoder_rate
     >>> round(steps[1] - steps[0], 4)  # a factor 1/10 in the amplitude; λ = ½
     4.6052
     """
-    m = _two_points.modes(start, input_distance, target_distance, encoder_rate, decoder_rate)
+    m = _two_points.checked_modes(start, input_distance, target_distance, encoder_rate, decoder_rate)
     part = (m.k * m.growing) ** 2
     if not 0 < 2 * part < m.rate:
-        checks.fail(
-            "start", "be on the plateau: a small part along the growing direction, below half its final size", start
-        )
+        wanted = "be on the plateau: a small part along the growing direction, below half its final size"
+        checks.fail("start", wanted, start)
     return float((np.log(m.rate - part) - np.log(part)) / (2 * m.rate))
 
 
 def zero_crossing(start, input_distance, target_distance, encoder_rate, decoder_rate):
-    r"""Time at which the hidden vectors of the two points meet, a = 0, on their way to opposite order; infinite if they do not.
+    """Time at which the two hidden vectors meet, a = 0, on their way to opposite order; infinite if they do not.
 
-    With (cos, sin) the growing and (-sin, cos) the decaying direction, ζ₊ and ζ₋ the start's components:  t = ln(ζ₋ sin/(ζ₊ cos))/(2λ)  if ζ₊ < 0.
-    There eq. (7) is singular.  Source: not in vanrossem2024, which excludes visits to a = 0 in its section A.3.
+    With (cos, sin) the growing and (-sin, cos) the decaying direction, ζ₊ and ζ₋ the start's components:
+    t = ln(ζ₋ sin/(ζ₊ cos))/(2λ) if ζ₊ < 0.  There eq. (7) is singular, and section A.3 of the source excludes it.
 
     Parameters
     ----------
-    start : array (3,)           a₀ > 0, b₀ >= 0, w₀; (b₀ - w₀)² <= b₀Y
-    input_distance : float       X; > 0
-    target_distance : float      Y; >= 0
-    encoder_rate : float         α; > 0
-    decoder_rate : float         β; > 0
+    start : array (3,)           a₀, b₀, w₀
+    input_distance, target_distance, encoder_rate, decoder_rate : float    X, Y, α, β
 
     Returns
     -------
@@ -216,25 +185,23 @@ def zero_crossing(start, input_distance, target_distance, encoder_rate, decoder_
     >>> round(zero_crossing([1.0, 4.0, 6.0], 1.0, 1.0, 1.0, 1.0), 6)  # dy = -2, Δ = 1: A_high = -3
     0.631935
     """
-    m = _two_points.modes(start, input_distance, target_distance, encoder_rate, decoder_rate)
+    m = _two_points.checked_modes(start, input_distance, target_distance, encoder_rate, decoder_rate)
     if not m.growing < 0:
         return np.inf
     return float(np.log(m.sin * m.decaying / (m.cos * m.growing)) / (2 * m.rate))
 
 
 def identical_targets(times, start, input_distance, encoder_rate, decoder_rate):
-    r"""The state (a, b, w = b) if both points have the same target, Y = 0.
+    """The state (a, b, w = b) if both points have the same target, Y = 0.
 
-    a = A_high/(1 + E),  b = -βA_high²E/(αX (1 + E)²),  E = (A_high/a₀ - 1) e^{-βA_high t};  for A_high = 0 the power law a₀/(1 + βa₀t).
-    Source: vanrossem2024, eqs. (39), (40), corrected: there the exponent lacks β = 1/τ_y.
+    a = A_high/(1 + E),  b = -βA_high²E/(αX (1 + E)²),  E = (A_high/a₀ - 1) e^{-βA_high t};  for A_high = 0 the power
+    law a₀/(1 + βa₀t). Eqs. (39), (40), corrected: there the exponent lacks β = 1/τ_y.
 
     Parameters
     ----------
-    times : array (T,)           t; >= 0, strictly increasing
+    times : array (T,)           t
     start : array (2,)           a₀ > 0, b₀ >= 0
-    input_distance : float       X; > 0
-    encoder_rate : float         α; > 0
-    decoder_rate : float         β; > 0
+    input_distance, encoder_rate, decoder_rate : float    X, α, β
 
     Returns
     -------

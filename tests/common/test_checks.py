@@ -1,4 +1,4 @@
-"""The argument checks: what passes is returned in its working type, what does not names argument, requirement and value."""
+"""The argument checks: what passes is returned in its working type, what does not is named with its remedy."""
 
 import numpy as np
 import pytest
@@ -175,3 +175,20 @@ def test_message_shows_a_long_value_in_one_line():
     with pytest.raises(ValueError) as caught:
         checks.fail("state", "be small", np.arange(1000).reshape(10, 100))
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 120
+
+
+def test_one_of():
+    assert checks.one_of("kind", "erf", ("erf", "relu")) == "erf"
+    for value in ("tanh", None, ["erf"], np.array(["erf", "relu"])):
+        refuses(checks.one_of, "kind", value, ("erf", "relu"), match="one of erf, relu, got")
+    refuses(checks.one_of, "kind", "two words", {"erf": 1}, match="one of erf, got two words$")
+    refuses(checks.one_of, "kind", "", ("erf",), match="one of erf, got ''$")
+
+
+def test_broadcast():
+    rows, column = checks.broadcast(samples=np.arange(3.0), ridge=np.ones((2, 1)))
+    assert rows.tolist() == [[0, 1, 2]] * 2 and column.shape == (2, 3)
+    with pytest.raises(
+        ValueError, match=r"^c must broadcast with a, b, got the shapes \(3,\), \(\), \(2,\) of a, b, c$"
+    ):
+        checks.broadcast(a=np.ones(3), b=1.0, c=np.ones(2))

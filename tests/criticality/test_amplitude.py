@@ -1,4 +1,4 @@
-"""lib.criticality.amplitude against finite differences, the printed densities of the source, its mirror image, and exact exponents."""
+"""amplitude against finite differences, the printed densities of the source, its mirror image, and exact exponents."""
 
 import numpy as np
 import pytest

@@ -30,7 +30,7 @@ def neuron(curve, w, b, x, rate=1.0):
     return -rate * h[:, None] * lever, -rate * (h1[:, None, None] * lever[:, :, None] * w + h[:, None, None] * shape)
 
 
-# --- areas ------------------------------------------------------------------------------------------------------------------------
+# --- areas ----------------------------------------------------------------------------------------
 
 
 @settings(max_examples=40)
@@ -70,7 +70,8 @@ def test_the_closed_form_agrees_with_automatic_derivatives(loss, label):
 
 
 def triangles(count):
-    """Centres of a grid of inputs, the areas of its image cells as two triangles each, and those of the area formula."""
+    """Centres of a grid of inputs, the areas of its image cells as two triangles each, and those of the area
+    formula."""
     w, b, side = np.array([1.5, -0.7]), -0.4, np.linspace(-5, 5, count + 1)
     x = np.stack(np.meshgrid(side, side, indexing="ij"), axis=-1)
     q = neuron("sigmoid + cross-entropy", w, b, x.reshape(-1, 2))[0].reshape(count + 1, count + 1, 3)
@@ -118,7 +119,8 @@ def test_the_logarithm_survives_where_the_area_does_not():
 
 @pytest.mark.parametrize("d", [1, 2, 3, 6])
 def test_on_a_cone_the_density_per_area_has_exponent_d_and_the_amplitude_one(d):
-    # A flat density of inputs along w, an exponential tail: per unit of area the exponent is d up to 1/(c|w|), c = 2 and |w| = 500.
+    # A flat density of inputs along w, an exponential tail: per unit of area the exponent is d up to 1/(c|w|), c = 2
+    # and |w| = 500.
     w = 500 * np.eye(d)[0]
     x = np.zeros((2, d)) + 0.3
     x[1, 0] += 0.02  # 20 e-foldings of h
@@ -136,7 +138,7 @@ def test_on_a_cone_the_density_per_area_has_exponent_d_and_the_amplitude_one(d):
     assert counts.sum() > 60_000
 
 
-# --- frames -----------------------------------------------------------------------------------------------------------------------
+# --- frames ---------------------------------------------------------------------------------------
 
 
 def test_singular_pairs_are_those_of_each_jacobian():
@@ -185,7 +187,7 @@ def test_without_a_shared_frame_the_diagonal_holds_one_part_in_k():
     )  # the mean is part of the sample
 
 
-# --- one-dimensional maps, eq. (4.6) ----------------------------------------------------------------------------------------------
+# --- one-dimensional maps, eq. (4.6) --------------------------------------------------------------
 
 
 def test_a_linear_map_decouples_exactly_even_for_correlated_inputs():
@@ -233,9 +235,11 @@ def test_the_distance_between_the_laws_is_that_of_the_laws():
 
 @pytest.fixture(scope="module")
 def surrogate():
-    """Gaussian inputs with the mean and covariance of the zeros, the trained neuron's steps, in a frame of the mean Jacobian.
+    """Gaussian inputs with the mean and covariance of the zeros, the trained neuron's steps, in a frame of the mean
+    Jacobian.
 
-    All its singular values but the first and the last are equal: of that space we take the directions along which the zeros vary most.
+    All its singular values but the first and the last are equal: of that space we take the directions along which the
+    zeros vary most.
     """
     x, t = sg.two_digits(components=10)
     model = sg.Model(10)
@@ -252,7 +256,8 @@ def surrogate():
 
 
 def _explained(mean, cov, q, u, v):
-    """Share of the variance of s = f(y)ξ, with the logit y and ξ = u·(x, 1), that v·x explains, by quadrature: all three are Gaussian."""
+    """Share of the variance of s = f(y)ξ, with the logit y and ξ = u·(x, 1), that v·x explains, by quadrature: all
+    three are Gaussian."""
     z, weight = np.polynomial.hermite_e.hermegauss(200)
     weight /= weight.sum()
     a, w = v / np.sqrt(v @ cov @ v), q[:-1]  # a·x has variance 1
@@ -280,7 +285,7 @@ def test_of_a_neuron_on_gaussian_digits_only_the_leading_direction_is_a_map_of_i
         assert other.explained == pytest.approx(exact, abs=0.02)  # four standard errors over twenty seeds
 
 
-# --- bad input: every public function, every argument -----------------------------------------------------------------------------
+# --- bad input: every public function, every argument ---------------------------------------------
 
 J = RNG.standard_normal((2, 4, 3))
 X, Y = np.linspace(0, 1, 20), np.linspace(1, 3, 20) ** 2

@@ -1,4 +1,5 @@
-"""lib.criticality.branches against folds known in closed form, the monotonicity that it promises, and a count of preimages on both sides of a fold."""
+"""branches against folds known in closed form, the monotonicity that it promises, and a count of preimages on both
+sides of a fold."""
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 from step_cases import NAMES, figure, maps
 
-from lib.criticality import amplitude, branches, compositions, step_density
+from lib.criticality import _steps, amplitude, branches, compositions, step_density
 
 
 @settings(deadline=None, max_examples=50)
@@ -155,8 +156,8 @@ def test_reach_bounds_the_branches_and_a_pole_in_it_may_not_overflow():
 
 
 def test_the_branches_of_a_map_are_looked_for_once(monkeypatch):
-    looked, derivatives = [], branches._derivatives
-    monkeypatch.setattr(branches, "_derivatives", lambda x, m: looked.append(np.size(x)) or derivatives(x, m))
+    looked, derivatives = [], _steps.derivatives
+    monkeypatch.setattr(_steps, "derivatives", lambda x, m: looked.append(np.size(x)) or derivatives(x, m))
     m = amplitude.step_map(compositions.named("sigmoid + squared"), 7.125, -3.0, 1)  # of no other test
     step_density.magnitude_density([0.1, 0.2], m)
     assert sum(size > 10_000 for size in looked) == 1  # for both signs

@@ -1,4 +1,5 @@
-"""lib.criticality.equilibria against the log-odds, a stratified sample of the data, scalar quadrature, SciPy's Lyapunov solver and symmetries."""
+"""equilibria against the log-odds, a stratified sample of the data, scalar quadrature, SciPy's Lyapunov solver and
+symmetries."""
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ def label(composition):
     return f"{composition.name} {composition.parameter}"
 
 
-# --- where learning comes to rest -----------------------------------------------------------------------------------------
+# --- where learning comes to rest -----------------------------------------------------------------
 
 
 @few
@@ -106,7 +107,7 @@ def test_a_tanh_is_a_sigmoid_of_twice_the_logit():
     assert (found.weight, found.bias) == pytest.approx(np.array(equilibria.log_odds(priors=(0.2, 0.8))) / 2, rel=1e-9)
 
 
-# --- clip and cross-entropy -------------------------------------------------------------------------------------------------
+# --- clip and cross-entropy -----------------------------------------------------------------------
 
 
 @few
@@ -142,7 +143,7 @@ def test_clip_weight_at_the_ends_of_its_ranges():
             assert 0 < weight * deviation**2 < 1
 
 
-# --- accuracy ---------------------------------------------------------------------------------------------------------------
+# --- accuracy -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -174,7 +175,7 @@ def test_a_clip_that_is_nearly_a_step_still_has_its_threshold():
     assert found == pytest.approx(norm.cdf(2), rel=1e-6)
 
 
-# --- fluctuations -----------------------------------------------------------------------------------------------------------
+# --- fluctuations ---------------------------------------------------------------------------------
 
 
 @few
@@ -219,7 +220,7 @@ def test_numbers_beyond_the_floating_point_range_are_refused():
     assert equilibria.accuracy(compositions.named("ReLU + squared"), 1e-300, 3.0) == 0.5
 
 
-# --- no equilibrium -------------------------------------------------------------------------------------------------------------
+# --- no equilibrium -------------------------------------------------------------------------------
 
 
 def test_a_pole_leaves_no_equilibrium():
@@ -260,7 +261,7 @@ def test_narrow_classes_saturate_a_clip_before_it_comes_to_rest():
     assert live.max() < equilibria.LIVE
 
 
-# --- bad input ------------------------------------------------------------------------------------------------------------------
+# --- bad input ------------------------------------------------------------------------------------
 
 DATA = {"means": (0.0, 1.0), "deviation": 0.25, "priors": (0.5, 0.5)}
 NETWORK = {"composition": compositions.named("sigmoid + squared"), **DATA}

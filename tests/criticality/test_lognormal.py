@@ -1,4 +1,4 @@
-"""lib.criticality.lognormal against scipy's lognormal, the relative entropy by quadrature, and samples that are fitted."""
+"""lognormal against scipy's lognormal, the relative entropy by quadrature, and samples that are fitted."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""lib.criticality.loss_exponents against the classification of the losses, finite differences along the input, and samples."""
+"""loss_exponents against the classification of the losses, finite differences along the input, and samples."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ POINTS, BIASES = np.linspace(0.4, 3.0, 23), [-1.3, 0.1, 4.0]
 SLOPE, OFFSET = st.floats(0.3, 3), st.floats(0.5, 3)
 
 
-# --- which losses are exact ------------------------------------------------------------------------------------------------
+# --- which losses are exact -----------------------------------------------------------------------
 
 
 @settings(max_examples=25)
@@ -63,7 +63,7 @@ def test_the_step_of_the_logarithm_solves_the_equation_with_exponent_two():
     assert loss_exponents.classify(c1 * sympy.log(c2 + c3 * Y), POINTS, BIASES).exponent == pytest.approx(2, abs=1e-9)
 
 
-# --- the exponents themselves ----------------------------------------------------------------------------------------------
+# --- the exponents themselves ---------------------------------------------------------------------
 
 LOSSES = [
     sympy.exp(-1.5 * Y),

@@ -1,4 +1,5 @@
-"""lib.criticality.neuron_descent against the step written out, moments of one gradient, the linear theory, frozen-parameter laws and the equilibria."""
+"""neuron_descent against the step written out, moments of one gradient, the linear theory, frozen-parameter laws and
+the equilibria."""
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ def around(name, rate, replicas, seed):
     return composition, found, spread, start
 
 
-# --- one step ---------------------------------------------------------------------------------------------------------------
+# --- one step -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["sigmoid + cross-entropy", "sigmoid + squared"])
@@ -68,7 +69,7 @@ def test_a_longer_run_begins_like_a_shorter_one_however_seldom_it_is_seen(record
         assert np.array_equal(getattr(short, name), getattr(long, name)[short.steps[:-1]])
 
 
-# --- around the equilibrium ---------------------------------------------------------------------------------------------------
+# --- around the equilibrium -----------------------------------------------------------------------
 
 
 def test_replicas_keep_the_covariance_of_the_linear_theory():
@@ -118,7 +119,7 @@ def test_the_bias_steps_of_cross_entropy_are_logit_normal():
     assert distance < 0.006  # five times the noise of 1e5 independent steps, 1/√1e5 = 0.003, and less
 
 
-# --- clip and cross-entropy: death without a cut ----------------------------------------------------------------------------------
+# --- clip and cross-entropy: death without a cut --------------------------------------------------
 
 
 def test_without_a_cut_giant_steps_kill_and_the_dead_stay_dead():
@@ -155,7 +156,7 @@ def test_dead_fraction_of_relu_is_a_threshold_on_the_normal_tail():
         assert neuron_descent.dead_fraction(relu, weight, bias, threshold=threshold) == np.mean(inside < threshold)
 
 
-# --- what is refused ------------------------------------------------------------------------------------------------------------
+# --- what is refused ------------------------------------------------------------------------------
 
 
 def test_a_descent_that_diverges_says_so():

@@ -1,4 +1,5 @@
-"""lib.criticality.neuron_gradient against adaptive quadrature, lognormal closed forms, finite differences, Monte Carlo and normal tails."""
+"""neuron_gradient against adaptive quadrature, lognormal closed forms, finite differences, Monte Carlo and normal
+tails."""
 
 import numpy as np
 import pytest
@@ -132,7 +133,7 @@ def test_a_shift_of_the_input_is_a_change_of_the_bias(weight, bias, shift):
     np.testing.assert_allclose(there.hessian, mixing @ here.hessian @ mixing.T, rtol=1e-9, atol=1e-12)
 
 
-# --- who gets a gradient --------------------------------------------------------------------------------------------------
+# --- who gets a gradient --------------------------------------------------------------------------
 
 
 def test_live_probability_is_the_normal_law_outside_the_dead_intervals():
@@ -164,7 +165,7 @@ def test_without_a_weight_all_inputs_are_alike():
     assert np.array_equal(found, [[1, 0], [1, 0]])
 
 
-# --- bad input --------------------------------------------------------------------------------------------------------------
+# --- bad input ------------------------------------------------------------------------------------
 
 
 def test_poles_and_weights_out_of_range_are_refused_with_the_reason():

@@ -1,4 +1,5 @@
-"""lib.criticality.power_laws against likelihoods written out with quadrature, laws of known exponent, symmetries and the scatter of repeated samples."""
+"""power_laws against likelihoods written out with quadrature, laws of known exponent, symmetries and the scatter of
+repeated samples."""
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ def log_likelihood(u, a, c, width):
     return np.sum(a * u + c * u**2 / 2) - len(u) * (np.log(norm) + top)
 
 
-# --- windows ---------------------------------------------------------------------------------------------------------------
+# --- windows --------------------------------------------------------------------------------------
 
 
 def test_the_edges_of_windows_lie_between_grid_points_and_the_widest_comes_first():
@@ -101,7 +102,7 @@ def test_window_of_the_zeros_of_a_sigmoid_neuron(slope, low, high, decades, prob
     )
 
 
-# --- exponents from samples ------------------------------------------------------------------------------------------------
+# --- exponents from samples -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("order", [4, 3, 2, 1, 0.5, 0.4, -0.5, -1, -3])
@@ -172,7 +173,7 @@ def test_the_bootstrap_sees_a_law_that_is_none():
     assert power_laws.bootstrap_error(two_heaps, LOW, HIGH, seed=1) > 1.5 * power_laws.fit(two_heaps, LOW, HIGH).error
 
 
-# --- curvature -------------------------------------------------------------------------------------------------------------
+# --- curvature ------------------------------------------------------------------------------------
 
 SAMPLES = {
     "power": powers(3, 3000),
@@ -262,7 +263,7 @@ def test_samples_at_one_end_have_no_exponent():
         power_laws.bootstrap_error([1.0, 1.5], 1.0, 2.0, seed=1)
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument ---------------------------------------------
 
 U = (np.arange(40) + 0.5) / 40
 CALLS = {

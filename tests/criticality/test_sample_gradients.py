@@ -1,4 +1,5 @@
-"""Steps, Jacobians and exponents of small models: derivatives by hand, finite differences, autograd of torch's own losses, the digits."""
+"""Steps, Jacobians and exponents of small models: derivatives by hand, finite differences, autograd of torch's own
+losses, the digits."""
 
 import numpy as np
 import pytest
@@ -65,7 +66,7 @@ def logit_derivatives(model, q, x):
 MODELS = [Model(d, width=m, loss=loss) for d, m in ((1, 0), (4, 0), (1, 3), (5, 4)) for loss in sg.LOSSES]
 
 
-# --- derivatives --------------------------------------------------------------------------------------------------------------
+# --- derivatives ----------------------------------------------------------------------------------
 
 
 def test_the_number_of_parameters_is_that_of_the_arrays():
@@ -163,7 +164,7 @@ def test_a_step_in_new_parameters_carries_one_stretch():
     assert np.abs(step + rotation @ stretch @ stretch.T @ gradient[1]).max() > 0.1 * np.abs(step).max()
 
 
-# --- exponents ------------------------------------------------------------------------------------------------------------------
+# --- exponents ------------------------------------------------------------------------------------
 
 
 @settings(max_examples=20)
@@ -220,7 +221,7 @@ def test_a_direction_that_no_step_sees_has_no_exponent():
         sg.local_exponents(model, [1.0, 0.0, 0.0], [[1.0, 2.0]], [0], [[[0.0], [0.0], [1.0]]], [[[0.0], [1.0]]])
 
 
-# --- training ---------------------------------------------------------------------------------------------------------------------
+# --- training -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -266,7 +267,7 @@ def test_training_repeats_itself_and_a_stronger_penalty_makes_smaller_weights():
     assert sizes[0] > sizes[1] > sizes[2]
 
 
-# --- digits -------------------------------------------------------------------------------------------------------------------------
+# --- digits ---------------------------------------------------------------------------------------
 
 
 def test_the_digits_are_centred_zeros_and_ones_and_their_principal_coordinates():
@@ -316,7 +317,7 @@ def test_results_that_are_no_numbers_are_refused():
             function(**huge)
 
 
-# --- bad input: every public function, every argument ---------------------------------------------------------------------------
+# --- bad input: every public function, every argument ---------------------------------------------
 
 GOOD = {"model": Model(2), "parameters": [1.0, 2.0, 0.0], "inputs": [[0.5, 1.0], [0.0, -1.0]], "labels": [0, 1]}
 DIRECTIONS = [

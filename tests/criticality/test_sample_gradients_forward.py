@@ -1,4 +1,4 @@
-"""lib.criticality.sample_gradients and lib.criticality.area_formula against forward differentiation of losses that are written out here."""
+"""sample_gradients and area_formula against forward differentiation of losses that are written out here."""
 
 import numpy as np
 import pytest

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import expit
-from scipy.stats import binom, kurtosis
+from scipy.stats import binom
 
 from lib.criticality import power_laws, step_batches
 
 RNG = np.random.default_rng(3)
 
 
-# --- batches and their exact law -------------------------------------------------------------------------------------------
+# --- batches and their exact law ------------------------------------------------------------------
 
 
 @given(st.integers(1, 5), st.integers(2, 6), st.booleans())
@@ -51,16 +51,7 @@ def test_mean_variance_and_kurtosis_of_means_fall_as_they_must(size, batch, seed
     np.testing.assert_allclose(many, [one[0], one[1] / batch, one[2] / batch], rtol=1e-7, atol=1e-10)
 
 
-def test_excess_kurtosis_is_scipys_and_predicts_that_of_means():
-    steps = RNG.standard_normal(1_200_000) ** 3  # ⟨z¹²⟩/⟨z⁶⟩² - 3 = 43.2
-    assert step_batches.excess_kurtosis(steps) == kurtosis(steps)
-    cubes = RNG.uniform(-1, 1, 4_000_000) ** 3
-    assert step_batches.excess_kurtosis(cubes, batch=8) == pytest.approx((49 / 13 - 3) / 8, rel=0.01)
-    means = step_batches.averages(cubes, 8)
-    assert abs(kurtosis(means) - step_batches.excess_kurtosis(cubes, batch=8)) < 5 * np.sqrt(24 / len(means))
-
-
-# --- the exponent of means -------------------------------------------------------------------------------------------------
+# --- the exponent of means ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("batch", [1, 2])
@@ -120,21 +111,14 @@ def test_at_a_pole_the_tail_stays(order, batch):
     assert abs(fit.count - expected) < 5 * np.sqrt(expected) + 0.05 * expected
 
 
-# --- what else is left -----------------------------------------------------------------------------------------------------
-
-
-@given(st.floats(0, 1), st.integers(1, 12))
-def test_single_share_is_the_probability_of_one_live_sample(atom, batch):
-    _, masses = step_batches.mean_law([0.0, 1.0], [atom, 1 - atom], batch)
-    assert step_batches.single_share(atom, batch) == pytest.approx(masses[1], abs=1e-14)
-    assert step_batches.single_share(atom, batch) == pytest.approx(batch * atom ** (batch - 1) * (1 - atom), abs=1e-12)
+# --- what else is left ----------------------------------------------------------------------------
 
 
 def test_a_dead_atom_lets_the_singularity_of_single_steps_survive():
     steps = RNG.uniform(size=3_000_000) ** 3 * (RNG.uniform(size=3_000_000) > 0.6)
     means = step_batches.averages(steps, 3)
     count = np.sum((means > 0) & (means < 1e-5))
-    singles = step_batches.single_share(0.6, 3) * (3e-5) ** (1 / 3) * len(means)
+    singles = 3 * 0.6**2 * 0.4 * (3e-5) ** (1 / 3) * len(means)
     assert singles < count + 5 * np.sqrt(count) and count < 1.1 * singles + 5 * np.sqrt(
         count
     )  # pairs, (s^{1/3})², add a little
@@ -167,16 +151,14 @@ def test_a_quantile_of_zero_has_no_decades():
         step_batches.span(np.r_[np.zeros(50), np.ones(50)])
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument ---------------------------------------------
 
 STEPS = [1.0, -2.0, 3.0, 5.0]
 CALLS = {
     step_batches.averages: {"steps": STEPS, "batch": 2},
     step_batches.mean_law: {"values": [0.0, 1.0, 2.0], "masses": [0.2, 0.3, 0.5], "batch": 3},
     step_batches.exponent: {"order": 3, "batch": 2, "one_sided": False},
-    step_batches.single_share: {"atom": 0.5, "batch": 3},
     step_batches.span: {"steps": STEPS, "low": 0.1, "high": 0.9},
-    step_batches.excess_kurtosis: {"steps": STEPS, "batch": 1},
 }
 BAD = {
     "steps": [
@@ -206,7 +188,6 @@ BAD = {
     "masses": [[], [0.5, 0.5], [0.5, 0.3, 0.1], [-0.1, 0.6, 0.5], [np.nan, 0.5, 0.5], "m", None],
     "order": [bad for bad in NUMBER if bad is True or bad != -1.0] + [0.5],
     "one_sided": [0, 1, "yes", None],
-    "atom": [-0.1, 1.1, np.nan, "p", None, True],
     "low": [-0.1, 0.95, 1.0, np.nan, "x", None, True],
     "high": [0.05, 1.1, np.nan, "x", None, True],
 }
@@ -216,7 +197,5 @@ test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, B
 def test_what_only_some_functions_refuse():
     with pytest.raises(ValueError, match="^batch must divide the number of steps, 4"):
         step_batches.averages(STEPS, 3)
-    with pytest.raises(ValueError, match="^steps must not all be equal"):
-        step_batches.excess_kurtosis([2.0, 2.0])
     with pytest.raises(ValueError, match="^steps must have one axis, got"):
         step_batches.span(np.ones((3, 2)))

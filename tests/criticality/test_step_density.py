@@ -1,4 +1,5 @@
-"""lib.criticality.step_density: normalisation, scaling, exponents by finite differences, the lognormal, and the limits at zeros, poles and folds."""
+"""step_density: normalisation, scaling, exponents by finite differences, the lognormal, and the limits at zeros, poles
+and folds."""
 
 import numpy as np
 import pytest

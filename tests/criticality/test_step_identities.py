@@ -1,4 +1,5 @@
-"""Identities behind the laws of steps, by SymPy: changes of variable, speeds, folds and poles; five printed forms that fail."""
+"""Identities behind the laws of steps, by SymPy: changes of variable, speeds, folds and poles; five printed forms that
+fail."""
 
 import sympy as sp
 

@@ -1,88 +1,50 @@
-"""lib.criticality.step_laws against the general density by inversion, quadrature, and the approach to folds and poles."""
+"""lib.criticality.step_laws by the approach to folds and poles, and the general density against laws written out."""
 
 import numpy as np
 import pytest
 from bad_input import exercised
-from scipy.integrate import quad
 from scipy.special import logit
 from scipy.stats import norm
-from step_cases import NAMES, figure
+from step_cases import figure
 
-from lib.criticality import amplitude, branches, compositions, step_density, step_laws, step_probabilities
-
-VALUES = np.array([1e-7, 1e-3, 0.02, 0.15, 0.29, 0.31, 0.7, 0.95, 1.3, 2.5, 7.0, 40.0, 300.0])
+from lib.criticality import amplitude, compositions, step_density, step_laws, step_probabilities
 
 
-def near_an_edge(v, m):
-    """Where a branch ends the roots of the two routes differ by rounding, which the divergence enlarges."""
-    found = branches.find(m)
-    ends = np.abs(np.concatenate([found.at_left, found.at_right]))
-    return np.abs(v[:, None] / ends[ends > 0] - 1).min(axis=1) < 1e-3
-
-
-@pytest.mark.parametrize("label", [0, 1])
-@pytest.mark.parametrize("name", NAMES)
-def test_closed_forms_of_the_bias_step_are_the_general_density(name, label):
-    m = figure(name, label, observable="bias")
-    v = VALUES[~near_an_edge(VALUES, m)]
-    general, closed = (
-        step_density.magnitude_density(v, m),
-        step_laws.bias_density(v, figure(name, label, learning_rate=5.0)),
-    )
-    assert np.count_nonzero(closed > 1e-250) >= 3
-    seen = general > 0  # the general one ends fourteen deviations out
-    np.testing.assert_allclose(closed[seen], general[seen], rtol=1e-10)
-    assert np.all(closed[~seen] < 1e-35)
+def test_three_laws_of_the_bias_step_written_out():
+    """The logit is normal with deviation |w|/4; |ḃ|/γ = |h| is a change of variable with one branch each."""
+    v, t = np.array([0.1, 0.4, 0.8]), 4.0
+    density = step_density.magnitude_density(v, figure("sigmoid + cross-entropy", 1, observable="bias"))
+    np.testing.assert_allclose(density, norm.pdf((logit(v) + 8) / t) / (t * v * (1 - v)), rtol=1e-10)
+    line = figure("ReLU + squared", 0, observable="bias")
+    expected = norm.pdf(v / 2, line.bias, line.weight / 4) / 2
+    np.testing.assert_allclose(step_density.magnitude_density(v, line), expected, rtol=1e-10)
+    clip, u = figure("clip + cross-entropy", 1, observable="bias"), np.array([1.2, 5.0, 900.0])
+    expected = norm.pdf(1 / u, clip.weight + clip.bias, clip.weight / 4) / u**2
+    np.testing.assert_allclose(step_density.magnitude_density(u, clip), expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize("power", [2.0, 3.0, 5.5])
 @pytest.mark.parametrize(("w", "label"), [(1.3, 0), (-0.8, 1), (0.4, 1)])
-def test_powers_and_weights_of_either_sign(power, w, label):
+def test_law_of_the_bias_step_of_powers_written_out(power, w, label):
+    """u/((n-1)v) [p_y(t+u) + p_y(t-u)],  u = (v/n)^{1/(n-1)}, parts with y <= 0 left out."""
     m = amplitude.step_map(compositions.named("ReLU + power", power=power), w, 0.3, label, mean=0.1, observable="bias")
     v = np.array([0.01, 0.3, 1.0, 2.0])
-    general, closed = step_density.magnitude_density(v, m), step_laws.bias_density(v, m)
-    seen = general > 0  # the general one ends fourteen deviations out
-    assert np.count_nonzero(seen) >= 3 and np.all(closed[~seen] < 1e-35)
-    np.testing.assert_allclose(closed[seen], general[seen], rtol=1e-10)
+    u = (v / power) ** (1 / (power - 1))
+    parts = [np.where(y > 0, norm.pdf(y, w * 0.1 + 0.3, abs(w) / 4), 0) for y in (label + u, label - u)]
+    found, expected = step_density.magnitude_density(v, m), u / ((power - 1) * v) * sum(parts)
+    seen = found > 0  # the branches end fourteen deviations out
+    assert np.count_nonzero(seen) >= 3 and np.all(expected[~seen] < 1e-35)
+    np.testing.assert_allclose(expected[seen], found[seen], rtol=1e-10)
 
 
-def test_the_laws_written_out():
-    v = np.array([0.1, 0.4, 0.8])
-    m, t = figure("sigmoid + cross-entropy", 1), 4.0  # τ = 16 · 0.25, m = 8
-    np.testing.assert_allclose(
-        step_laws.bias_density(v, m), norm.pdf((logit(v) + 8) / t) / (t * v * (1 - v)), rtol=1e-12
-    )
-    line = figure("ReLU + squared", 0)
-    np.testing.assert_allclose(
-        step_laws.bias_density(v, line), norm.pdf(v / 2, line.bias, line.weight / 4) / 2, rtol=1e-12
-    )
-    clip = figure("clip + cross-entropy", 1)
-    u = np.array([1.2, 5.0, 900.0])
-    np.testing.assert_allclose(
-        step_laws.bias_density(u, clip), norm.pdf(1 / u, clip.weight + clip.bias, clip.weight / 4) / u**2, rtol=1e-12
-    )
-
-
-@pytest.mark.parametrize("label", [0, 1])
-@pytest.mark.parametrize("name", NAMES)
-def test_closed_forms_integrate_to_one_less_the_atom(name, label):
-    m = figure(name, label)
-    edges = {
-        "sigmoid + cross-entropy": [-60, 0],
-        "sigmoid + squared": [-90, np.log(8 / 27)],
-        "clip + cross-entropy": [np.log(1 / 0.999), np.log(1000)],
-    }
-    low, high = edges.get(name, [-60, 8])
-
-    def in_logarithm(depth):  # from the upper edge down, geometrically, where the law may diverge
-        v = np.exp(high - depth)
-        return float(step_laws.bias_density(v, m) * v)
-
-    total = sum(
-        quad(in_logarithm, a, b, limit=200)[0] for a, b in zip([1e-14, 1e-9, 1e-5, 0.01, 1], [1e-9, 1e-5, 0.01, 1, 3])
-    )
-    total += sum(quad(in_logarithm, a, min(a + 3, high - low), limit=200)[0] for a in np.arange(3, high - low, 3))
-    assert total == pytest.approx(1 - step_probabilities.atom(m), abs=2e-7)
+def test_law_of_the_bias_step_of_a_saturated_sigmoid_with_squared_loss_written_out():
+    """The two roots of 2f²(1 - f) = v, by NumPy's polynomials, each with the slope h' = 2f²g(2g - f), g = 1 - f."""
+    m = figure("sigmoid + squared", 0, observable="bias")
+    for v in (0.02, 0.15, 0.29):
+        f = np.roots([-2, 2, 0, -v])
+        f = np.sort(f[(f.real > 0) & (f.real < 1)].real)
+        parts = norm.pdf(logit(f), m.weight * m.mean + m.bias, 4.0) / np.abs(2 * f**2 * (1 - f) * (2 - 3 * f))
+        assert f.size == 2 and step_density.magnitude_density(v, m) == pytest.approx(parts.sum(), rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -125,16 +87,14 @@ def test_the_tail_is_cut_where_the_gradient_is():
 M = figure("sigmoid + squared", 0)
 LINE = figure("clip + cross-entropy", 0)
 CALLS = {
-    step_laws.bias_density: {"v": [0.1, 0.2], "step_map": M},
     step_laws.fold_edges: {"step_map": M},
     step_laws.pole_constant: {"step_map": LINE},
 }
-BAD = {"step_map": ["step", None, 1.0], "v": [[0.0], -1.0, [np.nan], "v", None]}
+BAD = {"step_map": ["step", None, 1.0]}
 test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)
 
 
-def test_compositions_without_a_closed_form_or_a_pole_are_refused():
+def test_compositions_without_a_pole_are_refused():
     other = amplitude.step_map(compositions.named("GELU + squared"), 1.0, 0.0, 0)
-    for function, call in ((step_laws.bias_density, {"v": 0.1}), (step_laws.pole_constant, {})):
-        with pytest.raises(ValueError, match="^step_map must have"):
-            function(**call, step_map=other)
+    with pytest.raises(ValueError, match="^step_map must have"):
+        step_laws.pole_constant(other)

@@ -41,7 +41,8 @@ def test_a_million_samples_follow_the_distribution_function(name, label):
     s = np.sort(amplitude.amplitude(np.random.default_rng(5).normal(m.mean, m.deviation, 1_000_000), m))
     atom, live = step_probabilities.atom(m), s[s != 0]
     assert abs(live.size / s.size - (1 - atom)) <= 5 * np.sqrt(atom * (1 - atom) / s.size)
-    # Both distribution functions rise, so that between two of the compared samples they part by one stride more at most.
+    # Both distribution functions rise, so that between two of the compared samples they part by one stride more at
+    # most.
     stride = 250
     seen = live[stride - 1 :: stride]
     exact = (step_probabilities.cumulative(seen, m) - np.where(seen >= 0, atom, 0)) / (1 - atom)

@@ -1,4 +1,4 @@
-"""lib.foundations.committee against Gaussian averages, Monte Carlo, an independent code, linear algebra, limits and symmetries."""
+"""lib.foundations.committee against Gaussian averages, Monte Carlo, an independent code, limits and symmetries."""
 
 import numpy as np
 import pytest

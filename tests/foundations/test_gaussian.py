@@ -52,7 +52,7 @@ def plane_average(function, root):
     return dblquad(weighted, -9, 9, -9, 9, epsabs=1e-11, epsrel=1e-11)[0]
 
 
-# ---- the erf integrals ------------------------------------------------------------------------------------------------------
+# ---- the erf integrals ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("average, size", AVERAGES[:3])
@@ -162,7 +162,7 @@ def test_price_and_stein_connect_the_integrals(seed):
     assert gaussian.erf_i3(first_twice) == pytest.approx(c[0, 1] * derivative_average / (1 + c[0, 0]), rel=1e-12)
 
 
-# ---- the arc-cosine kernels -------------------------------------------------------------------------------------------------
+# ---- the arc-cosine kernels ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("order", [0, 1, 2])
@@ -215,7 +215,7 @@ def test_limits_of_the_arccosine_kernels():
         gaussian.arccosine_kernel(np.diag([0.0, 2.0]), 0)
 
 
-# ---- batches and bad input --------------------------------------------------------------------------------------------------
+# ---- batches and bad input -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("average, size", AVERAGES)

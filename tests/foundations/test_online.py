@@ -1,4 +1,4 @@
-"""lib.foundations.online against its rule written in NumPy, the order-parameter theory, geometry, and its promises about seeds."""
+"""lib.foundations.online against its rule in NumPy, the order-parameter theory, geometry, its promises about seeds."""
 
 import numpy as np
 import pytest

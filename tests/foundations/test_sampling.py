@@ -1,4 +1,4 @@
-"""lib.foundations.sampling against NumPy's own mean and scatter, full enumeration, and the closed forms of lib.foundations.gaussian."""
+"""lib.foundations.sampling against NumPy's mean and scatter, full enumeration, and closed forms of averages."""
 
 from itertools import product
 

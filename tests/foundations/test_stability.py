@@ -1,4 +1,4 @@
-"""lib.foundations.stability against the equations of lib.foundations.committee: fixed points, eigenvalues of the full Jacobian, late trajectories."""
+"""lib.foundations.stability against the equations of committee: fixed points, full Jacobians, limits."""
 
 import mpmath
 import numpy as np
@@ -51,7 +51,7 @@ def test_jacobian_is_the_linear_response_of_the_trajectory():
 
 
 def precise_velocity(s, units, rate):
-    """dQ/dα (upper triangle) and dR/dα in 50 digits, by the three- and four-point averages of the joint covariance s."""
+    """dQ/dα (upper triangle) and dR/dα in 50 digits, by three- and four-point averages of the joint covariance s."""
     size, pi, sqrt = len(s), mpmath.pi, mpmath.sqrt
     teachers = size - units
     w = [-sqrt(teachers) / units] * units + [1 / sqrt(teachers)] * teachers

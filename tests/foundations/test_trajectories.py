@@ -1,4 +1,4 @@
-"""lib.foundations.trajectories against the theory of lib.foundations.langevin, closed forms and hand calculation, within standard errors."""
+"""lib.foundations.trajectories against the theory of langevin, closed forms and hand calculation, within errors."""
 
 import numpy as np
 import pytest
@@ -113,7 +113,7 @@ def test_an_unstable_euler_chain_grows_and_then_refuses():
         trajectories.simulate([[1.0]], [[1.0]], steps=4000, **run)
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument ---------------------------------------------
 
 PATHS = np.random.default_rng(0).standard_normal((4, 5, 2))
 CALLS = {

@@ -1,4 +1,5 @@
-"""lib.representations.mds against the points that the distances come from, principal components, and the doubly centred matrix written out."""
+"""mds against the points that the distances come from, principal components, and the doubly centred matrix written
+out."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""lib.representations.nets against torch's own layers, the variances of its weights, and the growth of squared norms with depth."""
+"""nets against torch's own layers, the variances of its weights, and the growth of squared norms with depth."""
 
 import numpy as np
 import pytest
@@ -78,7 +78,7 @@ def test_the_recorded_layer_of_the_source():
     assert [Net(1, 1, 5, depth).middle for depth in (1, 2, 4, 20)] == [1, 2, 3, 11]
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument ---------------------------------------------
 
 CALLS = {
     nets.draw: {"net": NET, "gain": 1.0, "trials": 2, "seed": 1, "precision": "float64"},

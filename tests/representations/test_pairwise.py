@@ -1,4 +1,5 @@
-"""lib.representations.pairwise against sums written out, two points alone, a linear network trained to the end, and scikit-learn's regression."""
+"""pairwise against sums written out, two points alone, a linear network trained to the end, and scikit-learn's
+regression."""
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ def explicit(points):
     return np.array([[((one - other) ** 2).sum() for other in points] for one in points])
 
 
-# --- pairs alone -----------------------------------------------------------------------------------------------------------
+# --- pairs alone ----------------------------------------------------------------------------------
 
 
 def test_distances_of_points_labels_and_pairs_are_what_they_say():
@@ -41,7 +42,7 @@ def test_results_that_do_not_fit_into_a_number_are_refused():
         pairwise.map_metric([[0.0], [1e200]], [[1e200]])
 
 
-# --- exponential weighing ------------------------------------------------------------------------------------------------------
+# --- exponential weighing -------------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=20)
@@ -83,7 +84,7 @@ def test_in_a_large_unit_the_weighing_is_a_sum_over_classes():
     np.testing.assert_allclose(pairwise.exponential_weighing(s), same @ s @ same, rtol=1e-12)
 
 
-# --- all points together -------------------------------------------------------------------------------------------------------
+# --- all points together --------------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=30)
@@ -182,7 +183,7 @@ def test_correlation_is_that_of_the_pairs_above_the_diagonal():
             pairwise.correlation(one, flat)
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument ---------------------------------------------
 
 S3 = pairwise.squared_distances([[0.0], [1.0], [3.0]])
 CALLS = {

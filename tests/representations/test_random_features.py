@@ -31,7 +31,7 @@ def test_the_law_is_that_of_random_starts(ratio):
 
 @settings(deadline=None, max_examples=25)
 @given(SIZE, SIZE, SIZE, SIZE, SIZE)
-def test_density_and_quantile_belong_to_the_cumulative_law(h, x, y, gain, ratio):
+def test_density_belongs_to_the_cumulative_law(h, x, y, gain, ratio):
     law = {"rate_ratio": ratio}
     step = 1e-5 * h
     slope = np.diff(random_features.cumulative([h - step, h + step], x, y, gain, **law))[0] / (2 * step)
@@ -40,10 +40,6 @@ def test_density_and_quantile_belong_to_the_cumulative_law(h, x, y, gain, ratio)
     grid = np.geomspace(1e-6, 1e6, 400)
     values = random_features.cumulative(grid, x, y, gain, **law)
     assert np.all(np.diff(values) >= 0) and values[0] < 1e-9 and values[-1] > 1 - 1e-9
-    p = np.array([0.01, 0.3, 0.5, 0.99])
-    np.testing.assert_allclose(
-        random_features.cumulative(random_features.quantile(p, x, y, gain, **law), x, y, gain, **law), p, rtol=1e-9
-    )
 
 
 def test_density_is_normalised_and_small_gains_make_a_step():
@@ -98,19 +94,17 @@ def test_squared_gains_count_the_gain_of_amplitudes_twice():
     assert leaky == pytest.approx(1000 / 501 * (1 + 1e-4) / 2, rel=1e-14)
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument ---------------------------------------------
 
 LAW = {"input_distance": 1.0, "target_distance": 1.0, "gain": 0.5, "rate_ratio": 1.0}
 CALLS = {
     random_features.cumulative: {"hidden": [0.5], **LAW},
     random_features.density: {"hidden": [0.5], **LAW},
-    random_features.quantile: {"probability": [0.5], **LAW},
     random_features.sample: {"count": 3, "seed": 1, **LAW},
     random_features.squared_gains: {"widths": [1, 4], "gain": 1.0, "slope": 0.1},
 }
 BAD = {
     "hidden": [[0.0], [-1.0], [np.nan], "a", None, True],
-    "probability": [[0.0], [1.0], [1.5], [np.nan], "a", None, True],
     "count": COUNT,
     "seed": SEED,
     "widths": [[], [3], [3, 0], [3, 2.0], 4, "ab", None, [True, True]],

@@ -1,4 +1,4 @@
-"""lib.representations.rate_fit where no rate can be found: flagged where one curve says nothing, refused where the run has not ended."""
+"""rate_fit where no rate can be found: flagged where one curve says nothing, refused where the run has not ended."""
 
 import numpy as np
 import pytest

@@ -79,7 +79,7 @@ def test_rates_that_are_not_defined_are_refused():
         tangent_kernel.effective_rates(NET, nets.draw(NET, 0.0, 1, seed=1), X, 0.1)
 
 
-# --- bad input ------------------------------------------------------------------------------------------------------------
+# --- bad input ------------------------------------------------------------------------------------
 
 CALLS = {
     tangent_kernel.effective_rates: {"net": NET, "parameters": GOOD, "inputs": X, "learning_rate": 0.1, "layer": 1}

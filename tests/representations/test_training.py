@@ -1,4 +1,4 @@
-"""lib.representations.training against autograd, against exact solutions of a linear network, and in short experiments."""
+"""training against autograd, against exact solutions of a linear network, and in short experiments."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from net_reference import GOOD, NET, NETS, PARAMETERS, POINTS, leaves, moved, on
 from scipy.integrate import solve_ivp
 from scipy.optimize import least_squares
 
-from lib.representations import nets, training
+from lib.representations import _passes, nets, training
 from lib.representations.nets import Net
 
 TWO = [[-1.0], [0.0]], [[0.6], [0.6 + np.sqrt(0.5)]]
@@ -27,7 +27,8 @@ def own_stream(seed, trial):
 
 
 def by_autograd(net, parameters, trial, x, y, rate, epochs, *, scale, optimizer, batch, seed):
-    """Final weights and biases of one trial by autograd and torch.optim; every random number from the trial's own stream."""
+    """Final weights and biases of one trial by autograd and torch.optim; every random number from the trial's own
+    stream."""
     weights, biases = leaves(parameters, trial)
     x, y = torch.tensor(x, dtype=weights[0].dtype), torch.tensor(y, dtype=weights[0].dtype)
     trained = weights + [
@@ -165,7 +166,7 @@ def test_observables_are_those_of_the_network_at_that_epoch(name):
     np.testing.assert_array_equal(plain.squared_hidden_distance, middle.squared_hidden_distance)
 
 
-# --- a linear network with one hidden layer is solved exactly --------------------------------------------------------------
+# --- a linear network with one hidden layer is solved exactly -------------------------------------
 
 
 def exact_distance(t, dh, v, x_apart, gap, alpha, beta):
@@ -215,7 +216,7 @@ def test_descent_of_a_linear_net_is_the_exact_solution_at_half_the_rate():
     assert run.squared_hidden_distance[0, -1] == pytest.approx(limit, rel=2e-3)
 
 
-# --- short experiments ----------------------------------------------------------------------------------------------------
+# --- short experiments ----------------------------------------------------------------------------
 
 
 def test_a_shallow_net_follows_the_two_point_theory():
@@ -280,7 +281,8 @@ def test_no_global_state_is_used_or_changed():
     )
     copies = [w.copy() for w in parameters.weights]
     first = training.train(net, parameters, x, y, 0.01, 4, seed=3, batch=2)
-    after = torch.get_rng_state(), np.random.get_state()[1], torch.get_num_threads(), torch.get_default_dtype()  # noqa: NPY002
+    old = np.random.get_state()[1]  # noqa: NPY002
+    after = torch.get_rng_state(), old, torch.get_num_threads(), torch.get_default_dtype()
     assert torch.equal(before[0], after[0]) and np.array_equal(before[1], after[1]) and before[2:] == after[2:]
     np.testing.assert_array_equal(training.train(net, parameters, x, y, 0.01, 4, seed=3, batch=2).loss, first.loss)
     assert not np.array_equal(training.train(net, parameters, x, y, 0.01, 4, seed=4, batch=2).loss, first.loss)
@@ -293,20 +295,20 @@ def test_a_trial_that_overflows_is_named(precision):
     start = nets.draw(NET, 1.0, 3, seed=1, precision=precision)
     for w in start.weights:
         w[1] *= 60
-    with pytest.raises(ValueError, match=r"^learning_rate must be small enough .* trials 1 by epoch \d+'"):
+    with pytest.raises(ValueError, match=r"^learning_rate must be small enough .* trials 1 by epoch \d+$"):
         training.train(NET, start, [[0.0, 1.0], [1.0, 0.0]], [[0.0], [1.0]], 0.05, 400, record_every=400)
 
 
 @pytest.mark.parametrize("record_every", [1, 10**5])
 def test_training_ends_soon_after_an_overflow(record_every, monkeypatch):
-    epochs, forward = [], training._forward
-    monkeypatch.setattr(training, "_forward", lambda *given: epochs.append(1) or forward(*given))
+    epochs, forward = [], _passes.forward
+    monkeypatch.setattr(_passes, "forward", lambda *given: epochs.append(1) or forward(*given))
     with pytest.raises(ValueError, match="^learning_rate must be small enough .* trials .* by epoch "):
         training.train(NET, GOOD, [[0.0, 1.0], [1.0, 0.0]], [[0.0], [1.0]], 50.0, 10**5, record_every=record_every)
     assert len(epochs) <= 2 * training._WATCH
 
 
-# --- bad input ------------------------------------------------------------------------------------------------------------
+# --- bad input ------------------------------------------------------------------------------------
 
 CALLS = {
     training.train: {

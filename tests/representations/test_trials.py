@@ -1,4 +1,4 @@
-"""lib.representations.trials: stacks give what single trainings and single fits give, and unfinished trials stay out of the fits."""
+"""trials: stacks give what single trainings and single fits give, and unfinished trials stay out of the fits."""
 
 import pickle
 from dataclasses import fields, replace

@@ -1,4 +1,4 @@
-"""lib.representations.two_points against integration, high-precision arithmetic, the equations themselves, and gradient descent."""
+"""two_points against integration, high-precision arithmetic, the equations themselves, and gradient descent."""
 
 import mpmath
 import numpy as np
@@ -187,7 +187,7 @@ def test_state_keeps_leading_axes():
     )
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument ---------------------------------------------
 
 RATES = {"input_distance": 1.0, "target_distance": 1.0, "encoder_rate": 1.0, "decoder_rate": 1.0}
 CALLS = {

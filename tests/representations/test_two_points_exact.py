@@ -1,4 +1,5 @@
-"""lib.representations.two_points_exact against automatic differentiation, the integrator, its Riccati equation, and gradient descent on a linear net."""
+"""two_points_exact against automatic differentiation, the integrator, its Riccati equation, and gradient descent on a
+linear net."""
 
 import numpy as np
 import pytest
@@ -208,19 +209,24 @@ def test_gradient_descent_on_a_linear_net_comes_to_the_solution_at_first_order()
     assert errors[1] < 1e-2 and errors[0] / errors[1] == pytest.approx(2, abs=0.1)
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument ---------------------------------------------
 
 RATES = {"input_distance": 1.0, "encoder_rate": 1.0, "decoder_rate": 1.0}
 START = {"times": [0.0, 1.0], "hidden_difference": [0.5, 0.1], "decoder": [[0.2, 0.3]], "target_difference": [1.0]}
+POINTS = {"inputs": [[0.0], [1.0]], "targets": [[0.0], [1.0]]}
+
+
+def without(name):
+    return {key: value for key, value in START.items() if key != name}
+
+
 CALLS = {
-    two_points_exact.gradients: {
-        "mean_output": [1.0], "encoder": [[1.0], [2.0]], "decoder": [[1.0, 2.0]], "inputs": [[0.0], [1.0]], "targets": [[0.0], [1.0]],
-    },
+    two_points_exact.gradients: {"mean_output": [1.0], "encoder": [[1.0], [2.0]], "decoder": [[1.0, 2.0]], **POINTS},
     two_points_exact.integrate: {**START, **RATES},
-    two_points_exact.rank_one: {**{name: START[name] for name in START if name != "decoder"}, "output_difference": [0.3], **RATES},
+    two_points_exact.rank_one: {**without("decoder"), "output_difference": [0.3], **RATES},
     two_points_exact.one_output: {**START, **RATES},
-    two_points_exact.final_distance: {**{name: START[name] for name in START if name != "times"}, "input_distance": 1.0, "rate_ratio": 1.0},
-}  # fmt: skip
+    two_points_exact.final_distance: {**without("times"), "input_distance": 1.0, "rate_ratio": 1.0},
+}
 BAD = {
     "mean_output": [[[1.0]], 1.0, [np.nan], "a", None],
     "encoder": [[1.0], 1.0, [[np.nan], [1.0]], "a", None],

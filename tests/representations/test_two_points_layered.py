@@ -1,4 +1,5 @@
-"""lib.representations.two_points_layered against the closed form at one layer, and against descent on deep linear nets with no fitted number."""
+"""two_points_layered against the closed form at one layer, and against descent on deep linear nets with no fitted
+number."""
 
 import numpy as np
 import pytest
@@ -35,7 +36,8 @@ def test_an_aligned_start_is_the_closed_form_of_three_numbers():
 
 
 def descended(encoder, decoder, hidden, gradient, rate, duration):
-    """Descent on a linear net whose layers have equal amplitudes on either side of the hidden layer `encoder`, and its epochs."""
+    """Descent on a linear net whose layers have equal amplitudes on either side of the hidden layer `encoder`, and its
+    epochs."""
     width, layers = 6, encoder + decoder
     net = nets.Net(1, 1, width, layers - 1, "linear", biases="output")
     directions = np.linalg.qr(np.random.default_rng(3).standard_normal((width, width)))[0]
@@ -56,7 +58,7 @@ def test_deep_linear_nets_descend_as_predicted_up_to_first_order_in_the_learning
     hidden, gradient, errors = 0.3, 0.5, []
     for rate in (0.02, 0.01, 0.005):
         run = descended(encoder, decoder, hidden, gradient, rate, 40)
-        rates = [two_points_layered.balanced_rate(rate, layers) for layers in (encoder, decoder)]
+        rates = [rate * layers / 2 for layers in (encoder, decoder)]
         given_ = start(hidden**2, hidden * gradient), gradient**2, X, D**2, *rates
         theory = two_points_layered.trajectory(run.epochs, *given_, encoder_layers=encoder, decoder_layers=decoder)
         found = np.stack([run.squared_hidden_distance[0], run.squared_output_distance[0], run.alignment[0]], axis=1)
@@ -94,7 +96,6 @@ def test_a_start_that_one_output_cannot_have_is_refused():
 
 
 CALLS = {
-    two_points_layered.balanced_rate: {"learning_rate": 0.1, "layers": 2},
     two_points_layered.trajectory: {
         "times": [0.0, 1.0],
         "start": start(1.0, 0.1),
@@ -104,8 +105,6 @@ CALLS = {
     | {"target_distance": D**2, "encoder_rate": 1.0, "decoder_rate": 1.0, "encoder_layers": 2, "decoder_layers": 2},
 }
 BAD = {
-    "learning_rate": NUMBER,
-    "layers": COUNT,
     "times": AXIS,
     "start": [[], [1.0], [np.nan, 0, 0], "start", None, 1.0],
     "decoder_gradient": NUMBER,

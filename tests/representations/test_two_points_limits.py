@@ -1,4 +1,4 @@
-"""lib.representations.two_points_limits against the closed form of lib.representations.two_points, numerical Jacobians, roots and integration."""
+"""two_points_limits against the closed form of two_points, numerical Jacobians, roots and integration."""
 
 import numpy as np
 import pytest
@@ -169,7 +169,7 @@ def test_the_printed_exponent_of_identical_targets_fails():
     assert abs(two_points_limits.identical_targets([t], [a, b], 1.0, 1.0, beta)[0, 0] - printed) > 1e-2
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument ---------------------------------------------
 
 START = {"start": [0.1, 0.01, -0.09], "input_distance": 1.0, "target_distance": 1.0}
 RATES = {"encoder_rate": 1.0, "decoder_rate": 1.0}

@@ -19,6 +19,8 @@ SERVICES = {
     "services.sweep",
     "services.downloads",
     "common.checks",
+    "common.random",
+    "common.stats",
 }
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 

@@ -1,0 +1,51 @@
+"""The sums behind :mod:`lib.fluctuations.regression` and :mod:`lib.fluctuations.linear`, for checked arguments."""
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, cg
+
+from lib.common import checks
+from lib.common.linalg import slices
+
+
+def weighted(inputs, weights):
+    """Σ_α weights_α x_α x_αᵀ / N, array (n, n)."""
+    terms = ((inputs[piece] * weights[piece, None]).T @ inputs[piece] for piece in slices(*inputs.shape))
+    return sum(terms) / len(inputs)
+
+
+def fourth(inputs, matrix):
+    """F[G] = <(xᵀGx) x xᵀ>, array (n, n)."""
+    forms = [np.einsum("an,an->a", inputs[piece] @ matrix, inputs[piece]) for piece in slices(*inputs.shape)]
+    return weighted(inputs, np.concatenate(forms))
+
+
+def sandwich(problem, matrix, variance):
+    """E[SGS] = (1 - c) AGA + c F[G], array (n, n)."""
+    lam = problem.eigenvalues  # (n,)
+    return (1 - variance) * np.outer(lam, lam) * matrix + variance * fourth(problem.inputs, matrix)
+
+
+def noise(problem, variance):
+    """D = (c/N) Σ_α |r_α|² x_α x_αᵀ, array (n, n)."""
+    return variance * weighted(problem.inputs, (problem.residuals**2).sum(axis=1))
+
+
+def solve(problem, metric, coupling, right):
+    """The symmetric G of  metric ∘ G - coupling F[G] = right,  by conjugate gradients after division by √metric twice.
+
+    So scaled the operator is 1 minus a small positive one, and slow modes are as accurate as fast ones.
+    """
+    shape, root = metric.shape, np.sqrt(metric)  # (n, n)
+
+    def act(vector):
+        scaled = vector.reshape(shape)  # (n, n)
+        return (scaled - coupling * fourth(problem.inputs, scaled / root) / root).ravel()
+
+    target = (right / root).ravel()  # (n²,)
+    unit = float(np.abs(target).max()) or 1.0  # squares of tiny numbers would vanish
+    operator = LinearOperator((metric.size, metric.size), matvec=act, dtype=np.float64)
+    solution, unfinished = cg(operator, target / unit, rtol=1e-13, atol=0.0, maxiter=1000)
+    if unfinished:
+        checks.fail("learning_rate", "be further below its threshold for the iteration to end", "no end so far")
+    solution = unit * solution.reshape(shape) / root  # (n, n)
+    return (solution + solution.T) / 2

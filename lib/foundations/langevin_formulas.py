@@ -1,0 +1,63 @@
+"""The numbers behind :mod:`lib.foundations.langevin`, for matrices that were checked or made by the caller."""
+
+import math
+
+import numpy as np
+from scipy.linalg import expm, solve_continuous_lyapunov
+
+from lib.common import checks
+
+
+def lyapunov(friction, diffusion):
+    """Σ in  ΓΣ + ΣΓᵀ = 2D, in units where the largest entries are one: SciPy is silently wrong near overflow."""
+    rate, strength = float(np.abs(friction).max()), float(np.abs(diffusion).max()) or 1.0
+    unit = strength / rate
+    if not math.isfinite(unit):
+        checks.fail("diffusion", "be small enough, next to friction, for a finite covariance", diffusion)
+    solution = solve_continuous_lyapunov(friction / rate, diffusion / strength)  # (d, d)
+    return unit * (solution + solution.T)
+
+
+def propagate(friction, diffusion, duration):
+    """e^{-Γt} and 2∫_0^t e^{-Γu} D e^{-Γᵀu} du: Van Loan's block exponential for a short time, then doublings.
+
+    Doubling only adds positive terms.  It avoids the cancellation in Σ(∞) - e^{-Γt} Σ(∞) e^{-Γᵀt} at short times, and
+    the overflow of the block exponential at long ones.
+    """
+    size = len(friction)
+    doublings = max(0, math.frexp(duration)[1] + math.frexp(np.linalg.norm(friction, 1))[1])
+    short = math.ldexp(duration, -doublings)
+    scale = np.abs(diffusion).max() or 1.0  # linear in D: a block of order one keeps the exponential accurate
+    block = np.block([[short * friction, diffusion / scale], [np.zeros((size, size)), -short * friction.T]])  # (2d, 2d)
+    grown = expm(block)  # (2d, 2d)
+    propagator = grown[size:, size:].T  # (d, d)
+    noise = 2 * scale * short * propagator @ grown[:size, size:]  # (d, d)
+    for _ in range(doublings):
+        noise = noise + propagator @ noise @ propagator.T  # (d, d)
+        propagator = propagator @ propagator  # (d, d)
+    return propagator, (noise + noise.T) / 2
+
+
+def dissipation(rotation, spread, diffusion):
+    """Tr[Σ⁻¹ Qᵀ D⁻¹ Q] of stacks Q, Σ (..., d, d), as a sum of squares, which rounding cannot make negative."""
+    left = np.linalg.solve(np.linalg.cholesky(diffusion), rotation)  # (..., d, d)
+    both = np.linalg.solve(np.linalg.cholesky(spread), np.swapaxes(left, -1, -2))  # (..., d, d)
+    return (both**2).sum(axis=(-2, -1))  # (...)
+
+
+def euler_modes(diffusion, rates, others, step):
+    """Σ_ij = 2D_ij/(λ_i + λ_j - hλ_iλ_j), entry by entry, for real rates λ_i and λ_j; any shapes that broadcast."""
+    return 2 * diffusion / (rates + others - step * rates * others)
+
+
+def euler(friction, diffusion, step):
+    """Σ in  ΓΣ + ΣΓᵀ - hΓΣΓᵀ = 2D; of a symmetric Γ by its eigenvectors, which keeps the digits of soft modes."""
+    if np.array_equal(friction, friction.T):
+        rates, frame = np.linalg.eigh(friction)  # (d,), (d, d)
+        spread = frame @ euler_modes(frame.T @ diffusion @ frame, rates[:, None], rates, step) @ frame.T  # (d, d)
+        return (spread + spread.T) / 2
+    # The law of another process, Γ' = Γ(1 - hΓ/2)⁻¹ and D' = (1 - hΓ/2)⁻¹ D (1 - hΓᵀ/2)⁻¹: a discrete Lyapunov equation
+    # would lose digits like 1/h.
+    half = np.eye(len(friction)) - step * friction / 2  # (d, d)
+    modified = np.linalg.solve(half, np.linalg.solve(half, diffusion).T)  # (d, d)
+    return lyapunov(np.linalg.solve(half, friction), (modified + modified.T) / 2)
