@@ -11,6 +11,7 @@ from lib.fields.overlaps import coexistence, escape_times, monte_carlo, single_i
 from lib.services import data
 
 EPSILON, DIMENSION, WIDTH = -0.3, 50, 300
+FIXED = {"perpendicular": "fixed"}  # |w_⊥|² = σ_w², as the source has it
 TARGET = single_index.staircase(EPSILON)
 
 
@@ -35,7 +36,7 @@ def overlaps():
     def run(samples, updates):
         half = updates // (8 * WIDTH)  # of the sweeps are burn-in
         return monte_carlo.sample(
-            "erf", TARGET, DIMENSION, WIDTH, samples, 4, half, 1, readout_variance=8.0, burn_in=half
+            "erf", TARGET, DIMENSION, WIDTH, samples, 4, half, 1, readout_variance=8.0, burn_in=half, **FIXED
         )
 
     taken = seconds(lambda: run(1000.0, 6_000_000), 3)
@@ -48,7 +49,8 @@ def overlaps():
         1,
     )
     print(
-        f"  five P_e of 1.2·10⁶ updates each              {taken:8.2f} s   R_3 = {', '.join(f'{r:.3f}' for r in found.values())}"
+        f"  five P_e of 1.2·10⁶ updates each              {taken:8.2f} s   R_3 = "
+        f"{', '.join(f'{r:.3f}' for r in found.values())}"
     )
     setting = "erf", TARGET, DIMENSION, 1000, 3800.0, 0.95
     readout = 30 * DIMENSION / 3800
@@ -59,7 +61,8 @@ def overlaps():
     predicted = escape_times.first_passage(phase.overlaps, phase.energy, 0.95, 0.5 / DIMENSION**0.5, neurons=1000)
     mean, error = found["mean"].mean, found["mean"].standard_error
     print(
-        f"escape from the lazy phase, 50 nets             {taken:8.2f} s   {mean:.0f}({error:.0f}) sweeps, independent neurons {predicted:.0f}"
+        f"escape from the lazy phase, 50 nets             {taken:8.2f} s   {mean:.0f}({error:.0f}) sweeps, "
+        f"independent neurons {predicted:.0f}"
     )
 
 
@@ -69,10 +72,10 @@ def phases():
 
     def diagram():
         for epsilon in (EPSILON, -EPSILON):
-            coexistence.spinodal(strengths, epsilon)
-            line = coexistence.maxwell(strengths, epsilon)
-            coexistence.coexistence(strengths, 1.5 * line.load, epsilon)
-            coexistence.central_instability(DIMENSION, strengths[::10], epsilon)
+            coexistence.spinodal(strengths, epsilon, **FIXED)
+            line = coexistence.maxwell(strengths, epsilon, **FIXED)
+            coexistence.coexistence(strengths, 1.5 * line.load, epsilon, **FIXED)
+            coexistence.central_instability(DIMENSION, strengths[::10], epsilon, **FIXED)
 
     print(f"phase diagram, 60 g_K, both signs of ε         {seconds(diagram, 3):8.2f} s")
 

@@ -1,6 +1,8 @@
-"""Speed of training networks: many trials stacked against one after the other, and against torch's own layers and autograd.
+"""Speed of training networks: many trials stacked against one after the other, and against torch's own layers and
+autograd.
 
-Run by hand: OMP_NUM_THREADS=1 python benchmarks/nets.py.  Milliseconds of processor time for an epoch of one trial, two points, full batch.
+Run by hand: OMP_NUM_THREADS=1 python benchmarks/nets.py.  Milliseconds of processor time for an epoch of one trial, two
+points, full batch.
 """
 
 from dataclasses import replace
@@ -42,7 +44,8 @@ def by_autograd(net, learning_rate, epochs, precision):
 def main():
     row = architectures.experiment("narrow")
     print(
-        f"{'units x layers':<16}{'precision':<11}{'autograd':>10}{'alone':>10}{'stacked':>10}   trials in the stack; speed-up of stacking"
+        f"{'units x layers':<16}{'precision':<11}{'autograd':>10}{'alone':>10}{'stacked':>10}   trials in the "
+        "stack; speed-up of stacking"
     )
     for width, trials, epochs in ((50, 50, 20), (100, 50, 10), (500, 2, 10)):
         net = replace(row.net, width=width)

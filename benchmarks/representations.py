@@ -39,7 +39,8 @@ def integrated(method, tolerance):
 def main():
     print(f"{len(TIMES)} times                                closed form  integrator")
     for method, tolerance in (("LSODA", 1e-6), ("Radau", 1e-6), ("DOP853", 1e-10)):
-        compare(f"three numbers, {method}, rtol {tolerance:.0e}", lambda: two_points.trajectory(TIMES, START, *CONSTANTS),
+        compare(f"three numbers, {method}, rtol {tolerance:.0e}",
+                lambda: two_points.trajectory(TIMES, START, *CONSTANTS),
                 lambda: integrated(method, tolerance))  # fmt: skip
     random = np.random.default_rng(1)
     dh, decoder = 0.02 * random.standard_normal(50), 0.02 * random.standard_normal((1, 50))

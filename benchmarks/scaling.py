@@ -79,7 +79,8 @@ def main():
     for levels, size in ((1, 500), (4, 500), (4, 10**4), (4, 10**6), (64, 10**6)):
         speed = gram_space(levels, size)
         print(
-            f"  Gram space, N = {size:<8d} L = {levels:<3d}              {speed:10.3g}   {speed / full:.1f} times as fast"
+            f"  Gram space, N = {size:<8d} L = {levels:<3d}              {speed:10.3g}   {speed / full:.1f} "
+            "times as fast"
         )
 
 

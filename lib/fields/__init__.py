@@ -1,1 +1,1 @@
-"""Part VI, Fields: Bayesian networks and kernels from the Gaussian limit to learned features, and their renormalization."""
+"""Part VI, Fields: Bayesian networks and kernels, from the Gaussian limit to learned features, and renormalization."""

@@ -1,30 +1,20 @@
-"""The free energy behind kernel adaptation, in units of the prior: kernels with their slopes, one evaluation, its residual."""
+"""The free energy behind kernel adaptation in units of the prior: its evaluation, the step and the residual."""
+
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from lib.common import checks
-from lib.fields import network_posterior, nngp
+from lib.fields import _data, _kernels
+from lib.fields._activations import KERNELS
 
 
 def pairs(activation, x, covariance):
-    """Q between all rows of x, with its derivatives by s_12 and s_11 where Q is a function of (s_11, s_12, s_22)."""
+    """Q between all rows of x, with its derivatives by s_12 and s_11, (P, P) each."""
     s12 = x @ covariance @ x.T  # (P, P)
-    s = np.maximum(s12.diagonal(), 0)[:, None]  # (P, 1)
-    if activation == "erf":
-        root = np.sqrt(
-            np.maximum((1 + 2 * s) * (1 + 2 * s.T) - 4 * s12**2, 1.0)
-        )  # (P, P)  1 or more where C is a covariance
-        return (
-            2 / np.pi * np.arctan2(2 * s12, root),
-            4 / np.pi / root,
-            -4 / np.pi * s12 / (root * (1 + 2 * s)),
-        )  # (P, P) each
-    sine = np.sqrt(np.maximum(s * s.T - s12**2, 0))  # (P, P)  √(s_11 s_22) sin θ
-    np.fill_diagonal(sine, 0)
-    angle = np.pi - np.arctan2(sine, s12)  # (P, P)  π - θ
-    by_variance = np.divide(sine, 4 * np.pi * s, out=np.zeros_like(sine), where=s > 0)  # (P, P)
-    return (sine + angle * s12) / (2 * np.pi), angle / (2 * np.pi), by_variance
+    s = np.maximum(s12.diagonal(), 0)  # (P,)
+    return _kernels.with_slopes(activation, _kernels.covariances(s[:, None], s12, s[None]))
 
 
 def slope(x, weights, derivatives):
@@ -33,25 +23,27 @@ def slope(x, weights, derivatives):
     return x.T @ (weights * between + np.diag(2 * (weights * within).sum(axis=1))) @ x  # (d, d)
 
 
+class State(NamedTuple):
+    """The free energy and what its equation needs, at one precision matrix Σ⁻¹."""
+
+    energy: float  # F
+    covariance: np.ndarray  # (r, r)  Σ
+    wanted: np.ndarray  # (r, r)  right-hand side of the equation for Σ⁻¹
+    kernel: np.ndarray  # (P, P)  s_a² Q(Σ)
+    dual: np.ndarray  # (P,)  t
+
+
 class Problem:
     """The data in units of the prior, so that Σ_0 = 1, and the free energy there."""
 
     def __init__(
-        self,
-        activation,
-        inputs,
-        targets,
-        ridge,
-        width,
-        weight_variance,
-        weight_covariance,
-        readout_variance,
-        fluctuations,
-    ):
-        self.activation = nngp._activation("activation", activation)
-        x, self.y = network_posterior._data(inputs, targets)  # (P, d), (P,)
-        self.ridge, self.width = checks.number("ridge", ridge, above=0), checks.number("width", width, above=0)
-        variance, self.readout = network_posterior._prior(weight_variance, readout_variance)
+        self, activation, inputs, targets, ridge, width, *,
+        weight_variance, weight_covariance, readout_variance, fluctuations,
+    ):  # fmt: skip
+        self.activation = checks.one_of("activation", activation, KERNELS)
+        x, self.y = _data.examples(inputs, targets)  # (P, d), (P,)
+        self.ridge, self.width = _data.positive(ridge=ridge, width=width)
+        variance, self.readout = _data.positive(weight_variance=weight_variance, readout_variance=readout_variance)
         self.fluctuations = checks.boolean("fluctuations", fluctuations)
         prior = np.eye(x.shape[1]) / x.shape[1]  # (d, d)
         if weight_covariance is not None:
@@ -60,16 +52,14 @@ class Problem:
         if values[-1] <= 0:
             checks.fail("weight_covariance", "have an eigenvalue > 0", values[-1])
         kept = values > 1e-14 * values[-1]  # (d,)  directions that are never drawn cannot be learned
-        self.root, self.inverse = (
-            axes[:, kept] * np.sqrt(values[kept]),
-            axes[:, kept] / np.sqrt(values[kept]),
-        )  # (d, r), (d, r)
+        scale = np.sqrt(values[kept])  # (r,)
+        self.root, self.inverse = axes[:, kept] * scale, axes[:, kept] / scale  # (d, r), (d, r)
         with np.errstate(over="ignore", invalid="ignore"):
             self.x = checks.finite("inputs", x @ self.root)  # (P, r)
-            nngp._variances("inputs", self.x, self.x)
+            _kernels.variances("inputs", self.x, self.x)
 
     def evaluated(self, precision):
-        """F, Σ, the right-hand side, s_a²Q and t at one precision matrix; None where it is none, or where A is lost in rounding."""
+        """The state at one precision matrix; None where it is none, or where A is lost."""
         try:
             factor = cho_factor(precision, lower=True)
             covariance = cho_solve(factor, np.eye(len(precision)))  # (r, r)
@@ -81,36 +71,34 @@ class Problem:
                 if self.fluctuations:
                     cost += 2 * np.log(shifted[0].diagonal()).sum()
                     weights -= cho_solve(shifted, np.eye(len(self.y)))
-                wanted = np.eye(len(precision)) - self.readout / self.width * slope(
-                    self.x, weights, derivatives
-                )  # (r, r)
+                force = slope(self.x, weights, derivatives)  # (r, r)
+                wanted = np.eye(len(precision)) - self.readout / self.width * force  # (r, r)
                 divergence = np.trace(covariance) + 2 * np.log(factor[0].diagonal()).sum() - len(precision)
                 energy = (cost + self.width * divergence) / 2
         except (LinAlgError, ValueError):  # a ValueError is an entry that is not finite
             return None
         if not (np.isfinite(energy) and np.isfinite(wanted).all()):
             return None
-        return energy, covariance, (wanted + wanted.T) / 2, self.readout * kernel, dual
+        return State(energy, covariance, (wanted + wanted.T) / 2, self.readout * kernel, dual)
 
     def started(self, precision):
         state = self.evaluated(precision)
         if state is None:
-            checks.fail(
-                "ridge",
-                "be large enough for s_a² Q + ridge to be definite up to rounding, and for y/ridge to have a square",
-                self.ridge,
+            wanted = (
+                "be large enough for s_a² Q + ridge to be definite up to rounding, and for y/ridge to have a square"
             )
+            checks.fail("ridge", wanted, self.ridge)
         return state
 
 
 def step(precision, state):
-    """What to add to Σ⁻¹, and the residual: the largest eigenvalue in modulus of Σ(Σ⁻¹ - right-hand side), the same in every basis.
+    """What to add to Σ⁻¹, and the residual, the same in every basis: max |eigenvalue| of Σ(Σ⁻¹ - right-hand side).
 
-    A direction of variance B, in units of the prior, answers B times as strongly as a lazy one.  Its part is divided by B, without which the
-    common η would be 1/B and the lazy directions would wait.
+    A direction of variance B, in units of the prior, answers B times as strongly as a lazy one.  Its part is divided by
+    B, without which the common η would be 1/B and the lazy directions would wait.
     """
-    variances, axes = np.linalg.eigh(state[1])  # (r,), (r, r)
-    missing = axes.T @ (state[2] - precision) @ axes  # (r, r)
+    variances, axes = np.linalg.eigh(state.covariance)  # (r,), (r, r)
+    missing = axes.T @ (state.wanted - precision) @ axes  # (r, r)
     scale, stiff = np.sqrt(np.maximum(variances, 0)), np.sqrt(np.maximum(variances, 1))  # (r,), (r,)
     residual = np.abs(np.linalg.eigvalsh(scale[:, None] * missing * scale)).max()
     return axes @ (missing / stiff[:, None] / stiff) @ axes.T, residual  # (r, r)
@@ -118,4 +106,4 @@ def step(precision, state):
 
 def descent(precision, state, step):
     """How fast 2F/N falls along a step of Σ⁻¹."""
-    return np.sum((state[2] - precision) * (state[1] @ step @ state[1]))
+    return np.sum((state.wanted - precision) * (state.covariance @ step @ state.covariance))

@@ -1,4 +1,4 @@
-"""Modes of a kernel with multiplicities, in descending order, and cuts between them: the argument checks of the ridge and decimation modules."""
+"""Modes of a kernel with multiplicities, and cuts between them: the argument checks of ridge and decimation modules."""
 
 import numpy as np
 
@@ -7,11 +7,8 @@ from lib.common import checks
 
 def counts(multiplicities, size):
     """g_k (n,), positive, all 1 by default."""
-    return (
-        np.ones(size)
-        if multiplicities is None
-        else checks.entries("multiplicities", multiplicities, above=0, shape=(size,))
-    )  # (n,)
+    given = np.ones(size) if multiplicities is None else multiplicities
+    return checks.entries("multiplicities", given, above=0, shape=(size,))  # (n,)
 
 
 def descending(eigenvalues, multiplicities=None):

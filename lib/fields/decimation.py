@@ -1,9 +1,11 @@
 r"""Gaussian-process regression with its weak modes integrated out: they leave a larger ridge for the modes that remain.
 
-Modes k > Λ' of a kernel, too weak to be learned, fluctuate under the prior alone.  Averaging the loss over them replaces the ridge T by
-T(Λ') = T + Σ_{k>Λ'} g_k λ_k  and keeps the form of the action.  Then the retained modes are solved: by the equivalent kernel, κ = T(Λ')/P,
-or by the self-consistent ridge of :mod:`lib.fields.effective_ridge` on what is retained.  A cut is the number of retained levels.
-Source: ringel2025talk, the slides on the renormalization group of Gaussian-process regression (a talk without equation numbers).
+Modes k > Λ' of a kernel, too weak to be learned, fluctuate under the prior alone.  Averaging the loss over them
+replaces the ridge T by  T(Λ') = T + Σ_{k>Λ'} g_k λ_k  and keeps the form of the action.  Then the retained modes are
+solved: by the equivalent kernel, κ = T(Λ')/P, or by the self-consistent ridge of :mod:`lib.fields.effective_ridge` on
+what is retained.  `eigenvalues` (n,) are λ_k >= 0, descending, not all zero, `multiplicities` (n,) g_k > 0, by default
+1, `samples` is P > 0, `ridge` T >= 0, one number each, and `cuts` (...) are Λ', numbers of retained levels from 0 to n.
+Source: ringel2025talk, on the renormalization group of Gaussian-process regression.
 """
 
 from dataclasses import dataclass
@@ -12,15 +14,14 @@ import numpy as np
 
 from lib.common import checks
 from lib.fields import _modes, effective_ridge, gp_regression
+from lib.fields._data import per_sample
 
 
 @dataclass(frozen=True, eq=False)
 class Bookkeeping:
     """What a cut leaves out of the per-sample effective ridge κ; arrays have the shape of the cuts."""
 
-    kappa: (
-        np.ndarray
-    )  # (...)  the right-hand side of the identity: κ itself at every cut, if κ solves the self-consistent equation
+    kappa: np.ndarray  # (...)  right-hand side of the identity: κ itself if κ solves the self-consistent equation
     retained_learned: np.ndarray  # (...)  N_< = Σ_{k≤Λ'} g_k L_k, data that the retained modes use up
     equivalent_kernel_error: np.ndarray  # (...)  N_</P, what is wrong with setting the denominator to P
     tail_error: np.ndarray  # (...)  Σ_{k>Λ'} g_k λ_k L_k / T(Λ'), what is wrong with setting L to zero in the tail
@@ -35,19 +36,16 @@ def _problem(eigenvalues, samples, ridge, multiplicities):
 def running_ridge(eigenvalues, ridge, cuts, *, multiplicities=None):
     r"""Ridge after the modes beyond a cut have been integrated out:  T(Λ') = T + Σ_{k>Λ'} g_k λ_k.
 
-    First order in the vertex, for tails whose variance is the same at every input; see :func:`tail_variance` where it is not.
-    Source: ringel2025talk, the slides on decimation; the sum starts at Λ'+1.
+    First order in the vertex, for tails whose variance is the same at every input; see :func:`tail_variance` where it
+    is not.
 
     Parameters
     ----------
-    eigenvalues : array (n,)                 λ_k; >= 0, descending, not all zero
-    ridge : float                            T; >= 0
-    cuts : int array (...)                   Λ', number of retained levels; 0 <= Λ' <= n
-    multiplicities : array (n,), optional    g_k; > 0; default: all 1
+    eigenvalues, ridge, cuts, multiplicities    λ_k, T, Λ', g_k
 
     Returns
     -------
-    array (...)                              T(Λ'); the ridge T itself at Λ' = n
+    array (...)    T(Λ'); the ridge T itself at Λ' = n
 
     Examples
     --------
@@ -60,22 +58,19 @@ def running_ridge(eigenvalues, ridge, cuts, *, multiplicities=None):
 
 
 def cut_at(eigenvalues, samples, ridge, threshold, *, multiplicities=None):
-    r"""Smallest cut whose strongest integrated mode is learned less than a threshold,  Pλ/(Pλ + T(Λ')) < threshold  at λ_{Λ'+1}.
+    r"""Smallest cut whose strongest integrated mode is little learned,  Pλ/(Pλ + T(Λ')) < threshold  at λ_{Λ'+1}.
 
-    The learnability is measured with the final ridge T(Λ').  Measured with the ridge that runs up from the weakest mode, it would stop
-    the decimation at once when T → 0.  Source: ringel2025talk, the slide with the "0.01-learnability" curve.
+    The learnability is measured with the final ridge T(Λ').  Measured with the ridge that runs up from the weakest
+    mode, it would stop the decimation at once when T → 0.
 
     Parameters
     ----------
-    eigenvalues : array (n,)                 λ_k; >= 0, descending, not all zero
-    samples : float                          P; > 0
-    ridge : float                            T; >= 0
-    threshold : float                        0 < threshold < 1
-    multiplicities : array (n,), optional    g_k; > 0; default: all 1
+    eigenvalues, samples, ridge, multiplicities    λ_k, P, T, g_k
+    threshold : float                              0 < threshold < 1
 
     Returns
     -------
-    int                                      Λ', number of retained levels; n if no mode can be integrated out
+    int    Λ', number of retained levels; n if no mode can be integrated out
 
     Examples
     --------
@@ -94,19 +89,14 @@ def equivalent_kernel(eigenvalues, samples, ridge, cuts, *, multiplicities=None)
     r"""Per-sample ridge by decimation and then the bare equivalent kernel:  κ = T(Λ')/P.
 
     Right only while the retained modes use up few of the data, N_< ≪ P; see :func:`bookkeeping`.
-    Source: ringel2025talk, the slides on decimation followed by the equivalent kernel.
 
     Parameters
     ----------
-    eigenvalues : array (n,)                 λ_k; >= 0, descending, not all zero
-    samples : float                          P; > 0
-    ridge : float                            T; >= 0
-    cuts : int array (...)                   Λ'; 0 <= Λ' <= n
-    multiplicities : array (n,), optional    g_k; > 0; default: all 1
+    eigenvalues, samples, ridge, cuts, multiplicities    λ_k, P, T, Λ', g_k
 
     Returns
     -------
-    array (...)                              κ
+    array (...)    κ
 
     Examples
     --------
@@ -118,22 +108,17 @@ def equivalent_kernel(eigenvalues, samples, ridge, cuts, *, multiplicities=None)
 
 
 def self_consistent(eigenvalues, samples, ridge, cuts, *, multiplicities=None):
-    r"""Per-sample ridge by decimation and then the self-consistent equation on what is retained:  P = T(Λ')/κ + Σ_{k≤Λ'} g_k L_k.
+    r"""Per-sample ridge by decimation and then the self-consistent equation:  P = T(Λ')/κ + Σ_{k≤Λ'} g_k L_k.
 
     At Λ' = n it is the self-consistent κ itself, at Λ' = 0 the sum of all variances over P.
-    Source: ringel2025talk, the slides on decimation and on the effective ridge; their combination is not in it.
 
     Parameters
     ----------
-    eigenvalues : array (n,)                 λ_k; >= 0, descending, not all zero
-    samples : float                          P; > 0
-    ridge : float                            T; >= 0
-    cuts : int array (...)                   Λ'; 0 <= Λ' <= n
-    multiplicities : array (n,), optional    g_k; > 0; default: all 1
+    eigenvalues, samples, ridge, cuts, multiplicities    λ_k, P, T, Λ', g_k
 
     Returns
     -------
-    array (...)                              κ
+    array (...)    κ
 
     Examples
     --------
@@ -153,19 +138,15 @@ def self_consistent(eigenvalues, samples, ridge, cuts, *, multiplicities=None):
 
 
 def bookkeeping(eigenvalues, kappa, samples, ridge, cuts, *, multiplicities=None):
-    r"""The self-consistent equation split at a cut,  κ = [T + Σ_{k>Λ'} g_k λ_k (1 - L_k)] / [P - Σ_{k≤Λ'} g_k L_k],  L_k = λ_k/(λ_k + κ).
+    r"""The self-consistent equation split at a cut,  κ = [T + Σ_{k>Λ'} g_k λ_k (1 - L_k)] / [P - Σ_{k≤Λ'} g_k L_k].
 
-    It holds at every cut and shows what decimation neglects: L in the tail and, with the bare equivalent kernel, the sum below.
-    Not in the source, ringel2025talk.
+    It holds at every cut and shows what decimation neglects: L in the tail and, with the bare equivalent kernel, the
+    sum below.
 
     Parameters
     ----------
-    eigenvalues : array (n,)                 λ_k; >= 0, descending, not all zero
-    kappa : float                            κ of the left-hand side, as from :func:`lib.fields.effective_ridge.solve`; > 0
-    samples : float                          P; more than Σ_{k≤Λ'} g_k L_k
-    ridge : float                            T; >= 0
-    cuts : int array (...)                   Λ'; 0 <= Λ' <= n
-    multiplicities : array (n,), optional    g_k; > 0; default: all 1
+    eigenvalues, samples, ridge, cuts, multiplicities    λ_k, P > Σ_{k≤Λ'} g_k L_k, T, Λ', g_k
+    kappa : float    κ of the left-hand side, as from :func:`lib.fields.effective_ridge.solve`; > 0
 
     Returns
     -------
@@ -187,26 +168,24 @@ def bookkeeping(eigenvalues, kappa, samples, ridge, cuts, *, multiplicities=None
     raised = ridge + _modes.tails(counts * lam)[cuts]  # (...)
     lost = _modes.tails(learned * lam)[cuts]  # (...)
     fluctuating = ridge + _modes.tails(kappa * learned)[cuts]  # (...)  λ(1 - L) = κL without the difference
-    tail_error = np.divide(
-        lost, raised, out=np.zeros(cuts.shape), where=raised > 0
-    )  # (...)  no tail and no ridge: nothing is lost
+    # Where there is no tail and no ridge, nothing is lost.
+    tail_error = np.divide(lost, raised, out=np.zeros(cuts.shape), where=raised > 0)  # (...)
     return Bookkeeping(fluctuating / (samples - below), below, below / samples, tail_error, below <= 0.1 * samples)
 
 
 def tail_variance(features, eigenvalues):
-    r"""Prior variance of the weak modes at each input,  s(x) = Σ_{k>Λ'} λ_k φ_k(x)²,  by which the ridge of that sample grows.
+    r"""Prior variance of the weak modes,  s(x) = Σ_{k>Λ'} λ_k φ_k(x)²,  by which the ridge of a sample at x grows.
 
-    Where s depends on the input, T(x) = T + s(x): heteroscedastic regression.  The source, ringel2025talk, has
-    one number, for inputs in many dimensions, and names the position-dependent ridge of Howard and others among its open questions.
+    Where s depends on the input, T(x) = T + s(x): heteroscedastic regression, an open question of the source.
 
     Parameters
     ----------
-    features : array (P, m)       φ_k(x) of the modes that are integrated out
-    eigenvalues : array (m,)      their λ_k; >= 0, in any order
+    features : array (P, m)     φ_k(x) of the modes that are integrated out
+    eigenvalues : array (m,)    their λ_k; >= 0, in any order
 
     Returns
     -------
-    array (P,)                    s(x)
+    array (P,)    s(x)
 
     Examples
     --------
@@ -219,25 +198,21 @@ def tail_variance(features, eigenvalues):
 
 
 def coefficients(features, eigenvalues, targets, ridge):
-    r"""Coefficients of the regressed function in given features,  f_k = λ_k Σ_μ φ_k(x_μ) [(K + diag T)⁻¹ y]_μ,  K = Σ_k λ_k φ_k φ_kᵀ.
+    r"""Coefficients of the regressed function,  f_k = λ_k Σ_μ φ_k(x_μ) [(K + diag T)⁻¹ y]_μ,  K = Σ_k λ_k φ_k φ_kᵀ.
 
-    With all features and the ridge T, and with the retained ones and T(Λ') or T + s(x), it measures what decimation costs on given data.
-    Source: ringel2025talk, the slide on Gaussian-process regression; a ridge for each sample is not in it.
+    With all features and the ridge T, and with the retained ones and T(Λ') or T + s(x), it measures what decimation
+    costs on given data.
 
     Parameters
     ----------
-    features : array (P, m)           φ_k(x_μ)
-    eigenvalues : array (m,)          λ_k; >= 0, in any order
-    targets : array (P,)              y_μ
-    ridge : float or array (P,)       T, or T + s(x_μ) of each sample; > 0
+    features : array (P, m)        φ_k(x_μ)
+    eigenvalues : array (m,)       λ_k; >= 0, in any order
+    targets : array (P,)           y_μ
+    ridge : float or array (P,)    T, or T + s(x_μ) of each sample; > 0
 
     Returns
     -------
-    array (m,)                        f_k
-
-    Raises
-    ------
-    ValueError                        if an argument is outside its range, or the ridge too small for a Gram matrix of low rank
+    array (m,)    f_k
 
     Examples
     --------
@@ -249,8 +224,6 @@ def coefficients(features, eigenvalues, targets, ridge):
     y = checks.array("targets", targets, shape=(phi.shape[0],))  # (P,)
     if phi.size == 0:
         checks.fail("features", "hold one or more samples of one or more modes", f"shape {phi.shape}")
-    ridge = checks.entries("ridge", ridge, above=0)  # () or (P,)
-    if ridge.shape not in ((), y.shape):
-        checks.fail("ridge", f"be one number or have shape {y.shape}", f"shape {ridge.shape}")
+    ridge = per_sample("ridge", ridge, y.shape, above=0)  # (P,)
     weighted = phi * lam  # (P, m)
     return gp_regression.mean(weighted @ phi.T, y, ridge, weighted.T)  # (m,)

@@ -1,17 +1,20 @@
 r"""Ridge regression on random features of a given spectrum: the experiment that the effective ridge is held against.
 
-The features  φ_k(x),  k = 1..M, have mean zero, variance one and no correlation under the input measure, so the kernel  Σ_k λ_k φ_k φ_k  has the
-eigenvalues λ_k, and the error of a fitted function is  Σ_k (f_k - v_k)²  plus the label noise: exact, without test points.  What the theory
-assumes besides is that they look Gaussian; signs, heavy tails and an amplitude common to the tail modes of an input try that.
-Source: ringel2025talk (the deck), slides on learning curves; the kinds of features are not in the source.
+The features  φ_k(x),  k = 1..M, have mean zero, variance one and no correlation under the input measure, so the kernel
+Σ_k λ_k φ_k φ_k  has the eigenvalues λ_k, and the error of a fitted function is  Σ_k (f_k - v_k)²  plus the label noise:
+exact, without test points.  What the theory assumes besides is that they look Gaussian; signs, heavy tails and an
+amplitude common to the tail modes of an input try that.
+Source: ringel2025talk, on learning curves; the kinds of features are not in it.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import eigh
 
-from lib.common import checks
+from lib.common import checks, stats
+from lib.common.random import children
+from lib.fields import _dual
+from lib.fields._data import whole
 
 FEATURES = ("gaussian", "sign", "heavy")
 HEAVY_FREEDOM = 5  # degrees of freedom of Student's t: excess kurtosis 6
@@ -26,49 +29,25 @@ class Curves:
     test_error: np.ndarray  # (S, n, m)  with label noise
     train_error: np.ndarray  # (S, n, m)
     kappa: np.ndarray  # (S, n, m)  1/tr(K + T)⁻¹, the effective ridge per sample as each data set shows it
-    cross_validation: (
-        np.ndarray
-    )  # (S, n, m)  generalized cross-validation, a forecast of the test error from the training set alone
+    cross_validation: np.ndarray  # (S, n, m)  a forecast of the test error from the training set alone
     mean_coefficient: np.ndarray | None  # (n, m, M)  mean over data sets of f_k; None where the fit has no coefficients
     coefficient_variance: np.ndarray | None  # (n, m, M)  its variance over data sets
-
-
-def _spectrum(eigenvalues, coefficients):
-    values = checks.entries("eigenvalues", eigenvalues, at_least=0, ndim=1)  # (M,)
-    if not values.any():
-        checks.fail("eigenvalues", "hold at least one that is > 0", eigenvalues)
-    return values, checks.array("coefficients", coefficients, shape=values.shape)  # (M,), (M,)
-
-
-def _ridges(ridges):
-    result = checks.entries("ridges", ridges, above=0, ndim=1)  # (m,)
-    if result.size == 0:
-        checks.fail("ridges", "hold at least one ridge", ridges)
-    return result
-
-
-def _sizes(samples, most=None):
-    result = checks.entries("samples", samples, at_least=1, at_most=most, ndim=1)  # (n,)
-    if result.size == 0 or np.any(result != np.rint(result)):
-        checks.fail("samples", "hold one or more whole numbers", samples)
-    return result.astype(int)
 
 
 def draw_features(kind, samples, modes, seed, *, amplitude_spread=0.0, amplitude_from=0):
     r"""Features φ_k(x_μ) of random inputs: uncorrelated, with mean zero and variance one.
 
-    "gaussian"; "sign", ±1 with equal odds; "heavy", Student's t with five degrees of freedom.  The amplitude  z(x) = e^{sη - s²}  with
-    Gaussian η multiplies all features of an input from one mode on.  It has ⟨z²⟩ = 1, so that s > 0 keeps every covariance but makes the
-    variance of the tail depend on the input.
-    Source: not in the source, ringel2025talk (the deck), which takes the Gaussian kind for granted.
+    "gaussian"; "sign", ±1 with equal odds; "heavy", Student's t with five degrees of freedom.  The amplitude
+    z(x) = e^{sη - s²}  with Gaussian η multiplies all features of an input from one mode on.  It has ⟨z²⟩ = 1, so that
+    s > 0 keeps every covariance but makes the variance of the tail depend on the input.
 
     Parameters
     ----------
-    kind : str                    "gaussian", "sign" or "heavy"
-    samples, modes : int          P, M; >= 1
+    kind : str                  "gaussian", "sign" or "heavy"
+    samples, modes : int        P, M; >= 1
     seed : int, SeedSequence or Generator
-    amplitude_spread : float      s, standard deviation of ln z; from 0 to 5
-    amplitude_from : int          first mode (from 0) that z multiplies; >= 0
+    amplitude_spread : float    s, standard deviation of ln z; from 0 to 5
+    amplitude_from : int        first mode (from 0) that z multiplies; >= 0
 
     Returns
     -------
@@ -79,12 +58,14 @@ def draw_features(kind, samples, modes, seed, *, amplitude_spread=0.0, amplitude
     >>> draw_features("sign", 2, 3, seed=1).tolist()
     [[-1.0, 1.0, 1.0], [-1.0, -1.0, -1.0]]
     """
-    if not isinstance(kind, str) or kind not in FEATURES:
-        checks.fail("kind", f"be one of {', '.join(FEATURES)}", kind)
+    checks.one_of("kind", kind, FEATURES)
     shape = checks.integer("samples", samples), checks.integer("modes", modes)
     spread = checks.number("amplitude_spread", amplitude_spread, at_least=0, at_most=5)
     start = checks.integer("amplitude_from", amplitude_from, at_least=0)
-    random = checks.generator("seed", seed)
+    return _drawn(kind, shape, checks.generator("seed", seed), spread, start)
+
+
+def _drawn(kind, shape, random, spread, start):
     if kind == "gaussian":
         features = random.standard_normal(shape)  # (P, M)
     elif kind == "sign":
@@ -99,14 +80,14 @@ def draw_features(kind, samples, modes, seed, *, amplitude_spread=0.0, amplitude
 def dual_fit(gram, targets, ridges):
     r"""Dual weights  α = (K + T)⁻¹y  and  κ̂ = 1/tr(K + T)⁻¹  at every ridge, from one eigendecomposition.
 
-    κ̂ is the effective ridge per sample as the training set shows it, whatever the spectrum; for one Gaussian data set it is κ up to fluctuations.
-    Source: ringel2025talk (the deck), slides on Gaussian-process regression; κ̂ is not in the source.
+    κ̂ is the effective ridge per sample as the training set shows it, whatever the spectrum; for one Gaussian data set
+    it is κ up to fluctuations.
 
     Parameters
     ----------
-    gram : array (P, P)        K, kernel between the samples; symmetric, positive semidefinite
-    targets : array (P,)       y
-    ridges : array (m,)        T; > 0
+    gram : array (P, P)     K, kernel between the samples; symmetric, positive semidefinite
+    targets : array (P,)    y
+    ridges : array (m,)     T; > 0
 
     Returns
     -------
@@ -120,41 +101,18 @@ def dual_fit(gram, targets, ridges):
     """
     kernel = checks.symmetric("gram", gram)  # (P, P)
     y = checks.array("targets", targets, shape=kernel.shape[:1])  # (P,)
-    return _dual(kernel, y, _ridges(ridges))
-
-
-def _dual(kernel, y, t):
-    values, axes = eigh(kernel)  # (P,), (P, P)
-    if values[0] < -1e-10 * values[-1]:
-        checks.fail("gram", "be positive semidefinite", f"lowest eigenvalue {values[0]:.3g}")
-    inverse = 1 / (np.maximum(values, 0) + t[:, None])  # (m, P)  negative ones are rounding
-    return (inverse * (axes.T @ y)) @ axes.T, 1 / inverse.sum(axis=1)
-
-
-def _diagnostics(weights, kappa, t):
-    """Training error of residuals Tα, and generalized cross-validation, both (m,): T cancels from the second."""
-    square = (weights**2).mean(axis=1)  # (m,)
-    return t**2 * square, (kappa * weights.shape[1]) ** 2 * square
+    return _dual.solve(kernel, y, _dual.ridges(ridges))
 
 
 def measure(
-    eigenvalues,
-    coefficients,
-    samples,
-    ridges,
-    seed,
-    *,
-    sets=30,
-    noise_variance=0.0,
-    kind="gaussian",
-    amplitude_spread=0.0,
-    amplitude_from=0,
-):
-    r"""Regressions on fresh data sets: errors, learned coefficients and diagnostics at every number of samples and ridge.
+    eigenvalues, coefficients, samples, ridges, seed, *,
+    sets=30, noise_variance=0.0, kind="gaussian", amplitude_spread=0.0, amplitude_from=0,
+):  # fmt: skip
+    r"""Regressions on fresh data sets: errors, learned coefficients and diagnostics at every P and T.
 
-    f_k = λ_k Σ_μ φ_k(x_μ) α_μ,  α = (K + T)⁻¹y,  K = ΦλΦᵀ,  y = Φv + ε.  With the eigenvalues and coefficients of a kernel on real data
-    (:mod:`lib.fields.kernel_data`) and Gaussian features these are its surrogates: what is left of the real data if only the spectrum counts.
-    Source: ringel2025talk (the deck), slides on learning curves.
+    f_k = λ_k Σ_μ φ_k(x_μ) α_μ,  α = (K + T)⁻¹y,  K = ΦλΦᵀ,  y = Φv + ε.  With the eigenvalues and coefficients of a
+    kernel on real data (:mod:`lib.fields.kernel_data`) and Gaussian features these are its surrogates: what is left of
+    the real data if only the spectrum counts.
 
     Parameters
     ----------
@@ -177,56 +135,46 @@ def measure(
     >>> bool(curves.test_error[:, 1].max() < curves.test_error[:, 0].min())
     True
     """
-    values, v = _spectrum(eigenvalues, coefficients)
-    sizes, t = _sizes(samples), _ridges(ridges)
+    values = checks.entries("eigenvalues", eigenvalues, at_least=0, ndim=1)  # (M,)
+    if not values.any():
+        checks.fail("eigenvalues", "hold at least one that is > 0", eigenvalues)
+    v = checks.array("coefficients", coefficients, shape=values.shape)  # (M,)
+    sizes, t = whole("samples", samples), _dual.ridges(ridges)  # (n,), (m,)
     noise = np.sqrt(checks.number("noise_variance", noise_variance, at_least=0))
     sets = checks.integer("sets", sets, at_least=2)
-    seed = checks.seed_sequence("seed", seed)
-    # A copy of the sequence spawns, so that a second call with the same one draws the same data.
-    children = np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key, pool_size=seed.pool_size).spawn(
-        sizes.size * sets
-    )
+    seeds = children(seed, sizes.size * sets)
+    draw_features(kind, 1, 1, 0, amplitude_spread=amplitude_spread, amplitude_from=amplitude_from)  # its checks
     test, train, kappa, forecast = (np.empty((sets, sizes.size, t.size)) for _ in range(4))  # (S, n, m) each
     mean, variance = (np.empty((sizes.size, t.size, values.size)) for _ in range(2))  # (n, m, M) each
     for i, size in enumerate(sizes):
-        learned = np.empty((sets, t.size, values.size))  # (S, m, M)
+        coefficient = np.empty((sets, t.size, values.size))  # (S, m, M)
         for s in range(sets):
-            random = checks.generator("seed", children[i * sets + s])
-            features = draw_features(
-                kind, int(size), values.size, random, amplitude_spread=amplitude_spread, amplitude_from=amplitude_from
-            )  # (P, M)
+            random = checks.generator("seed", seeds[i * sets + s])
+            features = _drawn(kind, (int(size), values.size), random, amplitude_spread, amplitude_from)  # (P, M)
             y = features @ v + noise * random.standard_normal(size)  # (P,)
-            weights, kappa[s, i] = _dual((features * values) @ features.T, y, t)  # (m, P)
-            train[s, i], forecast[s, i] = _diagnostics(weights, kappa[s, i], t)
-            learned[s] = (weights @ features) * values
-            test[s, i] = ((learned[s] - v) ** 2).sum(axis=1) + noise**2
-        mean[i], variance[i] = learned.mean(axis=0), learned.var(axis=0, ddof=1)
+            weights, kappa[s, i] = _dual.solve((features * values) @ features.T, y, t)  # (m, P)
+            train[s, i] = t**2 * (weights**2).mean(axis=1)
+            forecast[s, i] = _dual.cross_validation(weights, kappa[s, i])
+            coefficient[s] = (weights @ features) * values
+            test[s, i] = ((coefficient[s] - v) ** 2).sum(axis=1) + noise**2
+        mean[i], variance[i] = coefficient.mean(axis=0), coefficient.var(axis=0, ddof=1)
     return Curves(sizes, t, test, train, kappa, forecast, mean, variance)
 
 
 def mean_and_error(values):
-    r"""Mean over data sets (the first axis) and its standard error,  s/√S.
-
-    Source: not in the source, ringel2025talk (the deck).
+    r"""Mean over data sets and its standard error,  s/√S.
 
     Parameters
     ----------
-    values : array (S, ...)               S >= 2
+    values : array (S, ...)    one row a data set, S >= 2
 
     Returns
     -------
-    (float or array, float or array)      the axes after the first
-
-    Raises
-    ------
-    ValueError                            if there are fewer than two data sets
+    (float or array, float or array)    the axes after the first
 
     Examples
     --------
     >>> [float(part) for part in mean_and_error([1.0, 3.0])]
     [2.0, 1.0]
     """
-    values = checks.array("values", values)  # (S, ...)
-    if values.ndim == 0 or values.shape[0] < 2 or values.size == 0:
-        checks.fail("values", "hold two data sets or more along the first axis", f"shape {values.shape}")
-    return values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(len(values))
+    return stats.mean_and_error(values)

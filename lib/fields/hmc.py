@@ -1,8 +1,9 @@
 r"""Hamiltonian Monte Carlo over many independent chains at once, and the error of what they measure.
 
-A density  p(x) ∝ e^{-U(x)}  is sampled by drawing a momentum, following  x' = s² p,  p' = -∂U  for a few leapfrog steps and accepting the end
-with probability  min(1, e^{-ΔH}),  H = U + Σ s²p²/2.  The chain has no error in the step, which sets the acceptance alone; unadjusted Langevin
-dynamics, of :mod:`lib.fields.langevin_training`, has one.  Not in the source, ringel2025talk, which trains by Langevin dynamics.
+A density  p(x) ∝ e^{-U(x)}  is sampled by drawing a momentum, following  x' = s² p,  p' = -∂U  for a few leapfrog steps
+and accepting the end with probability  min(1, e^{-ΔH}),  H = U + Σ s²p²/2.  The chain has no error in the step, which
+sets the acceptance alone; unadjusted Langevin dynamics, of :mod:`lib.fields.langevin_training`, has one.  Not in the
+source, ringel2025talk, which trains by Langevin dynamics.
 """
 
 from dataclasses import dataclass
@@ -12,9 +13,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 
 from lib.common import checks
 
-_FREE = (
-    20  # proposals in which the step may move by factors of e; after them the gain of the adaptation falls as n^-0.6
-)
+_FREE = 20  # proposals in which the step may move by factors of e; after them the adaptation's gain falls as n^-0.6
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +30,7 @@ class Chains:
 class Summary:
     """Mean of a series and how far to trust it; entries (...) for a series (S, C, ...)."""
 
-    mean: np.ndarray | float
+    mean: np.ndarray | float  # over steps and chains
     error: np.ndarray | float  # standard error, √(variance · time / (S C))
     time: np.ndarray | float  # integrated autocorrelation time 1 + 2 Σ_k ρ_k, in steps
     split_half: np.ndarray | float  # mean of the second half less that of the first, in its standard errors 2 · error
@@ -59,10 +58,7 @@ def _energy(value, momentum):
 
 
 def _proposal(state, potential, length, leapfrog, random):
-    """The state after one proposal of every chain, the probabilities of acceptance, and which proposals were accepted.
-
-    `length` is the step times the scale, a number or an array as x.
-    """
+    """New state, probabilities of acceptance, which were accepted; `length` is step times scale, one or shaped as x."""
     x, value, gradient = state
     momentum = random.standard_normal(x.shape)  # (C, ...)  s p, of variance one
     new_x, new_value, new_gradient = x, value, gradient
@@ -98,29 +94,28 @@ def sample(
 ):
     r"""Samples of  p(x) ∝ e^{-U(x)}  from many chains that run side by side and share one step.
 
-    During burn-in, and only then, the step follows  log h ← log h + (1 + n/20)^{-0.6} (acceptance found - wanted);  afterwards log h is
-    its mean over the second half of burn-in.  Not in the source, ringel2025talk.
+    During burn-in, and only then, the step follows  log h ← log h + (1 + n/20)^{-0.6} (acceptance found - wanted);
+    afterwards log h is its mean over the second half of burn-in.
 
     Parameters
     ----------
-    potential : function                    U: takes x (C, ...), returns the values (C,) and the gradient, shaped as x; may return inf
-    start : array (C, ...)                  first states, one row a chain; independent starts far apart show whether the chains mix
-    steps : int                             S, proposals kept of each chain; >= 1
+    potential : function               U: takes x (C, ...), returns values (C,) and the gradient, shaped as x; may be
+                                       inf
+    start : array (C, ...)             first states, one row a chain; far apart they show whether the chains mix
+    steps : int                        S, proposals kept of each chain; >= 1
     seed : int, SeedSequence or Generator
-    leapfrog : int                          mean number of leapfrog steps a proposal, drawn from 1 to 2 leapfrog - 1 each time; >= 1
-    burn_in : int, optional                 proposals thrown away first; >= 0; default: as many as are kept, and 100 or more
-    acceptance : float                      wanted mean probability of acceptance; 0 < acceptance < 1
-    scale : float or array                  s, expected deviation of each coordinate, broadcast to x; > 0
-    step : float                            first step, in units of scale, where the adaptation starts; > 0; kept if burn_in = 0
-    observable : function, optional         takes x, returns an array (C, ...) that is kept in place of x
+    leapfrog : int                     mean number of leapfrog steps a proposal, each time from 1 to 2 leapfrog - 1; >=
+                                       1
+    burn_in : int, optional            proposals thrown away first; >= 0; default: as many as are kept, and 100 or more
+    acceptance : float                 wanted mean probability of acceptance; 0 < acceptance < 1
+    scale : float or array             s, expected deviation of each coordinate, broadcast to x; > 0
+    step : float                       first step, in units of scale, where the adaptation starts; > 0; kept if burn_in
+                                       = 0
+    observable : function, optional    takes x, returns an array (C, ...) that is kept in place of x
 
     Returns
     -------
     Chains
-
-    Raises
-    ------
-    ValueError                              if an argument is outside its range, or the potential is not finite at the start
 
     Examples
     --------
@@ -151,10 +146,9 @@ def sample(
     for n in range(burn_in + steps):
         if n == burn_in and burn_in:
             log_step = history[burn_in // 2 :].mean()
-        # The number varies, or a mode whose period it meets would come back to where it started, or to its mirror image, for ever.
-        state, probability, now = _proposal(
-            state, potential, np.exp(log_step) * scale, random.integers(1, 2 * leapfrog), random
-        )
+        # The number varies, or a mode whose period it meets would come back, or to its mirror image, for ever.
+        number = random.integers(1, 2 * leapfrog)
+        state, probability, now = _proposal(state, potential, np.exp(log_step) * scale, number, random)
         if n < burn_in:
             log_step += (1 + n / _FREE) ** -0.6 * (probability.mean() - wanted)
             history[n] = log_step
@@ -181,9 +175,9 @@ def _autocorrelation(deviations):
 def summary(series):
     r"""Mean of a series of chains, its standard error with the autocorrelation time, and the split-half difference.
 
-    The time is  τ = 1 + 2 Σ_k ρ_k,  summed over pairs  ρ_{2k} + ρ_{2k+1}  while these are positive, and cut where they rise: in a
-    reversible chain they do neither but fall to zero.  Deviations are from the mean of all chains: chains that stay apart lengthen τ.
-    Not in the source, ringel2025talk.
+    The time is  τ = 1 + 2 Σ_k ρ_k,  summed over pairs  ρ_{2k} + ρ_{2k+1}  while these are positive, and cut where they
+    rise: in a reversible chain they do neither but fall to zero.  Deviations are from the mean of all chains: chains
+    that stay apart lengthen τ.
 
     Parameters
     ----------
@@ -191,11 +185,7 @@ def summary(series):
 
     Returns
     -------
-    Summary                       of each entry (...); numbers for a series (S, C)
-
-    Raises
-    ------
-    ValueError                    if the series is no such array, or shorter than ten autocorrelation times
+    Summary    of each entry (...); numbers for a series (S, C)
 
     Examples
     --------
@@ -212,9 +202,8 @@ def summary(series):
     deviations = values - mean  # (S, C, ...)
     rho = _autocorrelation(deviations)  # (k, ...)
     pairs = rho[: len(rho) // 2 * 2].reshape(len(rho) // 2, 2, *rho.shape[1:]).sum(axis=1)  # (k/2, ...)
-    pairs = np.maximum(
-        np.minimum.accumulate(pairs, axis=0), 0
-    )  # (k/2, ...)  never rising, and zero after the first pair that is noise
+    # Never rising, and zero after the first pair that is noise.
+    pairs = np.maximum(np.minimum.accumulate(pairs, axis=0), 0)  # (k/2, ...)
     time = np.maximum(2 * pairs.sum(axis=0) - 1, 1 / steps)  # (...)
     variance = (deviations**2).mean(axis=(0, 1))  # (...)
     still = variance <= (1e-14 * np.abs(mean)) ** 2  # (...)  a constant: what is left is rounding

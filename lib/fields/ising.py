@@ -1,9 +1,10 @@
-r"""The physics that learning curves are compared with: the Ising model on infinite strips, and the flow of φ⁴ below four dimensions.
+r"""The physics behind learning curves: the Ising model on strips, and the flow of φ⁴ below four dimensions.
 
-A strip of L spins, periodic across, has the transfer matrix  V(s, s') = e^{K[Σ s_i s_{i+1}/2 + Σ s'_i s'_{i+1}/2 + Σ s_i s'_i]},  K = 1/T.
-Its two leading eigenvalues, one even and one odd under s → -s, give the correlation length ξ_L = 1/ln(λ_even/λ_odd).  Where ξ_L/L agrees for
-two widths the model looks the same at both scales: phenomenological renormalization.
-Source: ringel2025talk, the slides on the Ising model, φ⁴ and finite-size scaling; the numbers are not in it.
+A strip of L spins, periodic across, has the transfer matrix V(s, s') = e^{K[Σ s_i s_{i+1}/2 + Σ s'_i s'_{i+1}/2 + Σ s_i
+s'_i]},  K = 1/T.  Its two leading eigenvalues, one even and one odd under s → -s, give the correlation length ξ_L =
+1/ln(λ_even/λ_odd).  Where ξ_L/L agrees for two widths the model looks the same at both scales: phenomenological
+renormalization.
+Source: ringel2025talk, on the Ising model, φ⁴ and finite-size scaling; the numbers are not in it.
 """
 
 from dataclasses import dataclass
@@ -69,12 +70,14 @@ def _leading(coupling, within, between, parity):
 def strip(couplings, width):
     r"""Correlation length of an infinite strip,  ξ_L = 1/ln(λ_even/λ_odd),  its slope in K, and the free energy.
 
-    The flip symmetry halves the matrix: 2^{L-1} rows.  Source: ringel2025talk, the slide on finite-size scaling.
+    The flip symmetry halves the matrix: 2^{L-1} rows.
 
     Parameters
     ----------
-    couplings : array (...)    K, inverse temperature; 0 < K <= 1, beyond which the odd eigenvalue cannot be told from the even one
-    width : int                L, spins across; 2 <= L <= 12 (at L = 2 both neighbors are the same spin, and the bond counts twice)
+    couplings : array (...)    K, inverse temperature; 0 < K <= 1, beyond which the odd eigenvalue cannot be told from
+                               the even one
+    width : int                L, spins across; 2 <= L <= 12 (at L = 2 both neighbors are the same spin, and the bond
+                               counts twice)
 
     Returns
     -------
@@ -93,9 +96,8 @@ def strip(couplings, width):
         (even, up), (odd, down) = (_leading(couplings[index], within, between, parity) for parity in (1, -1))
         gap = even - odd
         if not gap > 1e-9:
-            checks.fail(
-                "couplings", f"be smaller for width {width}: ξ is beyond the floating-point precision", couplings[index]
-            )
+            wanted = f"be smaller for width {width}: ξ is beyond the floating-point precision"
+            checks.fail("couplings", wanted, couplings[index])
         found[index] = 1 / gap, (down - up) / gap**2, even / width
     return Strip(*np.moveaxis(found, -1, 0))
 
@@ -111,7 +113,6 @@ def crossing(width, other):
     r"""Phenomenological renormalization: the coupling where  ξ_L/L = ξ_{L'}/L',  and ν from the slopes there.
 
     The slopes of ξ_L/L scale as L^{1/ν}, so  1 + 1/ν = ln(ξ_L'/ξ_{L'}')/ln(L/L').
-    Source: ringel2025talk, the slide on finite-size scaling.
 
     Parameters
     ----------
@@ -140,44 +141,12 @@ def crossing(width, other):
     return Crossing(coupling, float(one.length) / width, float(1 / exponent))
 
 
-def phi4_flow(mass, quartic, epsilon):
-    r"""One-loop flow of the φ⁴ theory in d = 4 - ε dimensions:  r' = 2r + 12u/(1+r),  u' = εu - 36u²/(1+r)²,  by ln of the scale.
-
-    The action is  ∫ (∇φ)²/2 + rφ²/2 + uφ⁴  with the angular factor K_d absorbed in u.
-    Source: ringel2025talk, the slide on the Wilsonian renormalization group, which gives no coefficients.
-
-    Parameters
-    ----------
-    mass : array (...)       r; > -1
-    quartic : array (...)    u; >= 0, broadcast with r
-    epsilon : float          ε = 4 - d; 0 <= ε <= 3
-
-    Returns
-    -------
-    array (2, ...)           dr/dl, du/dl
-
-    Examples
-    --------
-    >>> phi4_flow(0.0, [0.0, 0.01], 0.5).round(12).tolist()
-    [[0.0, 0.12], [0.0, 0.0014]]
-    """
-    r = checks.entries("mass", mass, above=-1)  # (...)
-    u = checks.entries("quartic", quartic, at_least=0)  # (...)
-    epsilon = checks.number("epsilon", epsilon, at_least=0, at_most=3)
-    try:
-        r, u = np.broadcast_arrays(r, u)  # (...), (...)
-    except ValueError:
-        checks.fail("quartic", "broadcast with mass", f"shapes {r.shape} and {u.shape}")
-    with np.errstate(over="ignore", invalid="ignore"):
-        loop = u / (1 + r)  # (...)
-        return checks.finite("quartic", np.stack([2 * r + 12 * loop, epsilon * u - 36 * loop**2]))  # (2, ...)
-
-
 def phi4_fixed_point(epsilon):
-    r"""Fixed point of :func:`phi4_flow` with u > 0:  r* = -ε/(6+ε),  u* = ε/(6+ε)²,  and its relevant eigenvalue y_t.
+    r"""Fixed point with u > 0 of the one-loop flow of φ⁴ in d = 4 - ε:  r* = -ε/(6+ε),  u* = ε/(6+ε)²,  and its y_t.
 
-    To first order  r* = -ε/6,  u* = ε/36,  y_t = 2 - ε/3  and  ν = 1/2 + ε/12;  higher orders of one loop mean nothing.
-    Source: ringel2025talk, the slide on the Wilsonian renormalization group, which gives no numbers.
+    For the action  ∫ (∇φ)²/2 + rφ²/2 + uφ⁴,  the angular factor K_d absorbed in u, the flow by ln of the scale is r' =
+    2r + 12u/(1+r),  u' = εu - 36u²/(1+r)²,  and y_t its relevant eigenvalue.  To first order  r* = -ε/6,  u* = ε/36,
+    y_t = 2 - ε/3  and  ν = 1/2 + ε/12;  higher orders of one loop mean nothing.
 
     Parameters
     ----------

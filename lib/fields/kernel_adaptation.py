@@ -1,15 +1,15 @@
-r"""Kernel adaptation on a fixed data set: the weights of a two-layer network of finite width as one Gaussian, learned from the data.
+r"""Kernel adaptation on a fixed data set: the weights of a wide network as one Gaussian, learned from the data.
 
-The posterior of the network  f(x) = Σ_c a_c φ(w_c·x)  with the prior  w_c ~ N(0, Σ_0), a_c ~ N(0, s_a²/N)  is matched by weights w_c ~ N(0, Σ).
-What decides is the free energy
+The posterior of the network  f(x) = Σ_c a_c φ(w_c·x)  with the prior  w_c ~ N(0, Σ_0), a_c ~ N(0, s_a²/N)  is matched
+by weights w_c ~ N(0, Σ).  What decides is the free energy
 
     F(Σ) = ½ yᵀA⁻¹y + (N/2) [tr(Σ_0⁻¹Σ) - log det(Σ_0⁻¹Σ) - rank],    A = s_a² Q(Σ) + T,    Q = ⟨φφᵀ⟩ over w ~ N(0, Σ),
 
-whose stationary points are the mean-field equations  Σ⁻¹ = Σ_0⁻¹ - (s_a²/N) ∂_Σ[tᵀQt],  t = A⁻¹y held fixed in the derivative.  The damped
-step  Σ⁻¹ ← Σ⁻¹ + η(right-hand side - Σ⁻¹)  is descent of F along its natural gradient, so that halving η where F would rise ends in a minimum
-and not in a limit cycle; in directions that have grown it is shortened, which keeps it a descent.  At N → ∞ it is the Gaussian process of
-:mod:`lib.fields.nngp`.  Source: ringel2025talk, the deck, slides on kernel adaptation; F, the step and the optional term of :func:`adapt`
-are not in it.
+whose stationary points are the mean-field equations  Σ⁻¹ = Σ_0⁻¹ - (s_a²/N) ∂_Σ[tᵀQt],  t = A⁻¹y held fixed in the
+derivative.  The damped step  Σ⁻¹ ← Σ⁻¹ + η(right-hand side - Σ⁻¹)  is descent of F along its natural gradient, so that
+halving η where F would rise ends in a minimum and not in a limit cycle; in directions that have grown it is shortened,
+which keeps it a descent.  At N → ∞ it is the Gaussian process of :mod:`lib.fields.nngp`.
+Source: ringel2025talk, on kernel adaptation; F, the step and the optional term of :func:`adapt` are not in it.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from lib.common import checks
-from lib.fields import _adaptation, gp_regression, network_posterior, nngp
+from lib.fields import _adaptation, _data, _kernels, gp_regression, nngp
 
 ROUNDING = 1e-13  # changes of the free energy below this part of it say nothing
 GRID = 80  # scales on which the competitor's minimum is bracketed
@@ -32,47 +32,46 @@ class Adaptation:
     kernel: np.ndarray  # (P, P)  s_a² Q(Σ) between the examples
     dual: np.ndarray  # (P,)  t = (s_a² Q + T)⁻¹ y
     free_energy: float  # F; the lower of two solutions for the same data wins
-    iterations: int
+    iterations: int  # steps taken, or free energies looked at by :func:`rescale`
     residual: float  # largest eigenvalue of  1 - Σ^½ (right-hand side) Σ^½  in modulus; zero at a solution
 
 
 def slope(activation, inputs, pairs, covariance):
-    r"""Derivative of a kernel by the weights' covariance,  ∂_Σ Σ_μν C_μν Q_μν(Σ),  in closed form: the force on Σ at C = ttᵀ.
+    r"""Derivative of a kernel by the weights' covariance,  ∂_Σ Σ_μν C_μν Q_μν(Σ):  the force on Σ at C = ttᵀ.
 
-    With s_12 = x_μᵀΣx_ν it is  Xᵀ[C∘∂Q/∂s_12 + 2 diag Σ_ν C_μν ∂Q_μν/∂s_11]X;  for erf units  ∂Q/∂s_12 = 4/πD,  ∂Q/∂s_11 = -4s_12/[πD(1 + 2s_11)],
-    D² = (1 + 2s_11)(1 + 2s_22) - 4s_12²,  and for ReLU  (π - θ)/2π  and  √(s_22/s_11) sin θ/4π.  Not in the source, ringel2025talk.
+    With s_12 = x_μᵀΣx_ν it is  Xᵀ[C∘∂Q/∂s_12 + 2 diag Σ_ν C_μν ∂Q_μν/∂s_11]X;  for erf units  ∂Q/∂s_12 = 4/πD,
+    ∂Q/∂s_11 = -4s_12/[πD(1 + 2s_11)], D² = (1 + 2s_11)(1 + 2s_22) - 4s_12²,  and for ReLU  (π - θ)/2π  and
+    √(s_22/s_11) sin θ/4π.
 
     Parameters
     ----------
-    activation : str               "erf" or "relu"
-    inputs : array (P, d)          X, one row an input
-    pairs : array (P, P)           C, symmetric
-    covariance : array (d, d)      Σ, symmetric positive semidefinite
+    activation : str             "erf" or "relu"
+    inputs : array (P, d)        X, one row an input
+    pairs : array (P, P)         C, symmetric
+    covariance : array (d, d)    Σ, symmetric positive semidefinite
 
     Returns
     -------
-    array (d, d)                   symmetric; a change δΣ moves the sum by tr(slope δΣ)
+    array (d, d)    symmetric; a change δΣ moves the sum by tr(slope δΣ)
 
     Examples
     --------
     >>> slope("relu", [[2.0]], [[3.0]], [[1.0]]).tolist()  # 3 · 2² Σ/2
     [[6.0]]
     """
-    activation, x = nngp._activation("activation", activation), nngp._points("inputs", inputs)  # (P, d)
+    checks.one_of("activation", activation, nngp.ACTIVATIONS)
+    x = _data.points("inputs", inputs)  # (P, d)
     pairs = checks.symmetric("pairs", pairs, size=len(x))  # (P, P)
     covariance = checks.symmetric("covariance", covariance, size=x.shape[1], definite="semi")  # (d, d)
-    nngp._variances("inputs", x @ covariance, x)
+    _kernels.variances("inputs", x @ covariance, x)
     with np.errstate(over="ignore", invalid="ignore"):
-        return checks.finite(
-            "pairs", _adaptation.slope(x, pairs, _adaptation.pairs(activation, x, covariance)[1:])
-        )  # (d, d)
+        derivatives = _adaptation.pairs(activation, x, covariance)[1:]  # (P, P), (P, P)
+        return checks.finite("pairs", _adaptation.slope(x, pairs, derivatives))  # (d, d)
 
 
 def _result(problem, state, iterations, residual):
-    energy, covariance, _, kernel, dual = state
-    return Adaptation(
-        problem.root @ covariance @ problem.root.T, kernel, dual, float(energy), iterations, float(residual)
-    )
+    covariance = problem.root @ state.covariance @ problem.root.T  # (d, d)
+    return Adaptation(covariance, state.kernel, state.dual, float(state.energy), iterations, float(residual))
 
 
 def adapt(
@@ -81,34 +80,27 @@ def adapt(
 ):  # fmt: skip
     r"""Weights' covariance adapted to the data:  Σ⁻¹ = Σ_0⁻¹ - (s_a²/N) ∂_Σ[tᵀQ(Σ)t],  t = (s_a² Q(Σ) + T)⁻¹ y.
 
-    Source: ringel2025talk, the deck, slides on kernel adaptation, which do not print the equation for Σ.
-    With `fluctuations` the free energy also holds  ½ log det(s_a² Q + T),  as the density of the weights in :mod:`lib.fields.network_posterior` does,
-    and ttᵀ becomes  ttᵀ - (s_a² Q + T)⁻¹:  what the posterior variance of f takes back, about P/Nd of the prior in each direction or less;
-    not in the source.
+    With `fluctuations` the free energy also holds ½ log det(s_a² Q + T), as the density of the weights in
+    :mod:`lib.fields.network_posterior` does, and ttᵀ becomes ttᵀ - (s_a² Q + T)⁻¹: what the posterior variance of f
+    takes back, about P/Nd of the prior in each direction or less.
 
     Parameters
     ----------
-    activation : str                            "erf" or "relu"
-    inputs : array (P, d)                       X; P = 0 leaves the prior
-    targets : array (P,)                        y
-    ridge : float                               T; > 0
-    width : float                               N; > 0
-    weight_variance : float                     σ_w²; > 0
-    weight_covariance : array (d, d), optional  C in Σ_0 = σ_w² C, symmetric positive semidefinite; default: I/d
-    readout_variance : float                    s_a²; > 0
-    fluctuations : bool                         whether F holds the determinant
-    start : array (d, d), optional              first Σ, positive definite where Σ_0 is; default: Σ_0, the lazy network
-    damping : float                             first η; 0 < damping <= 1; later steps are as long as F allows
-    tolerance : float                           on the residual; > 0; below 1e-12 rounding may keep it away
-    iterations : int                            how many steps at most; >= 1
+    activation : str                              "erf" or "relu"
+    inputs, targets : array (P, d), (P,)    X, y; P = 0 leaves the prior
+    ridge, width : float                          T, N; > 0
+    weight_covariance : array (d, d), optional    C in Σ_0 = σ_w² C, symmetric positive semidefinite; default: I/d
+    weight_variance, readout_variance : float     σ_w², s_a²; > 0
+    fluctuations : bool                           whether F holds the determinant
+    start : array (d, d), optional                first Σ, positive definite where Σ_0 is; default: Σ_0, the lazy
+                                                  network
+    damping : float                               first η; 0 < damping <= 1; later steps are as long as F allows
+    tolerance : float                             on the residual; > 0; below 1e-12 rounding may keep it away
+    iterations : int                              how many steps at most; >= 1
 
     Returns
     -------
     Adaptation
-
-    Raises
-    ------
-    ValueError                                  if an argument is outside its range, or the residual has not fallen below the tolerance
 
     Examples
     --------
@@ -118,13 +110,11 @@ def adapt(
     ([[1.32, 0.0], [0.0, 1.0]], True)
     """
     problem = _adaptation.Problem(
-        activation, inputs, targets, ridge, width, weight_variance, weight_covariance, readout_variance, fluctuations
-    )
-    eta, tolerance = (
-        checks.number("damping", damping, above=0, at_most=1),
-        checks.number("tolerance", tolerance, above=0),
-    )
-    limit = checks.integer("iterations", iterations)
+        activation, inputs, targets, ridge, width, weight_variance=weight_variance,
+        weight_covariance=weight_covariance, readout_variance=readout_variance, fluctuations=fluctuations,
+    )  # fmt: skip
+    eta, limit = checks.number("damping", damping, above=0, at_most=1), checks.integer("iterations", iterations)
+    tolerance = checks.number("tolerance", tolerance, above=0)
     precision = np.eye(problem.x.shape[1])  # (r, r)
     if start is not None:
         start = checks.symmetric("start", start, size=len(problem.root))  # (d, d)
@@ -140,46 +130,36 @@ def adapt(
         moved = precision + eta * step  # (r, r)
         new, lower = problem.evaluated(moved), False
         if new is not None:
-            change, slack = new[0] - state[0], ROUNDING * (abs(state[0]) + problem.width * len(precision))
+            change, slack = new.energy - state.energy, ROUNDING * (abs(state.energy) + problem.width * len(precision))
             before, after = _adaptation.descent(precision, state, step), _adaptation.descent(moved, new, step)
-            lower = change < -slack or (
-                change < slack and abs(after) < before
-            )  # below rounding the slope says more than the value
+            # Below rounding the slope says more than the value.
+            lower = change < -slack or (change < slack and abs(after) < before)
         if lower:
             precision, state = moved, new
             step, residual = _adaptation.step(precision, state)  # (r, r)
         eta = min(1.2 * eta, 1.0) if lower else eta / 2
-    return checks.fail(
-        "iterations", f"be more, for a residual below {tolerance:g}", f"{limit}, with a residual of {residual:.3g}"
-    )
+    seen = f"{limit}, with a residual of {residual:.3g}"
+    return checks.fail("iterations", f"be more, for a residual below {tolerance:g}", seen)
 
 
 def rescale(
-    activation,
-    inputs,
-    targets,
-    ridge,
-    width,
-    *,
-    weight_variance=1.0,
-    weight_covariance=None,
-    readout_variance=1.0,
-    fluctuations=False,
-):
-    r"""The scaling competitor: the same free energy where the covariance may only grow or shrink as a whole,  Σ = s Σ_0.
+    activation, inputs, targets, ridge, width, *,
+    weight_variance=1.0, weight_covariance=None, readout_variance=1.0, fluctuations=False,
+):  # fmt: skip
+    r"""The scaling competitor: the same free energy where the covariance may only grow as a whole,  Σ = s Σ_0.
 
-    The lowest minimum over s, which obeys  1/s = 1 - (s_a²/N rank) tr(Σ_0 ∂_Σ[tᵀQt]).  It lies where N rank (s - 1 - log s) is no more than F(1) pays,
-    an interval that is searched on a grid.  A scalar cannot turn the kernel towards the target.
-    Source: ringel2025talk, the deck, slides on scaling against adaptation, on given data.
+    The lowest minimum over s, which obeys  1/s = 1 - (s_a²/N rank) tr(Σ_0 ∂_Σ[tᵀQt]).  It lies where N rank (s - 1 -
+    log s) is no more than F(1) pays, an interval that is searched on a grid.  A scalar cannot turn the kernel towards
+    the target.
 
     Parameters
     ----------
     activation, inputs, targets, ridge, width, weight_variance, weight_covariance, readout_variance, fluctuations
-                                                as in :func:`adapt`
+        as in :func:`adapt`
 
     Returns
     -------
-    Adaptation                                  Σ = s Σ_0; residual: of the equation for s; iterations: free energies looked at
+    Adaptation    Σ = s Σ_0; residual: of the equation for s; iterations: free energies looked at
 
     Examples
     --------
@@ -188,26 +168,24 @@ def rescale(
     [[1.18, 0.0], [0.0, 1.18]]
     """
     problem = _adaptation.Problem(
-        activation, inputs, targets, ridge, width, weight_variance, weight_covariance, readout_variance, fluctuations
-    )
+        activation, inputs, targets, ridge, width, weight_variance=weight_variance,
+        weight_covariance=weight_covariance, readout_variance=readout_variance, fluctuations=fluctuations,
+    )  # fmt: skip
     rank, seen = problem.x.shape[1], []
 
     def free_energy(log_scale):
         seen.append(log_scale)
-        return problem.started(np.exp(-log_scale) * np.eye(rank))[0]
+        return problem.started(np.exp(-log_scale) * np.eye(rank)).energy
 
-    floor = (
-        len(problem.y) * np.log(problem.ridge) if problem.fluctuations else 0.0
-    )  # below which the rest of 2F cannot go
+    floor = len(problem.y) * np.log(problem.ridge) if problem.fluctuations else 0.0  # of the rest of 2F
     paid = (2 * free_energy(0.0) - floor) / (problem.width * rank)  # as much as s - 1 - log s at the minimum, or more
     grid = np.linspace(max(-1 - paid, -30.0), 1 + np.log(4 + 2 * paid), GRID)  # (GRID,)
     best = int(np.argmin([free_energy(value) for value in grid]))
     around = grid[max(best - 1, 0)], grid[min(best + 1, GRID - 1)]
 
-    def excess(
-        log_scale,
-    ):  # of the equation for s: it changes sign at the minimum, and keeps digits that F has lost there
-        return np.exp(log_scale) * np.trace(problem.started(np.exp(-log_scale) * np.eye(rank))[2]) / rank - 1
+    def excess(log_scale):
+        """Of the equation for s: it changes sign at the minimum, and keeps digits that F has lost there."""
+        return np.exp(log_scale) * np.trace(problem.started(np.exp(-log_scale) * np.eye(rank)).wanted) / rank - 1
 
     log_scale = brentq(excess, *around, xtol=1e-13)
     state = problem.started(np.exp(-log_scale) * np.eye(rank))
@@ -217,53 +195,46 @@ def rescale(
 def predict(covariance, activation, inputs, targets, ridge, points, *, readout_variance=1.0):
     r"""Posterior mean function of the adapted network:  f̄(x) = K_xX (K_XX + T)⁻¹ y  with  K = s_a² Q(Σ).
 
-    Source: ringel2025talk, the deck, slides on kernel adaptation; the regression of :func:`lib.fields.gp_regression.mean`.
-
     Parameters
     ----------
-    covariance : array (d, d)     Σ of the weights, symmetric positive semidefinite
-    activation : str              "erf" or "relu"
-    inputs : array (P, d)         X
-    targets : array (P,)          y
-    ridge : float                 T; > 0
-    points : array (M, d)         where to predict
-    readout_variance : float      s_a²; > 0
+    covariance : array (d, d)    Σ, symmetric positive semidefinite
+    activation, inputs, targets, ridge, readout_variance    as in :func:`adapt`
+    points : array (M, d)        where to predict
 
     Returns
     -------
-    array (M,)                    f̄ at the points
+    array (M,)    f̄ at the points
 
     Examples
     --------
     >>> predict([[0.5]], "relu", [[2.0]], [3.0], 1.0, [[2.0], [4.0], [-1.0]]).round(12).tolist()  # K = 1 at the example
     [1.5, 3.0, 0.0]
     """
-    activation = nngp._activation("activation", activation)
-    x, y = network_posterior._data(inputs, targets)  # (P, d), (P,)
-    points, ridge = network_posterior._points(points, x.shape[1]), checks.number("ridge", ridge, above=0)  # (M, d)
+    checks.one_of("activation", activation, nngp.ACTIVATIONS)
+    (x, y), (ridge,) = _data.examples(inputs, targets), _data.positive(ridge=ridge)  # (P, d), (P,)
+    points = checks.array("points", points, shape=(None, x.shape[1]))  # (M, d)
     covariance = checks.symmetric("covariance", covariance, size=x.shape[1], definite="semi")  # (d, d)
     if len(x) == 0 or len(points) == 0:
         return np.zeros(len(points))  # (M,)
     scale = {"weight_covariance": covariance, "readout_variance": readout_variance}
-    return gp_regression.mean(
-        nngp.kernel(activation, x, **scale), y, ridge, nngp.kernel(activation, points, x, **scale)
-    )  # (M,)
+    gram, cross = (nngp.kernel(activation, *pair, **scale) for pair in ((x,), (points, x)))  # (P, P), (M, P)
+    return gp_regression.mean(gram, y, ridge, cross)  # (M,)
 
 
 def learnabilities(values, components):
-    r"""Parts of the target's components that a function has learned:  f ≈ Σ_k R_k y_k  by least squares over test inputs,  y = Σ_k y_k.
+    r"""Parts R_k of the target's components that a function has learned:  f ≈ Σ_k R_k y_k  by least squares.
 
-    For components that are orthogonal under the law of the inputs these are the ratios  ⟨f y_k⟩/⟨y_k y_k⟩;  least squares remove what the sample
-    leaves of their overlaps, which a strong component would pass on to a weak one.  Source: ringel2025talk, the deck, slides on learnability.
+    For components that are orthogonal under the law of the inputs these are the ratios  ⟨f y_k⟩/⟨y_k y_k⟩;  least
+    squares remove what the sample leaves of their overlaps, which a strong component would pass on to a weak one.
 
     Parameters
     ----------
-    values : array (..., M)       f at M test inputs
-    components : array (K, M)     y_k at the same inputs, linearly independent; K <= M
+    values : array (..., M)      f at M test inputs
+    components : array (K, M)    y_k at the same inputs, linearly independent; K <= M
 
     Returns
     -------
-    array (..., K)                R
+    array (..., K)    R
 
     Examples
     --------
@@ -278,7 +249,5 @@ def learnabilities(values, components):
     scales = np.linalg.norm(parts, axis=1)  # (K,)
     if len(parts) == 0 or np.any(scales == 0) or np.linalg.matrix_rank(parts / scales[:, None]) < len(parts):
         checks.fail("components", "be linearly independent at the test inputs, one or more", f"shape {parts.shape}")
-    found = (
-        np.linalg.lstsq((parts / scales[:, None]).T, f.reshape(-1, f.shape[-1]).T, rcond=None)[0].T / scales
-    )  # (..., K)
-    return checks.finite("values", found).reshape(*f.shape[:-1], len(parts))  # (..., K)
+    found = np.linalg.lstsq((parts / scales[:, None]).T, f.reshape(-1, f.shape[-1]).T, rcond=None)[0].T  # (F, K)
+    return checks.finite("values", found / scales).reshape(*f.shape[:-1], len(parts))  # (..., K)

@@ -1,10 +1,11 @@
-r"""A kernel on a pool of real data: its spectrum, the target's coefficients, and learning curves over random subsets of the pool.
+r"""A kernel on a pool of real data: its spectrum, the target's coefficients, and learning curves over random subsets.
 
-The pool of M points stands for the input measure:  K/M  has eigenvalues λ_k and eigenvectors u_k, the eigenfunctions are  φ_k = √M u_k  and
-the target's coefficients  v_k = u_kᵀy/√M.  Theory with these numbers knows nothing of the data but its spectrum; where a measured curve leaves it,
-Gaussian surrogates (:func:`lib.fields.feature_regression.measure` with the same λ_k and v_k) tell whether the theory fails or the data is not Gaussian.
-The pool is finite: quote agreement for P up to a tenth of it.
-Source: ringel2025talk (the deck), slides on learning curves of real data sets.
+The pool of M points stands for the input measure:  K/M  has eigenvalues λ_k and eigenvectors u_k, the eigenfunctions
+are φ_k = √M u_k  and the target's coefficients  v_k = u_kᵀy/√M.  Theory with these numbers knows nothing of the data
+but its spectrum; where a measured curve leaves it, Gaussian surrogates (:func:`lib.fields.feature_regression.measure`
+with the same λ_k and v_k) tell whether the theory fails or the data is not Gaussian.  The pool is finite: quote
+agreement for P up to a tenth of it.
+Source: ringel2025talk, on learning curves of real data sets; it does not say how its images are scaled.
 """
 
 from dataclasses import dataclass
@@ -13,7 +14,9 @@ import numpy as np
 from scipy.linalg import eigh
 
 from lib.common import checks
-from lib.fields.feature_regression import Curves, _diagnostics, _dual, _ridges, _sizes
+from lib.fields import _dual
+from lib.fields._data import whole
+from lib.fields.feature_regression import Curves
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +31,6 @@ class Spectrum:
 def unit_rows(inputs):
     r"""Inputs with their mean over the pool removed, each then scaled to length one.
 
-    Source: not in the source, ringel2025talk (the deck), which does not say how its images are scaled.
-
     Parameters
     ----------
     inputs : array (M, d)    one row a point, M >= 2; none at the mean
@@ -37,10 +38,6 @@ def unit_rows(inputs):
     Returns
     -------
     array (M, d)
-
-    Raises
-    ------
-    ValueError               if `inputs` is no such matrix, or a point lies at the mean
 
     Examples
     --------
@@ -55,9 +52,8 @@ def unit_rows(inputs):
     points -= points.mean(axis=0)
     lengths = np.linalg.norm(points, axis=1, keepdims=True)  # (M, 1)
     if lengths.min() <= 1e-14:
-        checks.fail(
-            "inputs", "have no point at their mean: it has no direction", f"a length of {lengths.min() * size:.3g}"
-        )
+        shortest = f"a length of {lengths.min() * size:.3g}"
+        checks.fail("inputs", "have no point at their mean: it has no direction", shortest)
     return points / lengths
 
 
@@ -69,15 +65,14 @@ def _pool(gram, targets):
 
 
 def spectrum(gram, targets):
-    r"""Eigenvalues, target coefficients and eigenfunctions of a kernel under the measure of the pool.
+    r"""Eigenvalues λ_k, target coefficients v_k and eigenfunctions φ_k of a kernel under the measure of the pool.
 
-    λ_k of K/M,  v_k = u_kᵀy/√M,  φ_k = √M u_k.  Negative eigenvalues within rounding become zero; others are refused.
-    Source: ringel2025talk (the deck), slides on learning curves of real data sets.
+    Negative eigenvalues within rounding become zero; others are refused.
 
     Parameters
     ----------
-    gram : array (M, M)      K between all points of the pool; symmetric, positive semidefinite
-    targets : array (M,)     y
+    gram : array (M, M)     K between all points of the pool; symmetric, positive semidefinite
+    targets : array (M,)    y
 
     Returns
     -------
@@ -103,12 +98,9 @@ def spectrum(gram, targets):
 def measure(gram, targets, samples, ridges, seed, *, sets=40):
     r"""Regressions on random subsets of the pool, tested on the points left out.
 
-    Source: ringel2025talk (the deck), slides on learning curves of real data sets.
-
     Parameters
     ----------
-    gram : array (M, M)           K between all points of the pool; symmetric, positive semidefinite
-    targets : array (M,)          y
+    gram, targets                 as in :func:`spectrum`
     samples : int array (n,)      P; from 1 to M - 1
     ridges : array (m,)           T; > 0
     seed : int or SeedSequence    each subset is the start of a shuffled pool of its own
@@ -116,7 +108,7 @@ def measure(gram, targets, samples, ridges, seed, *, sets=40):
 
     Returns
     -------
-    Curves                        without coefficients; the test error is the mean square error on the points left out
+    feature_regression.Curves    without coefficients; the test error is the mean square error on the points left out
 
     Examples
     --------
@@ -126,7 +118,7 @@ def measure(gram, targets, samples, ridges, seed, *, sets=40):
     ((3, 2, 1), True)
     """
     kernel, y = _pool(gram, targets)
-    sizes, t = _sizes(samples, len(y) - 1), _ridges(ridges)
+    sizes, t = whole("samples", samples, at_most=len(y) - 1), _dual.ridges(ridges)
     sets = checks.integer("sets", sets, at_least=2)
     random = checks.generator("seed", checks.seed_sequence("seed", seed))
     test, train, kappa, forecast = (np.empty((sets, sizes.size, t.size)) for _ in range(4))  # (S, n, m) each
@@ -134,7 +126,8 @@ def measure(gram, targets, samples, ridges, seed, *, sets=40):
         for i, size in enumerate(sizes):
             order = random.permutation(len(y))  # (M,)
             seen, left = order[:size], order[size:]  # (P,), (M-P,)
-            weights, kappa[s, i] = _dual(kernel[np.ix_(seen, seen)], y[seen], t)  # (m, P)
-            train[s, i], forecast[s, i] = _diagnostics(weights, kappa[s, i], t)
+            weights, kappa[s, i] = _dual.solve(kernel[np.ix_(seen, seen)], y[seen], t)  # (m, P)
+            train[s, i] = t**2 * (weights**2).mean(axis=1)
+            forecast[s, i] = _dual.cross_validation(weights, kappa[s, i])
             test[s, i] = ((weights @ kernel[np.ix_(seen, left)] - y[left]) ** 2).mean(axis=1)
     return Curves(sizes, t, test, train, kappa, forecast, None, None)

@@ -1,15 +1,18 @@
-r"""Langevin training of a network of two layers: noisy descent with weight decay whose stationary density is a Bayesian posterior.
+r"""Langevin training of a network of two layers: noisy descent whose stationary density is a Bayesian posterior.
 
     θ' = -γ_θ θ - ∂_θ L + ξ,   ⟨ξ(s) ξ(s')⟩ = 2T δ(s - s'),   L = ½ Σ_μ (f(x_μ) - y_μ)²,   f(x) = Σ_c a_c φ(w_c·x),
 
-leads to  p(θ) ∝ e^{-U},  U = γ_θ|θ|²/2T + L/T.  So the prior has the variance T/γ_θ, and it stays what it is when T changes only if the decay of
-each layer changes with T:  γ_w = Td/σ_w², γ_a = TN/s_a².  What a computer runs has a finite step h and no test of acceptance,
+leads to  p(θ) ∝ e^{-U},  U = γ_θ|θ|²/2T + L/T.  So the prior has the variance T/γ_θ, and it stays what it is when T
+changes only if the decay of each layer changes with T:  γ_w = Td/σ_w², γ_a = TN/s_a².  What a computer runs has a
+finite step h and no test of acceptance,
 
     θ ← θ - hD ∂U + √(2hD) ξ,    D_w = σ_w²/d, D_a = s_a²/N,
 
-with an error of order h that :func:`richardson` reduces to order h²; :mod:`lib.fields.hmc` and :mod:`lib.fields.network_posterior` have none.
-Source: ringel2025talk, the deck, slides on Langevin training, corrected: there the noise has the variance T, and the
-decay is tied neither to T nor to the layer.
+with an error of order h that :func:`richardson` reduces to order h²; :mod:`lib.fields.hmc` and
+:mod:`lib.fields.network_posterior` have none.  `weight_variance` σ_w², of √d w, and `readout_variance` s_a², of √N a,
+are > 0.
+Source: ringel2025talk, on Langevin training, corrected: there the noise has the variance T, and the decay is tied
+neither to T nor to the layer.
 """
 
 from dataclasses import dataclass
@@ -17,7 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from lib.common import checks
-from lib.fields.network_posterior import _activation, _data, _points, _prior, _stack
+from lib.fields._activations import units
+from lib.fields._data import examples, per_sample, positive
+from lib.fields._readouts import stack
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,54 +51,47 @@ def _loss(parameters, functions, x, y):
     return (wrong**2).sum(axis=(1, 2)) / 2, gradient
 
 
-def _variances(prior, width, dimension):
+def _variances(weight_variance, readout_variance, width, dimension):
     """Prior variance of the parameters of one neuron, (d+1,)."""
+    prior = positive(weight_variance=weight_variance, readout_variance=readout_variance)
     return np.append(np.full(dimension, prior[0] / dimension), prior[1] / width)
 
 
 def decay_rates(temperature, dimension, width, *, weight_variance=1.0, readout_variance=1.0):
     r"""Weight decay of each layer that keeps the prior at every temperature:  γ_w = Td/σ_w²,  γ_a = TN/s_a².
 
-    Source: ringel2025talk, the deck, slides on Langevin training, corrected as the module says.
-
     Parameters
     ----------
-    temperature : float         T; > 0
-    dimension : int             d; >= 1
-    width : int                 N; >= 1
-    weight_variance : float     σ_w², of √d w; > 0
-    readout_variance : float    s_a², of √N a; > 0
+    temperature : float                  T; > 0
+    dimension, width : int               d, N; >= 1
+    weight_variance, readout_variance    σ_w², s_a²
 
     Returns
     -------
-    (float, float)              γ_w, γ_a, per unit of the time in which the loss alone would give θ' = -∂L
+    (float, float)    γ_w, γ_a, per unit of the time in which the loss alone would give θ' = -∂L
 
     Examples
     --------
     >>> decay_rates(0.5, 4, 100)
     (2.0, 50.0)
     """
-    t = checks.number("temperature", temperature, above=0)
-    d, n = checks.integer("dimension", dimension), checks.integer("width", width)
-    weight_variance, readout_variance = _prior(weight_variance, readout_variance)
-    rates = t * d / weight_variance, t * n / readout_variance
-    return checks.finite("temperature", rates)
+    (t,) = positive(temperature=temperature)
+    sizes = checks.integer("dimension", dimension), checks.integer("width", width)
+    prior = positive(weight_variance=weight_variance, readout_variance=readout_variance)
+    return checks.finite("temperature", tuple(t * size / variance for size, variance in zip(sizes, prior)))
 
 
 def potential(parameters, activation, inputs, targets, temperature, *, weight_variance=1.0, readout_variance=1.0):
     r"""U(θ) = d|W|²/2σ_w² + N|a|²/2s_a² + L/T  of all parameters and its gradient, of several networks.
 
-    Source: ringel2025talk, the deck, slides on Langevin training; with :func:`lib.fields.hmc.sample` it is sampled without error in the step.
+    With :func:`lib.fields.hmc.sample` it is sampled without error in the step.
 
     Parameters
     ----------
-    parameters : array (C, N, d+1)    θ of C networks: one row a neuron, its weights w_c and then its readout a_c
-    activation : str                  φ: "erf", "relu" or "linear"
-    inputs : array (P, d)             X; P = 0 leaves the prior
-    targets : array (P,)              y
-    temperature : float               T; > 0
-    weight_variance : float           σ_w²; > 0
-    readout_variance : float          s_a²; > 0
+    parameters : array (C, N, d+1)          θ of C networks: one row a neuron, its weights w_c and then its readout a_c
+    activation : str                        φ: "erf", "relu" or "linear"
+    inputs, targets : array (P, d), (P,)    X, y; P = 0 leaves the prior
+    temperature, weight_variance, readout_variance    as in :func:`decay_rates`
 
     Returns
     -------
@@ -105,11 +103,10 @@ def potential(parameters, activation, inputs, targets, temperature, *, weight_va
     >>> value.tolist(), gradient.ravel().tolist()
     ([7.5], [8.0, 7.0])
     """
-    functions = _activation(activation)
-    x, y = _data(inputs, targets)  # (P, d), (P,)
-    theta = _stack("parameters", parameters, x.shape[1] + 1)  # (C, N, d+1)
-    temperature = checks.number("temperature", temperature, above=0)
-    variances = _variances(_prior(weight_variance, readout_variance), theta.shape[1], x.shape[1])  # (d+1,)
+    functions, (x, y) = units(activation), examples(inputs, targets)  # (P, d), (P,)
+    theta = stack("parameters", parameters, x.shape[1] + 1)  # (C, N, d+1)
+    (temperature,) = positive(temperature=temperature)
+    variances = _variances(weight_variance, readout_variance, theta.shape[1], x.shape[1])  # (d+1,)
     with np.errstate(over="ignore", invalid="ignore"):
         loss, gradient = _loss(theta, functions, x, y)
         value = (theta**2 / variances).sum(axis=(1, 2)) / 2 + loss / temperature  # (C,)
@@ -121,62 +118,50 @@ def train(
     activation, inputs, targets, temperature, width, networks, steps, seed, *,
     step=0.01, weight_variance=1.0, readout_variance=1.0, start=None, points=None, record_every=1,
 ):  # fmt: skip
-    r"""Train networks side by side by unadjusted Langevin steps, preconditioned by the prior:  θ ← θ - hD ∂U + √(2hD) ξ.
+    r"""Train networks side by side by unadjusted Langevin steps, preconditioned by the prior.
 
-    In units of the prior's deviations, which the step h is measured in, the prior pulls with rate one in both layers and the time hn is that of
-    its relaxation.  Source: ringel2025talk, the deck, slides on Langevin training.
+    In units of the prior's deviations, which the step h is measured in, the prior pulls with rate one in both layers
+    and the time hn is that of its relaxation.
 
     Parameters
     ----------
-    activation : str                      "erf", "relu" or "linear"
-    inputs : array (P, d)                 X; P = 0 leaves the prior
-    targets : array (P,)                  y
-    temperature : float                   T; > 0
-    width : int                           N; >= 1
-    networks : int                        C; >= 1
-    steps : int                           Langevin steps; >= 1
+    activation, inputs, targets, weight_variance, readout_variance    as in :func:`potential`
+    temperature, width                     as in :func:`decay_rates`
+    networks, steps : int                  C, and the number of Langevin steps; >= 1
     seed : int, SeedSequence or Generator
-    step : float                          h; 0 < h < 2, and below 2/k for the largest curvature k of U in units of the prior
-    weight_variance : float               σ_w²; > 0
-    readout_variance : float              s_a²; > 0
-    start : array (C, N, d+1), optional   first parameters; default: drawn from the prior
-    points : array (M, d), optional       where the outputs are recorded; default: `inputs`
-    record_every : int                    steps from one record to the next; must divide `steps`; the start is not recorded
+    step : float                           h; 0 < h < 2, and below 2/k for the largest curvature k of U in these units
+    start : array (C, N, d+1), optional    first parameters; default: drawn from the prior
+    points : array (M, d), optional        where the outputs are recorded; default: `inputs`
+    record_every : int                     divides `steps`; the start is not recorded
 
     Returns
     -------
-    Training                              n = steps / record_every records
-
-    Raises
-    ------
-    ValueError                            if an argument is outside its range, or the step is so large that a network runs away
+    Training    n = steps / record_every records
 
     Examples
     --------
-    >>> trained = train("erf", [[1.0, 0.0], [0.0, 1.0]], [1.0, -1.0], 0.1, 5, 10, 400, seed=1, step=0.02, record_every=10)
+    >>> x, y = [[1.0, 0.0], [0.0, 1.0]], [1.0, -1.0]
+    >>> trained = train("erf", x, y, 0.1, 5, 10, 400, seed=1, step=0.02, record_every=10)
     >>> trained.outputs.shape, np.sign(trained.outputs[20:].mean(axis=(0, 1))).tolist()
     ((40, 10, 2), [1.0, -1.0])
     """
-    functions = _activation(activation)
-    x, y = _data(inputs, targets)  # (P, d), (P,)
+    functions, (x, y) = units(activation), examples(inputs, targets)  # (P, d), (P,)
     dimension = x.shape[1]
-    temperature = checks.number("temperature", temperature, above=0)
+    (temperature,) = positive(temperature=temperature)
     shape = checks.integer("networks", networks), checks.integer("width", width), dimension + 1
     steps, every = checks.integer("steps", steps), checks.integer("record_every", record_every)
     if steps % every:
         checks.fail("record_every", f"divide the number of steps, {steps}", record_every)
     step = checks.number("step", step, above=0, below=2)
-    variances = _variances(_prior(weight_variance, readout_variance), shape[1], dimension)  # (d+1,)
+    variances = _variances(weight_variance, readout_variance, shape[1], dimension)  # (d+1,)
     random, deviations = checks.generator("seed", seed), np.sqrt(variances)  # (d+1,)
     if start is None:
         start = deviations * random.standard_normal(shape)  # (C, N, d+1)
     theta = checks.array("start", start, shape=shape)  # (C, N, d+1)
-    points = _points(x if points is None else points, dimension)  # (M, d)
+    points = x if points is None else checks.array("points", points, shape=(None, dimension))  # (M, d)
 
-    outputs, losses = (
-        np.empty((steps // every, shape[0], len(points))),
-        np.empty((steps // every, shape[0])),
-    )  # (n, C, M), (n, C)
+    outputs = np.empty((steps // every, shape[0], len(points)))  # (n, C, M)
+    losses = np.empty((steps // every, shape[0]))  # (n, C)
     kick = np.sqrt(2 * step) * deviations  # (d+1,)
     with np.errstate(over="ignore", invalid="ignore"):  # a network that runs away is refused below
         for n in range(1, steps + 1):
@@ -192,15 +177,15 @@ def train(
 
 
 def harmonic_variance(curvature, step, *, preconditioner=1.0):
-    r"""Stationary variance of the unadjusted step on a harmonic mode, exact:  Var = 1/[k (1 - hDk/2)];  the density has 1/k.
+    r"""Stationary variance of the unadjusted step on a harmonic mode, exact:  Var = 1/[k (1 - hDk/2)].
 
-    Not in the source, ringel2025talk; the book derives it.
+    The density has 1/k; this is :func:`lib.foundations.langevin.euler_covariance` of one mode, for many at once.
 
     Parameters
     ----------
-    curvature : array (...)     k, of U = k θ²/2; > 0
-    step : float                h; 0 < hDk < 2 for every mode, beyond which the chain runs away
-    preconditioner : float      D; > 0
+    curvature : array (...)    k, of U = k θ²/2; > 0
+    step : float               h; 0 < hDk < 2 for every mode, beyond which the chain runs away
+    preconditioner : float     D; > 0
 
     Returns
     -------
@@ -211,38 +196,26 @@ def harmonic_variance(curvature, step, *, preconditioner=1.0):
     >>> harmonic_variance([1.0, 4.0], 0.25).round(6).tolist()
     [1.142857, 0.5]
     """
-    k = checks.entries("curvature", curvature, above=0)  # (...)
-    h, d = checks.number("step", step, above=0), checks.number("preconditioner", preconditioner, above=0)
+    k, (h, d) = checks.entries("curvature", curvature, above=0), positive(step=step, preconditioner=preconditioner)
     with np.errstate(over="ignore"):
         reach = h * d * k  # (...)
         if np.any(reach >= 2):
-            checks.fail(
-                "step",
-                f"be below 2/(D k), here {2 / (d * k.max()):.6g}, where the chain of the stiffest mode runs away",
-                step,
-            )
+            limit = 2 / (d * k.max())
+            checks.fail("step", f"be below 2/(D k), here {limit:.6g}, where the stiffest mode's chain runs away", step)
         return checks.finite("curvature", 1 / (k * (1 - reach / 2)))[()]
 
 
 def richardson(at_step, at_half_step, *, error=0.0, half_error=0.0):
     r"""A mean without the error of order h, from runs at steps h and h/2:  2⟨·⟩_{h/2} - ⟨·⟩_h,  and its standard error.
 
-    Not in the source, ringel2025talk.
-
     Parameters
     ----------
-    at_step : array (...)         ⟨·⟩_h
-    at_half_step : array (...)    ⟨·⟩_{h/2} of an independent run, as `at_step`
-    error : float or array (...)  standard error of `at_step`, or one number for all; >= 0
-    half_error : float or array   standard error of `at_half_step`; >= 0
+    at_step, at_half_step : array (...)         ⟨·⟩_h and ⟨·⟩_{h/2} of independent runs
+    error, half_error : float or array (...)    their standard errors; >= 0
 
     Returns
     -------
-    (array (...), array (...))    the combination and its standard error √(4 e_{h/2}² + e_h²); what is left of the bias is of order h²
-
-    Raises
-    ------
-    ValueError                    if the shapes do not fit, or an error is negative
+    (array (...), array (...))    the combination, of a bias of order h², and its error √(4 e_{h/2}² + e_h²)
 
     Examples
     --------
@@ -252,10 +225,6 @@ def richardson(at_step, at_half_step, *, error=0.0, half_error=0.0):
     """
     full = checks.array("at_step", at_step)  # (...)
     half = checks.array("at_half_step", at_half_step, shape=full.shape)  # (...)
-    errors = []
-    for name, given in (("error", error), ("half_error", half_error)):
-        errors.append(checks.entries(name, given, at_least=0))  # () or (...)
-        if errors[-1].shape not in ((), full.shape):
-            checks.fail(name, f"be one number or have the shape {full.shape} of at_step", f"shape {errors[-1].shape}")
-    spread = np.hypot(2 * errors[1], errors[0])  # (...)
-    return (2 * half - full)[()], np.broadcast_to(spread, full.shape).copy()[()]
+    given = {"error": error, "half_error": half_error}
+    one, two = (per_sample(name, value, full.shape, at_least=0) for name, value in given.items())  # (...), (...)
+    return (2 * half - full)[()], np.hypot(2 * two, one)[()]

@@ -1,8 +1,10 @@
-r"""Learning curves of kernel regression: bias, variance, test and training error, their exponents, and when overfitting is benign.
+r"""Learning curves of kernel regression: bias, variance, test and training error, exponents, and benign overfitting.
 
-All follow from the effective ridge per sample κ of :mod:`lib.fields.effective_ridge`.  The target is  y = Σ_k v_k φ_k(x) + ε  with label noise of
-variance σ²; modes of one eigenvalue enter through their number g_k and the sum w_k of their v² ("target power").
-Source: ringel2025talk (the deck), slides on learning curves, on double descent and on the renormalization of the ridge.
+All follow from the effective ridge per sample κ of :mod:`lib.fields.effective_ridge`, whose `eigenvalues`, `samples`,
+`ridge` and `multiplicities` they take.  The target is  y = Σ_k v_k φ_k(x) + ε  with label noise of variance σ²; modes
+of one eigenvalue enter through their number g_k and the sum w_k of their v², the "target power" (n,), >= 0.  Power laws
+are λ_k = k^{-a}, a > 1, the "spectral exponent", and  w_k = k^{-β}.
+Source: ringel2025talk, on learning curves, double descent and the renormalization of the ridge.
 """
 
 from dataclasses import dataclass
@@ -10,13 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from lib.common import checks
-from lib.fields._effective_ridge import blocks, modes, settings, unlearned
+from lib.fields import _modes
+from lib.fields._data import per_sample
+from lib.fields._effective_ridge import blocks, learned, modes, settings, unlearned
 from lib.fields.effective_ridge import equivalent_kernel, learnability, solve
 
 
 @dataclass(frozen=True, eq=False)
 class LearningCurve:
-    """Averages over data sets at each pair of P and T that was asked for; the shape (...) is the one these two broadcast to."""
+    """Averages over data sets at each pair of P and T asked for; (...) is the shape that these two broadcast to."""
 
     kappa: np.ndarray  # (...)  κ, effective ridge per sample
     amplification: np.ndarray  # (...)  E₀ >= 1, by which the finite data set multiplies every error
@@ -34,18 +38,15 @@ def _power(values, target_power):
 def predict(eigenvalues, target_power, samples, *, ridge, noise_variance=0.0, multiplicities=None):
     r"""Bias, variance, test and training error of the mean prediction at every P and T.
 
-    E₀ = P/(P - Σ g L²),  test error  E₀[Σ (1 - L_k)² w_k + σ²],  training error  (T/(Pκ))² times that.
-    The differences are summed as  P - Σ g L² = T/κ + Σ g L(1 - L),  which keeps their digits where P is close to the rank.
-    Source: ringel2025talk (the deck), slides on learning curves.
+    E₀ = P/(P - Σ g L²),  test error  E₀[Σ (1 - L_k)² w_k + σ²],  training error  (T/(Pκ))² times that.  The differences
+    are summed as  P - Σ g L² = T/κ + Σ g L(1 - L),  which keeps their digits where P is close to the rank.
 
     Parameters
     ----------
-    eigenvalues : array (n,)                 λ_k; >= 0, not all zero
-    target_power : array (n,)                w_k; >= 0
-    samples : float or array                 P; > 0
-    ridge : float or array                   T; >= 0; > 0 where P equals the rank, or the variance diverges
-    noise_variance : float                   σ²; >= 0
-    multiplicities : array (n,), optional    g_k; > 0; default: one each
+    eigenvalues, target_power, samples, multiplicities    λ_k, w_k, P, g_k
+    ridge : float or array                                T; >= 0, and > 0 where P equals the rank: the variance
+                                                          diverges there
+    noise_variance : float                                σ²; >= 0
 
     Returns
     -------
@@ -62,44 +63,38 @@ def predict(eigenvalues, target_power, samples, *, ridge, noise_variance=0.0, mu
     p, t = settings(samples, ridge)
     rank = counts[values > 0].sum()
     kappa = np.asarray(solve(values, p, ridge=t, multiplicities=counts))  # (...)
-    k, bias, spread, shared = (np.zeros(p.size) for _ in range(4))  # (R,) each
-    k[:] = kappa.ravel()
+    k, p, t, shape = kappa.ravel(), p.ravel(), t.ravel(), p.shape  # (R,) each
+    bias, spread, shared = (np.zeros(p.size) for _ in range(3))  # (R,) each
     for rows in blocks(p.size, values.size):
-        learned = learnability(values, k[rows])  # (r, n)
-        left = unlearned(values, k[rows])  # (r, n)
-        bias[rows], spread[rows], shared[rows] = left**2 @ power, (learned * left) @ counts, learned**2 @ counts
-    bare = np.divide(t.ravel(), k, out=p.ravel() - rank, where=k > 0)  # (R,)  T/κ, the samples that no mode has used up
+        part, left = learned(values, k[rows]), unlearned(values, k[rows])  # (r, n), (r, n)
+        bias[rows], spread[rows], shared[rows] = left**2 @ power, (part * left) @ counts, part**2 @ counts
+    bare = np.divide(t, k, out=p - rank, where=k > 0)  # (R,)  T/κ, the samples that no mode has used up
     unused = bare + spread  # (R,)  P - Σ g L²
     if np.any(unused <= 0):
         checks.fail("ridge", f"be > 0 where samples equals the rank {rank:g}: the variance diverges there", ridge)
-    test = (p.ravel() / unused) * (bias + noise)  # (R,)
-    parts = [
-        p.ravel() / unused,
-        bias,
-        (shared / unused) * (bias + noise),
-        test,
-        (bare / p.ravel()) ** 2 * test,
-        k * (shared + spread),
-    ]
+    test = (p / unused) * (bias + noise)  # (R,)
     with np.errstate(over="ignore"):
-        return LearningCurve(kappa, *(checks.finite("target_power", part).reshape(p.shape) for part in parts))
+        parts = (
+            p / unused,
+            bias,
+            (shared / unused) * (bias + noise),
+            test,
+            (bare / p) ** 2 * test,
+            k * (shared + spread),
+        )
+    return LearningCurve(kappa, *(checks.finite("target_power", part).reshape(shape) for part in parts))
 
 
 def equivalent_kernel_error(eigenvalues, target_power, samples, *, ridge):
     r"""Error against the clean target that the bare equivalent kernel promises:  Σ_k (1 - L_k)² w_k  at  κ = T/P.
 
-    Source: ringel2025talk (the deck), slides on the equivalent kernel.
-
     Parameters
     ----------
-    eigenvalues : array (n,)     λ_k; >= 0, not all zero
-    target_power : array (n,)    w_k; >= 0
-    samples : float or array     P; > 0
-    ridge : float or array       T; > 0; broadcasts with `samples`
+    eigenvalues, target_power, samples, ridge    λ_k, w_k, P, T > 0
 
     Returns
     -------
-    float or array               what P and T broadcast to
+    float or array    what P and T broadcast to
 
     Examples
     --------
@@ -107,54 +102,47 @@ def equivalent_kernel_error(eigenvalues, target_power, samples, *, ridge):
     1.0
     """
     kappa = np.asarray(equivalent_kernel(eigenvalues, samples, ridge=ridge)[0])  # (...)
-    values, _ = modes(eigenvalues, None)
+    values, _ = modes(eigenvalues)
     return unlearned(values, kappa) ** 2 @ _power(values, target_power)
 
 
 def coefficient_variance(eigenvalues, kappa, test_error, samples, *, own_error=0.0):
     r"""Variance of one learned coefficient over data sets,  Var_data f_k = [(test error) + E₀(1 - L_k)² v_k²] L_k²/P.
 
-    The second term is what mode k itself adds to the test error.  It is one part in P of the sum over modes, but doubles the variance of a
-    mode that holds all of the target: the square of a Gaussian feature has twice the variance of the product of two.
-    Source: ringel2025talk (the deck), slides on learning curves, for the first term; the second is not in the source.
+    The second term, not in the source, is what mode k itself adds to the test error.  It is one part in P of the sum
+    over modes, but doubles the variance of a mode that holds all of the target: the square of a Gaussian feature has
+    twice the variance of the product of two.
 
     Parameters
     ----------
-    eigenvalues : array (n,)               λ_k; >= 0, not all zero
-    kappa : float                          κ; >= 0
-    test_error : float                     with label noise; >= 0
-    samples : float                        P; > 0
-    own_error : float or array (n,)        E₀(1 - L_k)² v_k² of each mode; >= 0
+    eigenvalues, kappa, samples        λ_k; κ >= 0 and P > 0, one number each
+    test_error : float                 with label noise; >= 0
+    own_error : float or array (n,)    E₀(1 - L_k)² v_k² of each mode; >= 0
 
     Returns
     -------
-    array (n,)                             of each mode by itself, whatever its multiplicity
+    array (n,)    of each mode by itself, whatever its multiplicity
 
     Examples
     --------
     >>> coefficient_variance([3.0, 1.0], 1.0, 8.0, 4).tolist()
     [1.125, 0.5]
     """
-    kappa = checks.number("kappa", kappa, at_least=0)
+    share = learnability(eigenvalues, checks.number("kappa", kappa, at_least=0))  # (n,)
     error, p = checks.number("test_error", test_error, at_least=0), checks.number("samples", samples, above=0)
-    learned = learnability(eigenvalues, kappa)  # (n,)
-    own = checks.entries("own_error", own_error, at_least=0)  # () or (n,)
-    if own.shape not in ((), learned.shape):
-        checks.fail("own_error", f"be one number or have shape {learned.shape}", f"shape {own.shape}")
-    return (error + own) * learned**2 / p  # (n,)
+    return (error + per_sample("own_error", own_error, share.shape, at_least=0)) * share**2 / p  # (n,)
 
 
 def loss_exponent(spectral_exponent, target_exponent, *, ridgeless):
-    r"""Exponent of the learning curve,  loss ∝ P^{-x},  for  λ_k = k^{-a},  w_k = k^{-β}:  x = min(β - 1, 2a), over a where a ridge dominates.
+    r"""Exponent of a power law's learning curve,  loss ∝ P^{-x}:  x = min(β - 1, 2a), over a where a ridge dominates.
 
-    Of the minimum's two sides the first is the target's tail beyond the learnability edge, the second what the learned modes still lack.  At
-    β = 1 + 2a, where they meet, the law has a logarithm.  Not in the source, ringel2025talk (the deck).
+    Of the minimum's two sides the first is the target's tail beyond the learnability edge, the second what the learned
+    modes still lack.  At β = 1 + 2a, where they meet, the law has a logarithm.
 
     Parameters
     ----------
-    spectral_exponent : float    a; > 1
-    target_exponent : float      β; > 1
-    ridgeless : bool             True: the unlearned modes make the ridge, T = 0; False: T is larger than all of them
+    spectral_exponent, target_exponent : float    a, β; > 1
+    ridgeless : bool                              True: unlearned modes make the ridge, T = 0; False: T exceeds them all
 
     Returns
     -------
@@ -165,20 +153,16 @@ def loss_exponent(spectral_exponent, target_exponent, *, ridgeless):
     >>> [loss_exponent(2.0, 2.5, ridgeless=True), loss_exponent(2.0, 2.5, ridgeless=False)]
     [1.5, 0.75]
     """
-    a = checks.number("spectral_exponent", spectral_exponent, above=1)
-    beta = checks.number("target_exponent", target_exponent, above=1)
-    return min(beta - 1, 2 * a) * edge_exponent(a, ridgeless=ridgeless)
+    edge = edge_exponent(spectral_exponent, ridgeless=ridgeless)
+    return min(checks.number("target_exponent", target_exponent, above=1) - 1, 2 * float(spectral_exponent)) * edge
 
 
 def edge_exponent(spectral_exponent, *, ridgeless):
-    r"""Exponent of the learnability edge,  k* ∝ P^x,  for  λ_k = k^{-a}:  x = 1 without a ridge, 1/a where a ridge dominates.
-
-    Source: ringel2025talk (the deck), slides "Decimation-only RG", for the second, at a given ridge; the first is not in it.
+    r"""Exponent of the learnability edge,  k* ∝ P^x:  x = 1 without a ridge, not in the source, 1/a where it dominates.
 
     Parameters
     ----------
-    spectral_exponent : float    a; > 1
-    ridgeless : bool             as in :func:`loss_exponent`
+    spectral_exponent, ridgeless    as in :func:`loss_exponent`
 
     Returns
     -------
@@ -194,18 +178,15 @@ def edge_exponent(spectral_exponent, *, ridgeless):
 
 
 def learnability_edge(kappa, spectral_exponent):
-    r"""Rank of the mode that is half learned, for  λ_k = k^{-a}:  k* = κ^{-1/a}.
-
-    Source: ringel2025talk (the deck), slides on learning curves.
+    r"""Rank of the mode that is half learned, for  λ_k = k^{-a}:  k* = κ^{-1/a},  not rounded.
 
     Parameters
     ----------
-    kappa : float or array       κ; > 0
-    spectral_exponent : float    a; > 1
+    kappa, spectral_exponent    κ > 0, a number or an array; a > 1
 
     Returns
     -------
-    float or array               k*, not rounded
+    float or array
 
     Examples
     --------
@@ -217,23 +198,17 @@ def learnability_edge(kappa, spectral_exponent):
 
 
 def crossover(ridge, spectral_exponent):
-    r"""Number of samples from which on a ridge dominates a power law,  P ~ T^{-1/(a-1)}:  there the unlearned variance is of order T.
+    r"""Number of samples from which on a ridge dominates a power law,  P ~ T^{-1/(a-1)}:  a scale, not a sharp point.
 
-    Fewer samples see a ridge made of unlearned modes, more see T; a scale and not a sharp point.
-    Source: not in the source, ringel2025talk (the deck), which holds one regime for both.
+    There the unlearned variance is of order T.  Fewer samples see a ridge made of unlearned modes, more see T.
 
     Parameters
     ----------
-    ridge : float or array       T; > 0
-    spectral_exponent : float    a; > 1
+    ridge, spectral_exponent    T > 0, a number or an array; a > 1
 
     Returns
     -------
     float or array
-
-    Raises
-    ------
-    ValueError                   if an argument is outside its range, or the result overflows
 
     Examples
     --------
@@ -246,19 +221,18 @@ def crossover(ridge, spectral_exponent):
 
 
 def effective_ranks(eigenvalues, *, multiplicities=None):
-    r"""Effective ranks of what is left beyond the first k modes:  r_k = Σ_{i>k} λ_i/λ_{k+1}  and  R_k = (Σ_{i>k} λ_i)²/Σ_{i>k} λ_i².
+    r"""Effective ranks of what is left beyond k modes:  r_k = Σ_{i>k} λ_i/λ_{k+1},  R_k = (Σ_{i>k} λ_i)²/Σ_{i>k} λ_i².
 
-    Overfitting is benign if for some k far below P both are far above it: the tail then is a ridge that many small directions share.
-    Source: not in the source, ringel2025talk (the deck); the criteria are those of Bartlett and coauthors (2020).
+    Overfitting is benign if for some k far below P both are far above it: the tail then is a ridge that many small
+    directions share.  The criteria are those of Bartlett and coauthors (2020).
 
     Parameters
     ----------
-    eigenvalues : array (n,)                 λ_k; > 0, descending
-    multiplicities : array (n,), optional    g_k; > 0; default: one each
+    eigenvalues, multiplicities    λ_k > 0, descending; g_k
 
     Returns
     -------
-    (array (n,), array (n,), array (n,))     k at every edge between eigenvalues, from 0 on; r_k; R_k
+    (array (n,), array (n,), array (n,))    k at every edge between eigenvalues, from 0 on; r_k; R_k
 
     Examples
     --------
@@ -269,5 +243,5 @@ def effective_ranks(eigenvalues, *, multiplicities=None):
     if values[-1] == 0 or np.any(np.diff(values) > 0):
         checks.fail("eigenvalues", "be > 0 and descending", eigenvalues)
     scaled = values / values[0]  # (n,)
-    first, second = (np.cumsum((counts * scaled**power)[::-1])[::-1] for power in (1, 2))  # (n,), (n,)
+    first, second = (_modes.tails(counts * scaled**power)[:-1] for power in (1, 2))  # (n,), (n,)
     return np.append(0.0, np.cumsum(counts)[:-1]), first / scaled, first**2 / second

@@ -4,14 +4,14 @@ The posterior of :mod:`lib.fields.gp_regression` is  p(f) ∝ e^{-S[f]}  with
 
     S[f] = ½ fᵀK⁻¹f + Σ_μ (f(x_μ) - y_μ)² / 2T_μ.
 
-K⁻¹ is the stiffness of a membrane, non-local in general, and each example a spring of stiffness 1/T_μ that pulls at one point.
-Source: ringel2025talk, the deck, slides on Gaussian-process regression.
+K⁻¹ is the stiffness of a membrane, non-local in general, and each example a spring of stiffness 1/T_μ at one point.
+Source: ringel2025talk, on Gaussian-process regression.
 """
 
 import numpy as np
 
 from lib.common import checks
-from lib.fields import gp_regression
+from lib.fields import _data
 
 LARGEST_CONDITION = 1e12  # of a kernel matrix that is inverted: four digits of the inverse are left
 
@@ -19,21 +19,16 @@ LARGEST_CONDITION = 1e12  # of a kernel matrix that is inverted: four digits of 
 def stiffness(kernel):
     r"""Stiffness K⁻¹ of a membrane on a grid of points, for :func:`action`.
 
-    Smooth kernels on fine grids have eigenvalues below rounding.  These are refused; take fewer points, a rougher kernel, or add a small
-    variance to the diagonal, which stands for white noise in the field.  Source: ringel2025talk, the deck, slides on
-    Gaussian-process regression.
+    Smooth kernels on fine grids have eigenvalues below rounding.  These are refused; take fewer points, a rougher
+    kernel, or add a small variance to the diagonal, which stands for white noise in the field.
 
     Parameters
     ----------
-    kernel : array (n, n)      K between the points of the grid, symmetric positive definite, of a condition number up to 1e12
+    kernel : array (n, n)    K between the points, symmetric positive definite, of a condition number up to 1e12
 
     Returns
     -------
-    array (n, n)               K⁻¹, symmetric
-
-    Raises
-    ------
-    ValueError                 if `kernel` is no such matrix
+    array (n, n)    K⁻¹, symmetric
 
     Examples
     --------
@@ -43,33 +38,30 @@ def stiffness(kernel):
     kernel = checks.symmetric("kernel", kernel)  # (n, n)
     values, modes = np.linalg.eigh(kernel)  # (n,), (n, n)
     if not values[0] * LARGEST_CONDITION > values[-1]:
-        checks.fail(
-            "kernel",
-            f"have a condition number up to {LARGEST_CONDITION:g}",
-            f"eigenvalues {values[0]:.3g} to {values[-1]:.3g}",
-        )
+        seen = f"eigenvalues {values[0]:.3g} to {values[-1]:.3g}"
+        checks.fail("kernel", f"have a condition number up to {LARGEST_CONDITION:g}", seen)
     inverse = (modes / values) @ modes.T  # (n, n)
     return checks.finite("kernel", (inverse + inverse.T) / 2)  # (n, n)
 
 
 def action(field, stiffness, observed, targets, ridge):
-    r"""Action S[f] of fields on a grid, and its gradient:  S = ½ fᵀK⁻¹f + Σ_μ (f(x_μ) - y_μ)²/2T_μ,  ∂S/∂f = K⁻¹f + Σ_μ e_μ (f(x_μ) - y_μ)/T_μ.
+    r"""Action S[f] of fields on a grid, and its gradient,  ∂S/∂f = K⁻¹f + Σ_μ e_μ (f(x_μ) - y_μ)/T_μ.
 
-    S is the energy of the membrane at temperature one: its minimum is :func:`lib.fields.gp_regression.mean`, and e^{-S} has the covariance of
-    :func:`lib.fields.gp_regression.covariance`.  Any positive stiffness serves, also one that couples neighbors alone.
-    Source: ringel2025talk, the deck, slides on Gaussian-process regression.
+    S is the energy of the membrane at temperature one: its minimum is :func:`lib.fields.gp_regression.mean`, and e^{-S}
+    has the covariance of :func:`lib.fields.gp_regression.covariance`.  Any positive stiffness serves, also one that
+    couples neighbors alone.
 
     Parameters
     ----------
-    field : array (..., n)          f on the grid; leading axes are independent fields
-    stiffness : array (n, n)        K⁻¹, symmetric
-    observed : int array (P,)       index of each example's grid point, 0 .. n-1; several examples may share a point
-    targets : array (P,)            y
-    ridge : float or array (P,)     T; > 0
+    field : array (..., n)         f on the grid; leading axes are independent fields
+    stiffness : array (n, n)       K⁻¹, symmetric
+    observed : int array (P,)      index of each example's grid point, 0 .. n-1; several examples may share a point
+    targets : array (P,)           y
+    ridge : float or array (P,)    T; > 0
 
     Returns
     -------
-    (array (...), array (..., n))   S and ∂S/∂f
+    (array (...), array (..., n))    S and ∂S/∂f
 
     Examples
     --------
@@ -85,15 +77,12 @@ def action(field, stiffness, observed, targets, ridge):
     if np.any(listed != np.rint(listed)):
         checks.fail("observed", "hold integers", observed)
     index = listed.astype(int)  # (P,)
-    y, ridges = gp_regression._targets(targets, index.size), gp_regression._ridge(ridge, index.size)  # (P,), (P,)
+    y, ridges = _data.targets(targets, index.size), _data.per_sample("ridge", ridge, index.shape, at_least=0)  # (P,)
     if np.any(ridges == 0):
         checks.fail("ridge", "be > 0: a spring of infinite stiffness is a constraint, not an action", ridge)
     with np.errstate(over="ignore", invalid="ignore"):
-        stretch = f[..., index] - y  # (..., P)
-        tension = f @ stiffness  # (..., n)
+        stretch, tension = f[..., index] - y, f @ stiffness  # (..., P), (..., n)
         value = 0.5 * (tension * f).sum(axis=-1) + 0.5 * (stretch**2 / ridges).sum(axis=-1)  # (...)
-        springs = (np.arange(len(stiffness)) == index[:, None]) / ridges[
-            :, None
-        ]  # (P, n), which adds the forces at a shared point
+        springs = (np.arange(len(stiffness)) == index[:, None]) / ridges[:, None]  # (P, n)  adds at a shared point
         gradient = tension + stretch @ springs  # (..., n)
     return checks.finite("field", value), checks.finite("field", gradient)

@@ -1,11 +1,13 @@
-r"""Infinitely wide two-layer networks as Gaussian processes: kernels of erf and ReLU units, and their spectrum on the sphere.
+r"""Infinitely wide two-layer networks as Gaussian processes: kernels of erf and ReLU units, spectrum on the sphere.
 
 A network  z(x) = Σ_c a_c φ(w_c·x)  with weights w_c ~ N(0, Σ) and readouts a_c ~ N(0, s_a²/N) has the covariance
 
     K(x, x') = s_a² ⟨φ(w·x) φ(w·x')⟩ = s_a² k(s_11, s_12, s_22),    s_11 = xᵀΣx,  s_12 = xᵀΣx',  s_22 = x'ᵀΣx',
 
-at every width N; as N → ∞ the output is a Gaussian process with this kernel.  Here φ is erf(u), and not the erf(u/√2) of :mod:`lib.foundations.gaussian`,
-whose averages serve with 2s, or max(u, 0).  Source: ringel2025talk, the deck, slides on random networks as Gaussian processes.
+at every width N; as N → ∞ the output is a Gaussian process with this kernel.  φ is max(u, 0), or erf(u), and not the
+erf(u/√2) of :mod:`lib.foundations.gaussian`.  `activation` is "erf" or "relu", `weight_variance` σ_w² > 0 in Σ = σ_w²
+C, C = I/d by default, `readout_variance` s_a² > 0.
+Source: ringel2025talk, on random networks as Gaussian processes.
 """
 
 from math import comb
@@ -14,56 +16,23 @@ import numpy as np
 from scipy.special import factorial
 
 from lib.common import checks
-from lib.foundations import gaussian, gaussian_formulas
+from lib.fields._activations import KERNELS as ACTIVATIONS
+from lib.fields._data import points, positive
+from lib.fields._kernels import average, covariances, variances
 
-ACTIVATIONS = ("erf", "relu")
 BLOCK = 2**18  # pairs of inputs whose 2 x 2 covariances are in memory at a time
 
 
-def _activation(name, value):
-    if not isinstance(value, str) or value not in ACTIVATIONS:
-        checks.fail(name, f"be one of {', '.join(ACTIVATIONS)}", value)
-    return value
-
-
-def _points(name, value, dimension=None):
-    points = checks.array(name, value, shape=(None, dimension))  # (n, d)
-    if points.size == 0:
-        checks.fail(name, "hold one or more inputs of one or more components", f"shape {points.shape}")
-    return points
-
-
-def _weighted(points, weight_variance, weight_covariance):
+def _weighted(x, weight_variance, weight_covariance):
     """The inputs times Σ, (n, d), so that s = weighted @ other.T."""
-    scale = checks.number("weight_variance", weight_variance, above=0)
+    (scale,) = positive(weight_variance=weight_variance)
     if weight_covariance is not None:
+        size = x.shape[1]
         weight_covariance = checks.symmetric(
-            "weight_covariance", weight_covariance, size=points.shape[1], definite="semi"
+            "weight_covariance", weight_covariance, size=size, definite="semi"
         )  # (d, d)
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows here is refused as a variance
-        return scale * (points / points.shape[1] if weight_covariance is None else points @ weight_covariance)  # (n, d)
-
-
-def _variances(name, weighted, points):
-    """s_11 of each input; not below zero where Σ is singular."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        variances = np.maximum(np.einsum("ij,ij->i", weighted, points), 0)  # (n,)
-    if not np.all(variances <= gaussian.LARGEST / 2):
-        checks.fail(
-            name, f"give pre-activations of a variance <= {gaussian.LARGEST / 2:g}", f"variance {variances.max():.3g}"
-        )
-    return variances
-
-
-def _average(activation, s11, s12, s22):
-    """⟨φφ⟩ for arrays that broadcast."""
-    covariance = np.empty((*np.broadcast_shapes(s11.shape, s12.shape, s22.shape), 2, 2))  # (..., 2, 2)
-    covariance[..., 0, 0], covariance[..., 1, 1] = s11, s22
-    covariance[..., 0, 1] = covariance[..., 1, 0] = s12
-    # They are covariances by construction; to check them takes 20 times as long for erf, three times for ReLU.
-    return (
-        gaussian_formulas.erf_i2(2 * covariance) if activation == "erf" else gaussian_formulas.arccosine(covariance, 1)
-    )  # (...)
+        return scale * (x / x.shape[1] if weight_covariance is None else x @ weight_covariance)  # (n, d)
 
 
 def _scaled(readout, averages):
@@ -77,41 +46,38 @@ def kernel(activation, inputs, other=None, *, weight_variance=1.0, weight_covari
     erf:   k = (2/π) arcsin[ 2s_12 / √((1 + 2s_11)(1 + 2s_22)) ],
     ReLU:  k = √(s_11 s_22) [sin θ + (π - θ) cos θ] / 2π,   cos θ = s_12 / √(s_11 s_22).
 
-    Not in the source, ringel2025talk, the deck, which defines K by its average; for uniform weights of the same variance, as on its
-    first slides, these kernels hold only in many input dimensions.
+    For uniform weights of the same variance, as the source draws them, they hold only in many input dimensions.
 
     Parameters
     ----------
-    activation : str                            "erf" or "relu"
-    inputs : array (n, d)                       x, one row an input
-    other : array (m, d), optional              x'; default: the inputs themselves
-    weight_variance : float                     σ_w²; > 0
-    weight_covariance : array (d, d), optional  C in Σ = σ_w² C, symmetric positive semidefinite; default: I/d
-    readout_variance : float                    s_a²; > 0
+    activation, weight_variance, readout_variance    φ, σ_w², s_a²
+    inputs : array (n, d)                            x, one row an input
+    other : array (m, d), optional                   x'; default: the inputs themselves
+    weight_covariance : array (d, d), optional       C, symmetric positive semidefinite
 
     Returns
     -------
-    array (n, m)                                K; symmetric to the last bit where `other` is left out
+    array (n, m)    K; symmetric to the last bit where `other` is left out
 
     Examples
     --------
-    >>> kernel("erf", [[1.0, 0.0], [0.0, 1.0]], weight_covariance=np.eye(2) / 2).round(6).tolist()  # (2/π) arcsin(1/2), and no overlap
+    >>> kernel("erf", [[1.0, 0.0], [0.0, 1.0]], weight_covariance=np.eye(2) / 2).round(6).tolist()  # arcsin(1/2) 2/π, 0
     [[0.333333, 0.0], [0.0, 0.333333]]
     """
-    activation = _activation("activation", activation)
-    x = _points("inputs", inputs)  # (n, d)
-    y = x if other is None else _points("other", other, x.shape[1])  # (m, d)
-    readout = checks.number("readout_variance", readout_variance, above=0)
+    checks.one_of("activation", activation, ACTIVATIONS)
+    x = points("inputs", inputs)  # (n, d)
+    y = x if other is None else points("other", other, x.shape[1])  # (m, d)
+    (readout,) = positive(readout_variance=readout_variance)
     weighted = _weighted(x, weight_variance, weight_covariance)  # (n, d)
-    s11 = _variances("inputs", weighted, x)  # (n,)
-    s22 = s11 if other is None else _variances("other", _weighted(y, weight_variance, weight_covariance), y)  # (m,)
+    s11 = variances("inputs", weighted, x)  # (n,)
+    s22 = s11 if other is None else variances("other", _weighted(y, weight_variance, weight_covariance), y)  # (m,)
     result = np.empty((len(x), len(y)))  # (n, m)
     rows = max(1, BLOCK // len(y))
     for start in range(0, len(x), rows):
         block = slice(start, start + rows)
         first = start if other is None else 0  # without `other`, what is left of the block is known by symmetry
         s12 = weighted[block] @ y[first:].T  # (rows, m - first)
-        result[block, first:] = _average(activation, s11[block, None], s12, s22[None, first:])
+        result[block, first:] = average(activation, covariances(s11[block, None], s12, s22[None, first:]))
         if other is None:
             result[block, block] = np.triu(result[block, block]) + np.triu(result[block, block], 1).T  # (rows, rows)
             result[start + rows :, block] = result[block, start + rows :].T
@@ -119,72 +85,60 @@ def kernel(activation, inputs, other=None, *, weight_variance=1.0, weight_covari
 
 
 def variance(activation, inputs, *, weight_variance=1.0, weight_covariance=None, readout_variance=1.0):
-    r"""Variance K(x, x) of the output at each input:  s_a² (2/π) arcsin[2s/(1 + 2s)]  for erf,  s_a² s/2  for ReLU,  s = xᵀΣx.
-
-    Source: ringel2025talk, the deck, slides on kernels of wide networks, at x = x'.
+    r"""Variance K(x, x) of the output:  s_a² (2/π) arcsin[2s/(1 + 2s)]  for erf,  s_a² s/2  for ReLU,  s = xᵀΣx.
 
     Parameters
     ----------
-    activation : str                            "erf" or "relu"
-    inputs : array (n, d)                       x, one row an input
-    weight_variance : float                     σ_w²; > 0
-    weight_covariance : array (d, d), optional  C in Σ = σ_w² C, symmetric positive semidefinite; default: I/d
-    readout_variance : float                    s_a²; > 0
+    activation, inputs, weight_variance, weight_covariance, readout_variance    as in :func:`kernel`
 
     Returns
     -------
-    array (n,)                                  K(x, x), the diagonal of :func:`kernel` without the rest
+    array (n,)    K(x, x), the diagonal of :func:`kernel` without the rest
 
     Examples
     --------
     >>> variance("relu", [[3.0, 4.0]], weight_variance=2.0).tolist()  # s = 2 · 25 / 2
     [12.5]
     """
-    activation = _activation("activation", activation)
-    x = _points("inputs", inputs)  # (n, d)
-    readout = checks.number("readout_variance", readout_variance, above=0)
-    s = _variances("inputs", _weighted(x, weight_variance, weight_covariance), x)  # (n,)
-    return _scaled(readout, _average(activation, s, s, s))  # (n,)
+    checks.one_of("activation", activation, ACTIVATIONS)
+    x = points("inputs", inputs)  # (n, d)
+    (readout,) = positive(readout_variance=readout_variance)
+    s = variances("inputs", _weighted(x, weight_variance, weight_covariance), x)  # (n,)
+    return _scaled(readout, average(activation, covariances(s, s, s)))  # (n,)
 
 
 def dot_product_coefficients(activation, order, *, weight_variance=1.0, readout_variance=1.0):
     r"""Coefficients A_n of  K = Σ_n A_n ρⁿ,  ρ = x·x'/d,  between inputs with |x|² = |x'|² = d and isotropic weights.
 
     erf:   A_{2k+1} = s_a² (2/π) C(2k, k) z^{2k+1} / [4ᵏ (2k+1)],   z = 2σ_w² / (1 + 2σ_w²),   and all even ones vanish;
-    ReLU:  A_0 = s_a² σ_w²/2π,  A_1 = s_a² σ_w²/4,  A_{2k+2} = s_a² σ_w² C(2k, k) / [2π 4ᵏ (2k+1)(2k+2)],   the other odd ones vanish.
+    ReLU:  A_0 = s_a² σ_w²/2π,  A_1 = s_a² σ_w²/4,  A_{2k+2} = s_a² σ_w² C(2k, k) / [2π 4ᵏ (2k+1)(2k+2)],   the other
+    odd ones vanish.
 
-    They are not negative and add up to the variance K(x, x).  Source: ringel2025talk, the deck, slides on the kernel's eigenvalues,
-    which use the scaling of A_1 and A_3 with d; the series are not in the source.
+    They are not negative and add up to the variance K(x, x).
 
     Parameters
     ----------
-    activation : str            "erf" or "relu"
-    order : int                 highest n; >= 0
-    weight_variance : float     σ_w², Σ = σ_w² I/d; > 0
-    readout_variance : float    s_a²; > 0
+    activation, weight_variance, readout_variance    φ, σ_w², s_a²
+    order : int                                      highest n; >= 0
 
     Returns
     -------
-    array (order + 1,)          A_0 .. A_order
+    array (order + 1,)    A_0 .. A_order
 
     Examples
     --------
     >>> (np.pi * dot_product_coefficients("relu", 4)).round(6).tolist()
     [0.5, 0.785398, 0.25, 0.0, 0.020833]
     """
-    activation = _activation("activation", activation)
+    checks.one_of("activation", activation, ACTIVATIONS)
     order = checks.integer("order", order, at_least=0)
-    variance = checks.number("weight_variance", weight_variance, above=0)
-    readout = checks.number("readout_variance", readout_variance, above=0)
+    variance, readout = positive(weight_variance=weight_variance, readout_variance=readout_variance)
     k = np.arange(order // 2 + 1)  # (order // 2 + 1,)
     central = np.cumprod(np.concatenate([[1.0], 1 - 0.5 / k[1:]]))  # (order // 2 + 1,)  C(2k, k) / 4ᵏ
     result = np.zeros(order + 1)  # (order + 1,)
     if activation == "erf":
         z = 1 / (1 + 0.5 / variance)
-        k, central = (
-            k[: (order + 1) // 2],
-            central[: (order + 1) // 2],
-        )  # ((order + 1) // 2,), the odd n up to the order
+        k, central = k[: (order + 1) // 2], central[: (order + 1) // 2]  # ((order + 1) // 2,)  odd n up to the order
         result[1::2] = 2 / np.pi * central * z ** (2.0 * k + 1) / (2 * k + 1)
         return readout * result  # (order + 1,)
     result[0] = 1 / (2 * np.pi)
@@ -197,24 +151,23 @@ def dot_product_coefficients(activation, order, *, weight_variance=1.0, readout_
 def sphere_spectrum(activation, dimension, degrees, *, weight_variance=1.0, readout_variance=1.0):
     r"""Eigenvalues and multiplicities of the kernel on the sphere |x|² = d in d dimensions, to leading order in 1/d.
 
-    λ_ℓ ≃ ℓ! A_ℓ d^{-ℓ},  with A_ℓ of :func:`dot_product_coefficients`;  g_ℓ = C(ℓ+d-1, ℓ) - C(ℓ+d-3, ℓ-2)  is the number of spherical
-    harmonics of degree ℓ, exact:  1, d, (d-1)(d+2)/2, d(d-1)(d+4)/6, ...  The exact λ_ℓ is that times
-    1 + [(ℓ+1)(ℓ+2) A_{ℓ+2}/2A_ℓ - ℓ(ℓ-1)]/d + O(1/d²).  Where A_ℓ vanishes, the λ_ℓ of these two kernels do so at every d.
-    What the listed degrees leave of the variance,  K(x, x) - Σ_ℓ g_ℓ λ_ℓ,  sits in many tiny modes and acts as a ridge.
-    Source: ringel2025talk, the deck, slides on the kernel's eigenvalues (its sphere S^d is S^{d-1}); the general degree and the
-    correction are not in the source.
+    λ_ℓ ≃ ℓ! A_ℓ d^{-ℓ},  with A_ℓ of :func:`dot_product_coefficients`;  g_ℓ = C(ℓ+d-1, ℓ) - C(ℓ+d-3, ℓ-2)  is the
+    number of spherical harmonics of degree ℓ, exact:  1, d, (d-1)(d+2)/2, d(d-1)(d+4)/6, ...  The exact λ_ℓ is that
+    times 1 + [(ℓ+1)(ℓ+2) A_{ℓ+2}/2A_ℓ - ℓ(ℓ-1)]/d + O(1/d²).  Where A_ℓ vanishes, the λ_ℓ of these two kernels do so at
+    every d.  What the listed degrees leave of the variance,  K(x, x) - Σ_ℓ g_ℓ λ_ℓ,  sits in many tiny modes and acts
+    as a ridge.
+
+    The source's sphere S^d is S^{d-1}; the general degree and the correction are not in it.
 
     Parameters
     ----------
-    activation : str              "erf" or "relu"
-    dimension : int               d; >= 2
-    degrees : int array (L,)      ℓ; each in 0 .. 100
-    weight_variance : float       σ_w², Σ = σ_w² I/d; > 0
-    readout_variance : float      s_a²; > 0
+    activation, weight_variance, readout_variance    φ, σ_w², s_a²
+    dimension : int                                  d; >= 2
+    degrees : int array (L,)                         ℓ; each in 0 .. 100
 
     Returns
     -------
-    (array (L,), array (L,))      λ_ℓ and g_ℓ
+    (array (L,), array (L,))    λ_ℓ and g_ℓ
 
     Examples
     --------
@@ -222,7 +175,7 @@ def sphere_spectrum(activation, dimension, degrees, *, weight_variance=1.0, read
     >>> (np.pi * eigenvalues * 50 ** np.array([1, 3])).round(6).tolist(), multiplicities.tolist()  # 4/3 and 16/27
     ([1.333333, 0.592593], [50.0, 22050.0])
     """
-    activation = _activation("activation", activation)
+    checks.one_of("activation", activation, ACTIVATIONS)
     d = checks.integer("dimension", dimension, at_least=2)
     listed = checks.entries("degrees", degrees, at_least=0, at_most=100, ndim=1)  # (L,)
     if listed.size == 0 or np.any(listed != np.rint(listed)):

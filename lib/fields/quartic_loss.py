@@ -1,9 +1,10 @@
 r"""Decimation when the loss is not quadratic:  δ² + uδ⁴  in place of  δ²,  tested by sampling the posterior itself.
 
-The action is  S = Σ_k f_k²/2λ_k + Σ_μ (δ_μ² + uδ_μ⁴)/2T,  δ = f - y.  Weak modes of variance V average the quartic part of the loss to a
-quadratic one,  uδ⁴ → 6uVδ²,  before they add their own variance to the ridge (:func:`one_loop`).  The average over the weak modes of one
-sample can also be done without expansion (:func:`site_learnability`), and all modes on given data be sampled (:func:`measure`).
-Source: ringel2025talk, the slides on general losses, which it calls preliminary; model and formulas are not in it.
+The action is  S = Σ_k f_k²/2λ_k + Σ_μ (δ_μ² + uδ_μ⁴)/2T,  δ = f - y.  Weak modes of variance V average the quartic part
+of the loss to a quadratic one,  uδ⁴ → 6uVδ²,  before they add their own variance to the ridge (:func:`one_loop`).  The
+average over the weak modes of one sample can also be done without expansion (:func:`site_learnability`), and all modes
+on given data be sampled (:func:`measure`).  `ridge` is T > 0, `quartic` u >= 0, `samples` P > 0.
+Source: ringel2025talk, on general losses, which it calls preliminary; model and formulas are not in it.
 """
 
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from scipy.interpolate import CubicSpline
 from scipy.optimize import brentq
 from scipy.special import logsumexp
 
-from lib.common import checks
+from lib.common import checks, linalg, stats
 from lib.fields import _modes, hmc
 
 _WIDTH, _NODES = 16.0, 240  # of the average over weak modes: deviations on both sides of the peak, and nodes
@@ -48,18 +49,17 @@ def _loss(ridge, quartic):
 
 
 def one_loop(eigenvalues, samples, ridge, quartic, cut, *, multiplicities=None, target_power=None):
-    r"""Decimation to first order in u:  T(Λ') = T/(1 + 6u⟨δ²⟩) + Σ_{k>Λ'} g_k λ_k,  ⟨δ²⟩ = V + Σ_k (1 - L_k)² v_k²,  κ = T(Λ')/P.
+    r"""Decimation to first order in u:  T(Λ') = T/(1 + 6u⟨δ²⟩) + Σ_{k>Λ'} g_k λ_k,  κ = T(Λ')/P.
 
-    L_k = λ_k/(λ_k + κ), and V = Σ_k g_k λ_k (1 - L_k) is the variance of all modes under the posterior, so κ is found self-consistently; at
-    u = 0 it is that of :func:`lib.fields.decimation.equivalent_kernel`.  For ridges large against ⟨δ²⟩ and many modes: the
-    variance of one mode counts three times in the shift of that mode itself.  Not in the source, ringel2025talk.
+    ⟨δ²⟩ = V + Σ_k (1 - L_k)² v_k²,  L_k = λ_k/(λ_k + κ), and V = Σ_k g_k λ_k (1 - L_k) is the variance of all modes
+    under the posterior, so κ is found self-consistently; at u = 0 it is that of
+    :func:`lib.fields.decimation.equivalent_kernel`.  For ridges large against ⟨δ²⟩ and many modes: the variance of one
+    mode counts three times in the shift of that mode itself.
 
     Parameters
     ----------
+    samples, ridge, quartic                  P, T, u
     eigenvalues : array (n,)                 λ_k; >= 0, descending, not all zero
-    samples : float                          P; > 0
-    ridge : float                            T; > 0
-    quartic : float                          u; >= 0
     cut : int                                Λ', number of retained levels; 0 <= Λ' <= n
     multiplicities : array (n,), optional    g_k; > 0; default: all 1
     target_power : array (n,), optional      v_k², power of the target in the level; >= 0; default: none
@@ -70,20 +70,16 @@ def one_loop(eigenvalues, samples, ridge, quartic, cut, *, multiplicities=None, 
 
     Examples
     --------
-    >>> [round(float(one_loop([0.5, 0.0025], 100, 20, u, 1, multiplicities=[1, 400]).learnability[0]), 3) for u in (0, 0.5)]
+    >>> found = [one_loop([0.5, 0.0025], 100, 20, u, 1, multiplicities=[1, 400]) for u in (0, 0.5)]
+    >>> [round(float(loop.learnability[0]), 3) for loop in found]
     [0.704, 0.894]
-    >>> round(float(one_loop([0.5, 0.0025], 100, 20, 0.5, 1, multiplicities=[1, 400], target_power=[1, 0]).learnability[0]), 3)
-    0.894
     """
     lam, counts = _modes.descending(eigenvalues, multiplicities)  # (n,), (n,)
     samples = checks.number("samples", samples, above=0)
     ridge, u = _loss(ridge, quartic)
     cut = checks.integer("cut", cut, at_least=0)
-    power = (
-        np.zeros(lam.size)
-        if target_power is None
-        else checks.entries("target_power", target_power, at_least=0, shape=lam.shape)
-    )  # (n,)
+    power = np.zeros(lam.size) if target_power is None else target_power
+    power = checks.entries("target_power", power, at_least=0, shape=lam.shape)  # (n,)
     tail = _modes.tails(counts * lam)[_modes.places(cut, lam.size, "cut")]
 
     def variance(kappa):
@@ -103,15 +99,14 @@ def one_loop(eigenvalues, samples, ridge, quartic, cut, *, multiplicities=None, 
 
 
 def site_action(discrepancies, ridge, quartic, variance):
-    r"""Loss of one sample after the average over weak modes, without expansion:  -ln ⟨e^{-[(δ+ζ)² + u(δ+ζ)⁴]/2T}⟩,  ζ ~ N(0, s).
+    r"""Loss of one sample averaged over weak modes, unexpanded:  -ln ⟨e^{-[(δ+ζ)² + u(δ+ζ)⁴]/2T}⟩,  ζ ~ N(0, s).
 
-    At u = 0 it is  δ²/2(T+s) + ln(1 + s/T)/2,  decimation as for the quadratic loss.  Not in the source, ringel2025talk.
+    At u = 0 it is  δ²/2(T+s) + ln(1 + s/T)/2,  decimation as for the quadratic loss.
 
     Parameters
     ----------
     discrepancies : array (...)    δ of the strong modes
-    ridge : float                  T; > 0
-    quartic : float                u; >= 0
+    ridge, quartic                 T, u
     variance : float               s, of the weak modes at one input; > 0
 
     Returns
@@ -124,38 +119,39 @@ def site_action(discrepancies, ridge, quartic, variance):
     [0.5]
     """
     delta = checks.array("discrepancies", discrepancies)  # (...)
-    ridge, u = _loss(ridge, quartic)
     s = checks.number("variance", variance, above=0)
     with np.errstate(over="ignore", invalid="ignore"):
-        # The integrand over t = δ + ζ has one peak, where  a t³ + b t = δ/s;  nodes spread over its width, quadratic or quartic.
-        a, b = 2 * u / ridge, 1 / ridge + 1 / s
-        if u == 0:
-            peak = delta / (s * b)  # (...)
-        else:
-            scale = 2 * np.sqrt(b / (3 * a))
-            peak = scale * np.sinh(np.arcsinh(3 * delta / (s * b * scale)) / 3)  # (...)
-        width = (b + 3 * a * peak**2 + np.sqrt(a)) ** -0.5  # (...)
-        nodes = np.linspace(-_WIDTH, _WIDTH, _NODES)  # (n,)
-        total = peak[..., None] + width[..., None] * nodes  # (..., n)
-        exponent = -(total**2 + u * total**4) / (2 * ridge) - (total - delta[..., None]) ** 2 / (2 * s)  # (..., n)
-        step = np.log(width * (nodes[1] - nodes[0])) - np.log(2 * np.pi * s) / 2  # (...)
-        return checks.finite("discrepancies", -logsumexp(exponent, axis=-1) - step) + 0.0  # (...)
+        return checks.finite("discrepancies", _averaged(delta, *_loss(ridge, quartic), s))  # (...)
+
+
+def _averaged(delta, ridge, u, s):
+    """The loss of :func:`site_action`, unchecked: an integrand of one peak, where  a t³ + b t = δ/s,  for t = δ + ζ."""
+    a, b = 2 * u / ridge, 1 / ridge + 1 / s
+    if u == 0:
+        peak = delta / (s * b)  # (...)
+    else:
+        scale = 2 * np.sqrt(b / (3 * a))
+        peak = scale * np.sinh(np.arcsinh(3 * delta / (s * b * scale)) / 3)  # (...)
+    width = (b + 3 * a * peak**2 + np.sqrt(a)) ** -0.5  # (...)  nodes spread over it
+    nodes = np.linspace(-_WIDTH, _WIDTH, _NODES)  # (n,)
+    total = peak[..., None] + width[..., None] * nodes  # (..., n)
+    exponent = -(total**2 + u * total**4) / (2 * ridge) - (total - delta[..., None]) ** 2 / (2 * s)  # (..., n)
+    step = np.log(width * (nodes[1] - nodes[0])) - np.log(2 * np.pi * s) / 2  # (...)
+    return -logsumexp(exponent, axis=-1) - step + 0.0
 
 
 def site_learnability(eigenvalue, samples, ridge, quartic, variance, *, amplitude=1.0):
-    r"""Learnability ⟨f⟩/v of one strong mode, weak modes averaged sample by sample:  S(f) = f²/2λ + P ⟨U((f - v)φ)⟩_φ,  φ ~ N(0, 1).
+    r"""Learnability ⟨f⟩/v of one strong mode:  S(f) = f²/2λ + P ⟨U((f - v)φ)⟩_φ,  φ ~ N(0, 1).
 
-    U is :func:`site_action`.  The action is averaged over inputs, so what is neglected is of order 1/P, and the weak modes must be many:
-    then their values at different samples are independent.  Not in the source, ringel2025talk.
+    U is :func:`site_action`, the weak modes averaged sample by sample.  The action is averaged over inputs, so what is
+    neglected is of order 1/P, and the weak modes must be many: then their values at different samples are independent.
 
     Parameters
     ----------
-    eigenvalue : float    λ of the strong mode; > 0
-    samples : float       P; > 0
-    ridge : float         T; > 0
-    quartic : float       u; >= 0
-    variance : float      s = Σ_{k>Λ'} g_k λ_k of the weak modes; > 0
-    amplitude : float     v, coefficient of the target; > 0
+    eigenvalue : float         λ of the strong mode; > 0
+    samples, ridge, quartic    P, T, u
+    variance : float           s = Σ_{k>Λ'} g_k λ_k of the weak modes; > 0
+    amplitude : float          v, coefficient of the target; > 0
 
     Returns
     -------
@@ -178,7 +174,9 @@ def site_learnability(eigenvalue, samples, ridge, quartic, variance, *, amplitud
         f = np.linspace(low, high, _GRID)  # (G,)
         reach = max(v - low, high - v) * phi.max()
         table = np.linspace(0, reach, _TABLE)  # (t,)  the loss is even in δ
-        loss = CubicSpline(table, site_action(table, ridge, u, s))(np.abs((f[:, None] - v) * phi))  # (G, q)
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = checks.finite("quartic", _averaged(table, ridge, u, s))  # (t,)
+        loss = CubicSpline(table, values)(np.abs((f[:, None] - v) * phi))  # (G, q)
         action = f**2 / (2 * lam) + samples * loss @ weights / weights.sum()  # (G,)
         density = np.exp(action.min() - action)  # (G,)
         heavy = np.flatnonzero(density > 1e-20)  # (g,)
@@ -186,27 +184,18 @@ def site_learnability(eigenvalue, samples, ridge, quartic, variance, *, amplitud
     return float(density @ f / density.sum() / v)
 
 
-def _tail(tail):
-    values = checks.entries("tail", tail, at_least=0, ndim=1)  # (n,)
-    if values.size == 0 or not values.any():
-        checks.fail("tail", "hold one or more eigenvalues, not all zero", tail)
-    return values
-
-
 def _tail_roots(tail, counts, samples, datasets, random):
-    """Cholesky factors (C, P, P) of the Gram matrices of the weak modes, of which the samples see nothing else."""
+    """Roots (C, P, P) of the Gram matrices of the weak modes, of which the samples see nothing else."""
     scales = np.repeat(np.sqrt(tail), counts)  # (m,)
     factors = np.empty((datasets, samples, samples))  # (C, P, P)
     for factor in factors:
         weighted = random.standard_normal((samples, scales.size)) * scales  # (P, m)
-        gram = weighted @ weighted.T  # (P, P)
-        values, vectors = np.linalg.eigh(gram)  # a root that also exists with fewer modes than samples
-        factor[...] = vectors * np.sqrt(np.maximum(values, 0))
+        factor[...] = linalg.psd_root(weighted @ weighted.T)  # also with fewer modes than samples
     return factors
 
 
 def _potential(features, roots, deviation, ridge, quartic, amplitude):
-    """U and its gradient in whitened coordinates x (C, 1 + P): the strong mode first, then the values of the weak ones."""
+    """U and its gradient in whitened coordinates x (C, 1 + P): the strong mode, then the values of the weak ones."""
 
     def evaluated(x):
         strong, weak = x[:, :1], x[:, 1:]  # (C, 1), (C, P)
@@ -222,33 +211,26 @@ def _potential(features, roots, deviation, ridge, quartic, amplitude):
 def measure(
     eigenvalue, tail, samples, ridge, quartic, seed, *, counts=None, amplitude=1.0, datasets=64, steps=300, burn_in=100
 ):
-    r"""Learnability of one strong mode under  δ² + uδ⁴,  from Hamiltonian Monte Carlo on data sets with Gaussian features.
+    r"""Learnability of one strong mode under  δ² + uδ⁴,  by Hamiltonian Monte Carlo on Gaussian features.
 
-    Each chain has its own data set.  The weak modes enter through their values at the samples alone, P Gaussian numbers with their Gram
-    matrix as covariance, so P + 1 numbers are sampled however many modes there are; the law is exactly that of all modes.
-    Not in the source, ringel2025talk.
+    Each chain has its own data set.  The weak modes enter through their values at the samples alone, P Gaussian numbers
+    with their Gram matrix as covariance, so P + 1 numbers are sampled however many modes there are; the law is exactly
+    that of all modes.
 
     Parameters
     ----------
-    eigenvalue : float                  λ of the strong mode; > 0
-    tail : array (n,)                   λ_k of the weak modes; >= 0, not all zero
-    samples : int                       P; >= 1
-    ridge : float                       T; > 0
-    quartic : float                     u; >= 0
+    eigenvalue, amplitude : float        λ, v of the strong mode; > 0
+    tail : array (n,)                    λ_k of the weak modes; >= 0, not all zero
+    samples : int                        P; >= 1
+    ridge, quartic                       T, u
     seed : int, SeedSequence or Generator
-    counts : int array (n,), optional   g_k, number of weak modes of each λ_k; >= 1; default: all 1
-    amplitude : float                   v, coefficient of the target; > 0
-    datasets : int                      C; >= 2
-    steps : int                         proposals kept of each chain; >= 8
-    burn_in : int                       proposals thrown away, during which the step is adapted; >= 0
+    counts : int array (n,), optional    g_k, number of weak modes of each λ_k; >= 1; default: all 1
+    datasets, steps : int                C >= 2, and proposals kept of each chain, >= 8
+    burn_in : int                        proposals thrown away, during which the step is adapted; >= 0
 
     Returns
     -------
     Measured
-
-    Raises
-    ------
-    ValueError                          if an argument is outside its range, or the chains are too short for their autocorrelation time
 
     Examples
     --------
@@ -257,13 +239,14 @@ def measure(
     ((16,), True)
     """
     deviation = np.sqrt(checks.number("eigenvalue", eigenvalue, above=0))
-    tail = _tail(tail)  # (n,)
+    tail = checks.entries("tail", tail, at_least=0, ndim=1)  # (n,)
+    if not tail.any():
+        checks.fail("tail", "hold one or more eigenvalues, not all zero", tail)
     samples = checks.integer("samples", samples)
     ridge, u = _loss(ridge, quartic)
     random = checks.generator("seed", seed)
-    numbers = (
-        np.ones(tail.shape) if counts is None else checks.entries("counts", counts, at_least=1, shape=tail.shape)
-    )  # (n,)
+    numbers = np.ones(tail.shape) if counts is None else counts
+    numbers = checks.entries("counts", numbers, at_least=1, shape=tail.shape)  # (n,)
     if np.any(numbers != np.rint(numbers)):
         checks.fail("counts", "hold whole numbers", counts)
     v = checks.number("amplitude", amplitude, above=0)
@@ -277,5 +260,5 @@ def measure(
     chains = hmc.sample(potential, np.zeros((datasets, samples + 1)), steps, random, burn_in=burn_in, **learned)
     values = chains.samples.mean(axis=0)  # (C,)
     time = float(hmc.summary(chains.samples - values).time)  # the data sets differ: each chain has its own mean
-    error = float(values.std(ddof=1) / np.sqrt(datasets))
-    return Measured(float(values.mean()), error, values, float(chains.acceptance.min()), time)
+    mean, error = stats.mean_and_error(values)
+    return Measured(float(mean), float(error), values, float(chains.acceptance.min()), time)

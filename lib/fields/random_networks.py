@@ -1,9 +1,9 @@
-r"""Two-layer networks of finite width with random weights: their outputs, excess kurtosis and characteristic functional.
+r"""Two-layer networks of finite width with random weights: outputs, excess kurtosis, characteristic functional.
 
-The network is  z(x) = Σ_c a_c φ(w_c·x),  c = 1..N,  with independent weights of variance σ_w²/d and readouts of variance s_a²/N.  Both are
-Gaussian or uniform: the slide of random functions draws  w ∈ U[-d^{-1/2}, d^{-1/2}]  and  a ∈ U[-N^{-1/2}, N^{-1/2}],  which is
-σ_w² = s_a² = 1/3.  At N → ∞ it is the Gaussian process of :mod:`lib.fields.nngp`.
-Source: ringel2025talk, the deck, slides on random networks as random functions.
+The network is  z(x) = Σ_c a_c φ(w_c·x),  c = 1..N,  with independent weights of variance σ_w²/d and readouts of
+variance s_a²/N.  Both are Gaussian or uniform: the slide of random functions draws  w ∈ U[-d^{-1/2}, d^{-1/2}]  and  a
+∈ U[-N^{-1/2}, N^{-1/2}],  which is σ_w² = s_a² = 1/3.  At N → ∞ it is the Gaussian process of :mod:`lib.fields.nngp`.
+Source: ringel2025talk, on random networks as random functions.
 """
 
 import numpy as np
@@ -11,25 +11,14 @@ from scipy.fft import dct
 from scipy.special import erf, ndtr
 
 from lib.common import checks
-from lib.fields import nngp
-from lib.fields._activations import ACTIVATIONS
+from lib.fields._activations import KERNELS, units
+from lib.fields._data import points, positive
 from lib.foundations import sampling
 
 LAWS = ("gaussian", "uniform")
 BLOCK = 2**21  # values of neurons in memory at a time
 FOURTH_MOMENT = {"gaussian": 3.0, "uniform": 9 / 5}  # ⟨a⁴⟩ / ⟨a²⟩²
 LARGEST_REACH = 1e4  # pre-activations of erf units whose moments a cosine series resolves
-
-
-def _law(value):
-    if not isinstance(value, str) or value not in LAWS:
-        checks.fail("law", f"be one of {', '.join(LAWS)}", value)
-    return value
-
-
-def _variances(weight_variance, readout_variance):
-    named = (("weight_variance", weight_variance), ("readout_variance", readout_variance))
-    return (checks.number(name, value, above=0) for name, value in named)
 
 
 def _draw(rng, shape, variance, law):
@@ -41,22 +30,18 @@ def _draw(rng, shape, variance, law):
 def sample(activation, inputs, width, networks, seed, *, weight_variance=1.0, readout_variance=1.0, law="gaussian"):
     r"""Outputs z(x) of random networks at the given inputs, each network at all of them.
 
-    Source: ringel2025talk, the deck, slides on random networks as random functions.
-
     Parameters
     ----------
-    activation : str                         φ, "erf" or "relu"
-    inputs : array (n, d)                    x, one row an input
-    width : int                              N; >= 1
-    networks : int                           S; >= 1
+    activation : str                             φ, "erf" or "relu"
+    inputs : array (n, d)                        x, one row an input
+    width, networks : int                        N, S; >= 1
     seed : int, SeedSequence or Generator
-    weight_variance : float                  σ_w², of √d w; > 0
-    readout_variance : float                 s_a², of √N a; > 0
-    law : str                                "gaussian" or "uniform", of weights and readouts; the same variances
+    weight_variance, readout_variance : float    σ_w² of √d w, s_a² of √N a; > 0
+    law : str                                    "gaussian" or "uniform", of weights and readouts; the same variances
 
     Returns
     -------
-    array (S, n)                             z
+    array (S, n)    z
 
     Examples
     --------
@@ -64,19 +49,19 @@ def sample(activation, inputs, width, networks, seed, *, weight_variance=1.0, re
     >>> functions.shape, bool(np.allclose(functions[:, 0], -functions[:, 1]))  # erf networks without biases are odd
     ((3, 2), True)
     """
-    phi, _ = ACTIVATIONS[nngp._activation("activation", activation)]
-    x = nngp._points("inputs", inputs)  # (n, d)
+    phi, _ = units(activation, KERNELS)
+    x = points("inputs", inputs)  # (n, d)
     width, networks = checks.integer("width", width), checks.integer("networks", networks)
-    rng, law = checks.generator("seed", seed), _law(law)
-    weight_variance, readout_variance = _variances(weight_variance, readout_variance)
+    rng, law = checks.generator("seed", seed), checks.one_of("law", law, LAWS)
+    variances = positive(weight_variance=weight_variance, readout_variance=readout_variance)
     count, dimension = x.shape
     result = np.empty((networks, count))  # (S, n)
     many = max(1, BLOCK // (width * max(dimension, count)))  # networks at a time
     few = max(1, BLOCK // width)  # inputs at a time, where one network fills a block
     for start in range(0, networks, many):
         size = min(many, networks - start)
-        weights = _draw(rng, (size, width, dimension), weight_variance / dimension, law)  # (size, N, d)
-        readouts = _draw(rng, (size, 1, width), readout_variance / width, law)  # (size, 1, N)
+        weights = _draw(rng, (size, width, dimension), variances[0] / dimension, law)  # (size, N, d)
+        readouts = _draw(rng, (size, 1, width), variances[1] / width, law)  # (size, 1, N)
         for first in range(0, count, few):
             with np.errstate(over="ignore", invalid="ignore"):
                 hidden = phi(weights @ x[first : first + few].T)  # (size, N, few)
@@ -87,16 +72,15 @@ def sample(activation, inputs, width, networks, seed, *, weight_variance=1.0, re
 def _erf_moments(point, variance, law):
     r"""⟨erf²(u)⟩ and ⟨erf⁴(u)⟩ of u = w·x for one input.
 
-    erf saturates, so that a period 2L of a few units makes its even powers smooth periodic functions Σ_m c_m cos(πmu/L), and the average of each
-    cosine is the characteristic function of u: a product over components for any law of the weights, with no density and no sampling.
+    erf saturates, so that a period 2L of a few units makes its even powers smooth periodic functions Σ_m c_m
+    cos(πmu/L), and the average of each cosine is the characteristic function of u: a product over components for any
+    law of the weights, with no density and no sampling.
     """
     spread = np.sqrt(variance * (point @ point))
     reach = 9 * spread if law == "gaussian" else np.sqrt(3 * variance) * np.abs(point).sum()
     if not reach <= LARGEST_REACH:
         checks.fail("inputs", f"give pre-activations below {LARGEST_REACH:g}", f"pre-activations up to {reach:.3g}")
-    half = max(
-        6.0, (reach + 6) / 2
-    )  # L: within 6 of a multiple of 2L the powers differ from one, which u must not reach
+    half = max(6.0, (reach + 6) / 2)  # L: within 6 of a multiple of 2L, out of reach, the powers differ from one
     nodes = int(np.ceil(10 * half))
     u = half * np.arange(nodes + 1) / nodes  # (J + 1,)  spacing 0.1, which resolves wave numbers up to 10π
     series = dct(erf(u) ** np.array([[2], [4]]), type=1) / nodes  # (2, J + 1)
@@ -110,38 +94,33 @@ def _erf_moments(point, variance, law):
             characteristic *= np.sinc(component * wave / np.pi)  # (J + 1,)
     second, fourth = series @ characteristic
     if fourth < 1e-6:  # the sum is exact to 1e-16, so ten digits are left
-        checks.fail(
-            "inputs", "give erf units an average fourth power >= 1e-6: below it, units are linear", f"{fourth:.3g}"
-        )
+        wanted = "give erf units an average fourth power >= 1e-6: below it, units are linear"
+        checks.fail("inputs", wanted, f"{fourth:.3g}")
     return second, fourth
 
 
 def excess_kurtosis(activation, inputs, width, *, weight_variance=1.0, law="gaussian"):
     r"""Excess kurtosis of the output at each input, exact at any width:  κ₄ = (1/N) [ ⟨a⁴⟩/⟨a²⟩² · ⟨φ⁴⟩/⟨φ²⟩² - 3 ].
 
-    Gaussian weights: ReLU has ⟨φ⁴⟩/⟨φ²⟩² = 6 and κ₄ = 15/N at every input, erf units less.  Uniform weights: ⟨a⁴⟩/⟨a²⟩² = 9/5, and ReLU has
-    ⟨φ⁴⟩/⟨φ²⟩² = 6 - (12/5) Σ_i x_i⁴/|x|⁴,  which the direction of x enters and which is 6 in many dimensions.  Moments of erf units are sums of
-    the characteristic function of w·x.  Not in the source, ringel2025talk, whose slides show only that random functions turn Gaussian.
+    Gaussian weights: ReLU has ⟨φ⁴⟩/⟨φ²⟩² = 6 and κ₄ = 15/N at every input, erf units less.  Uniform weights: ⟨a⁴⟩/⟨a²⟩²
+    = 9/5, and ReLU has ⟨φ⁴⟩/⟨φ²⟩² = 6 - (12/5) Σ_i x_i⁴/|x|⁴,  which the direction of x enters and which is 6 in many
+    dimensions.  Moments of erf units are sums of the characteristic function of w·x.
 
     Parameters
     ----------
-    activation : str           φ, "erf" or "relu"
-    inputs : array (n, d)      x, one row an input, not at the origin
-    width : int                N; >= 1
-    weight_variance : float    σ_w², of √d w; > 0
-    law : str                  "gaussian" or "uniform", of weights and readouts
+    activation, inputs, width, weight_variance, law    as in :func:`sample`; no input at the origin
 
     Returns
     -------
-    array (n,)                 κ₄ = ⟨z⁴⟩/⟨z²⟩² - 3; the readout variance has no say
+    array (n,)    κ₄ = ⟨z⁴⟩/⟨z²⟩² - 3; the readout variance has no say
 
     Examples
     --------
-    >>> excess_kurtosis("relu", [[1.0, 0.0]], 5).tolist(), excess_kurtosis("relu", [[1.0, 1.0]], 5, law="uniform").round(6).tolist()
-    ([3.0], [1.128])
+    >>> excess_kurtosis("relu", [[1.0, 1.0]], 5, law="uniform").round(6).tolist()
+    [1.128]
     """
-    activation, x = nngp._activation("activation", activation), nngp._points("inputs", inputs)  # (n, d)
-    width, law = checks.integer("width", width), _law(law)
+    _, x = units(activation, KERNELS), points("inputs", inputs)  # (n, d)
+    width, law = checks.integer("width", width), checks.one_of("law", law, LAWS)
     variance = checks.number("weight_variance", weight_variance, above=0) / x.shape[1]
     largest = np.abs(x).max(axis=1, keepdims=True)  # (n, 1)
     if np.any(largest == 0):
@@ -160,42 +139,37 @@ def excess_kurtosis(activation, inputs, width, *, weight_variance=1.0, law="gaus
 def characteristic_functional(
     activation, inputs, sources, width, samples, seed, *, weight_variance=1.0, readout_variance=1.0, law="gaussian"
 ):
-    r"""Characteristic functional  ⟨exp(i Σ_μ t_μ z(x_μ))⟩  of random networks of any width, by sampling a single neuron.
+    r"""Characteristic functional  ⟨exp(i Σ_μ t_μ z(x_μ))⟩  of networks of any width, by sampling one neuron.
 
-    Readouts and neurons are independent:  ⟨e^{i t·z}⟩ = ⟨ χ( t·φ(w·x) ) ⟩_w^N,  with  χ(g) = exp[-s_a² g²/2N]  for Gaussian readouts and
-    χ(g) = sin(h g)/(h g),  h = √(3s_a²/N),  for uniform ones.  The functional is real, since readouts have no preferred sign, and tends to
-    exp(-½ tᵀKt) as N → ∞.  The relative error is N times that of the mean over neurons, which falls as 1/N: the functional of a
-    wide network takes no more samples than that of a single neuron.
-    Source: ringel2025talk, the deck, slides on field theory of finite networks.
+    Readouts and neurons are independent:  ⟨e^{i t·z}⟩ = ⟨ χ( t·φ(w·x) ) ⟩_w^N,  with  χ(g) = exp[-s_a² g²/2N]  for
+    Gaussian readouts and χ(g) = sin(h g)/(h g),  h = √(3s_a²/N),  for uniform ones.  The functional is real, since
+    readouts have no preferred sign, and tends to exp(-½ tᵀKt) as N → ∞.  The relative error is N times that of the mean
+    over neurons, which falls as 1/N: the functional of a wide network takes no more samples than that of a single
+    neuron.
 
     Parameters
     ----------
-    activation : str                         φ, "erf" or "relu"
-    inputs : array (n, d)                    x_μ, one row an input
-    sources : array (n,)                     t_μ
-    width : int                              N; >= 1
-    samples : int                            neurons drawn; >= 2
+    activation, inputs, width, weight_variance, readout_variance, law    as in :func:`sample`
+    sources : array (n,)    t_μ
+    samples : int           neurons drawn; >= 2
     seed : int, SeedSequence or Generator
-    weight_variance : float                  σ_w², of √d w; > 0
-    readout_variance : float                 s_a², of √N a; > 0
-    law : str                                "gaussian" or "uniform", of weights and readouts; the same variances
 
     Returns
     -------
-    sampling.Average                         mean and standard error, floats
+    sampling.Average    mean and standard error, floats
 
     Examples
     --------
-    >>> found = characteristic_functional("relu", [[1.0]], [1.0], 1, 100_000, seed=1)  # half the neurons are silent: (1 + 1/√2)/2
+    >>> found = characteristic_functional("relu", [[1.0]], [1.0], 1, 100_000, seed=1)  # (1 + 1/√2)/2
     >>> bool(abs(found.mean - 0.853553) < 5 * found.standard_error < 0.005)
     True
     """
-    phi, _ = ACTIVATIONS[nngp._activation("activation", activation)]
-    x = nngp._points("inputs", inputs)  # (n, d)
+    phi, _ = units(activation, KERNELS)
+    x = points("inputs", inputs)  # (n, d)
     t = checks.array("sources", sources, shape=x.shape[:1])  # (n,)
-    width, law = checks.integer("width", width), _law(law)
-    weight_variance, readout_variance = _variances(weight_variance, readout_variance)
-    scale, readout = np.sqrt(weight_variance / x.shape[1]), np.sqrt(readout_variance / width)
+    width, law = checks.integer("width", width), checks.one_of("law", law, LAWS)
+    variances = positive(weight_variance=weight_variance, readout_variance=readout_variance)
+    scale, readout = np.sqrt(variances[0] / x.shape[1]), np.sqrt(variances[1] / width)
 
     def factor(normal):
         weights = scale * (normal if law == "gaussian" else np.sqrt(3) * (2 * ndtr(normal) - 1))  # (m, d)

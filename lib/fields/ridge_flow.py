@@ -1,10 +1,11 @@
-r"""How the ridge runs when the modes of a power-law kernel are integrated out one after another, and how strong the loss stays.
+r"""How the ridge runs when the modes of a power-law kernel are integrated out, and how strong the loss stays.
 
-For λ(Λ) = Λ^{-1-α} and l = -ln Λ the ridge grows by dT/dl = Λλ(Λ).  The coupling  τ = Λλ(Λ)/T(Λ)  obeys  dτ/dl = τ(α - τ):  it leaves τ = 0,
-where the bare ridge rules, for τ* = α, where the modes make their own ridge.  τ/4 is the ratio of the quartic to the quadratic part of the
-vertex  e^{-δ²/2T}  for δ² = the variance of one shell, which stays weak only if α ≪ 1.  All is closed form; :func:`dressed_ridge` and :func:`functional_ridge`
-say what the running ridge neglects.  Here α is the a - 1 of λ_k ∝ k^{-a}.
-Source: ringel2025talk, the slides "Decimation-only RG", for the sum T(Λ) of a power law; the coupling and its flow are not in it.
+For λ(Λ) = Λ^{-1-α} and l = -ln Λ the ridge grows by dT/dl = Λλ(Λ).  The coupling  τ = Λλ(Λ)/T(Λ)  obeys  dτ/dl = τ(α -
+τ): it leaves τ = 0, where the bare ridge rules, for τ* = α, where the modes make their own ridge.  τ/4 is the ratio of
+the quartic to the quadratic part of the vertex  e^{-δ²/2T}  for δ² = the variance of one shell, which stays weak only
+if α ≪ 1.  All is closed form; :func:`dressed_ridge` and :func:`functional_ridge` say what the running ridge neglects.
+Here α > 0, the `exponent`, is the a - 1 of λ_k ∝ k^{-a}; the source's λ_k^{-1} = k^α has this α plus one.
+Source: ringel2025talk, "Decimation-only RG", for the sum T(Λ) of a power law; the coupling and its flow are not in it.
 """
 
 from dataclasses import dataclass
@@ -29,9 +30,9 @@ class Flow:
 def averaged_vertex(discrepancies, ridge, variance):
     r"""Likelihood of one sample in r replicas, averaged over weak modes:  Π_a ⟨e^{-(δ_a+η_a)²/2T}⟩,  η_a ~ N(0, s).
 
-    Equal to  (T/(T+s))^{r/2} e^{-Σ_a δ_a²/2(T+s)}:  the ridge grows by s.  The prefactor multiplies the number of samples; it tends to
-    one only for r → 0 replicas, so the flow has one parameter only with replicas.
-    Source: ringel2025talk, the slides on decimation, which leave out replicas, and with them the prefactor, "for clarity".
+    Equal to  (T/(T+s))^{r/2} e^{-Σ_a δ_a²/2(T+s)}:  the ridge grows by s.  The prefactor multiplies the number of
+    samples; it tends to one only for r → 0 replicas, so the flow has one parameter only with replicas.  The source
+    leaves replicas out.
 
     Parameters
     ----------
@@ -62,16 +63,14 @@ def beta(coupling, exponent):
     r"""Flow of the coupling towards weaker cutoffs:  dτ/dl = τ(α - τ),  l = -ln Λ.
 
     Fixed points: τ = 0, unstable, and τ = α, stable with slope β'(α) = -α.
-    Not in the source, ringel2025talk, whose λ_k^{-1} = k^α has the α of here plus one.
 
     Parameters
     ----------
-    coupling : array (...)    τ; >= 0
-    exponent : float          α of λ = Λ^{-1-α}; > 0
+    coupling, exponent    τ >= 0, an array (...); α
 
     Returns
     -------
-    array (...)               dτ/dl
+    array (...)    dτ/dl
 
     Examples
     --------
@@ -85,16 +84,15 @@ def beta(coupling, exponent):
 def flow(cutoffs, exponent, ridge, samples, *, start=np.inf):
     r"""The theory with all modes between a cutoff and the first one integrated out:  T(Λ) = T + (Λ^{-α} - Λ₀^{-α})/α.
 
-    The coupling then solves  dτ/dl = τ(α - τ)  and the learnability of the mode at the cutoff  dp/dl = p(1 + α - τ);  stop at p = 1.
-    Source: ringel2025talk, the slide "Decimation-only RG - Analytical Results", for T(Λ); the couplings are not in it.
+    The coupling then solves  dτ/dl = τ(α - τ)  and the learnability of the mode at the cutoff  dp/dl = p(1 + α - τ);
+    stop at p = 1.
 
     Parameters
     ----------
-    cutoffs : array (...)     Λ; > 0, below Λ₀
-    exponent : float          α of λ = Λ^{-1-α}; > 0
-    ridge : float             T, bare; >= 0
-    samples : float           P; > 0
-    start : float             Λ₀, number of modes; > 0, may be infinite
+    cutoffs : array (...)    Λ; > 0, below Λ₀
+    exponent : float         α
+    ridge, samples : float   T >= 0, bare; P > 0
+    start : float            Λ₀, number of modes; > 0, may be infinite
 
     Returns
     -------
@@ -124,22 +122,20 @@ def flow(cutoffs, exponent, ridge, samples, *, start=np.inf):
 
 
 def dressed_ridge(eigenvalues, samples, ridge, *, multiplicities=None):
-    r"""Running ridge that counts only the unlearned part of each mode,  dT/dΛ = -λ/(1 + Pλ/T(Λ)),  from the weakest mode down.
+    r"""Running ridge of the unlearned part of each mode alone,  dT/dΛ = -λ/(1 + Pλ/T(Λ)),  from the weakest mode down.
 
-    T at Λ = 0, over P, is a local guess for the per-sample ridge κ: within 2 % for a large ridge, low by tens of per cent without.  Modes of
-    equal λ form one shell, which is passed exactly:  T + Pλ ln T  grows by  g λ.  T = 0 stays zero for ever; pass the sum of what
-    lies beyond the spectrum.  Not in the source, ringel2025talk.
+    T at Λ = 0, over P, is a local guess for the per-sample ridge κ: within 2 % for a large ridge, low by tens of per
+    cent without.  Modes of equal λ form one shell, which is passed exactly:  T + Pλ ln T  grows by  g λ.  T = 0 stays
+    zero for ever; pass the sum of what lies beyond the spectrum.
 
     Parameters
     ----------
-    eigenvalues : array (n,)                 λ_k; >= 0, descending, not all zero
-    samples : array (...)                    P; > 0
-    ridge : float                            T, with the sum of all modes beyond the spectrum; > 0
-    multiplicities : array (n,), optional    g_k; > 0; default: all 1
+    eigenvalues, multiplicities : array (n,)    λ_k >= 0, descending, not all zero; g_k > 0, by default all 1
+    samples, ridge : array (...), float         P > 0; T > 0, with the sum of all modes beyond the spectrum
 
     Returns
     -------
-    array (n+1, ...)                         T(Λ) at Λ = 0..n; the last row is the ridge itself
+    array (n+1, ...)    T(Λ) at Λ = 0..n; the last row is the ridge itself
 
     Examples
     --------
@@ -165,20 +161,18 @@ def dressed_ridge(eigenvalues, samples, ridge, *, multiplicities=None):
 def functional_ridge(kappa, eigenvalues, ridge, cuts, *, multiplicities=None):
     r"""Exact flow of the self-consistent theory: a ridge that depends on κ,  T_Λ(κ) = T + Σ_{k>Λ} g_k λ_k κ/(λ_k + κ).
 
-    It is closed by  Pκ = T_0(κ),  or at any cut by  P = T_Λ(κ)/κ + Σ_{k≤Λ} g_k L_k,  with the same κ.  For κ ≫ λ it is the running ridge
-    T(Λ), first corrected by  -Σ_{k>Λ} g_k λ_k²/κ.  Not in the source, ringel2025talk.
+    It is closed by  Pκ = T_0(κ),  or at any cut by  P = T_Λ(κ)/κ + Σ_{k≤Λ} g_k L_k,  with the same κ.  For κ ≫ λ it is
+    the running ridge T(Λ), first corrected by  -Σ_{k>Λ} g_k λ_k²/κ.
 
     Parameters
     ----------
-    kappa : array (...)                      κ; > 0
-    eigenvalues : array (n,)                 λ_k; >= 0, descending, not all zero
-    ridge : float                            T; >= 0
-    cuts : int array (C,)                    Λ, number of retained levels; 0 <= Λ <= n
-    multiplicities : array (n,), optional    g_k; > 0; default: all 1
+    kappa, ridge : array (...), float    κ > 0, T >= 0
+    eigenvalues, multiplicities          as in :func:`dressed_ridge`
+    cuts : int array (C,)                Λ, number of retained levels; 0 <= Λ <= n
 
     Returns
     -------
-    array (..., C)                           T_Λ(κ)
+    array (..., C)    T_Λ(κ)
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""lib.fields.decimation against the self-consistent ridge, its own semigroup, and regressions on the same data with all modes."""
+"""lib.fields.decimation against the self-consistent ridge, its own semigroup, and regressions on the same data."""
 
 import numpy as np
 import pytest
@@ -97,7 +97,7 @@ def test_one_cut_gives_the_same_number_as_a_row_of_cuts():
 
 @pytest.mark.parametrize("exponent", [1.1, 1.2, 1.5])
 def test_without_a_ridge_only_the_self_consistent_finish_is_accurate(exponent):
-    """Thresholds 0.1 and 0.01: within 1 % and 0.1 %.  The bare equivalent kernel fails at 0.01, and the bookkeeping says so."""
+    """Thresholds 0.1, 0.01: within 1 % and 0.1 %.  The bare equivalent kernel fails at 0.01; the books say so."""
     lam, samples = RANK**-exponent, 200
     kappa = exact_kappa(lam, np.ones(lam.size), samples, 0.0)
     cuts = [decimation.cut_at(lam, samples, 0.0, threshold) for threshold in (0.5, 0.1, 0.01)]
@@ -141,7 +141,7 @@ def test_a_running_threshold_would_stall_without_a_ridge():
     assert decimation.cut_at(lam, 200, 0.0, 0.1) < 1000
 
 
-# --- on given data ---------------------------------------------------------------------------------------------------------
+# --- on given data --------------------------------------------------------------------------------
 
 SAMPLES, RIDGE = 150, 0.1
 SPECTRUM = RANK[:3000] ** -1.2
@@ -200,7 +200,7 @@ def test_coefficients_minimise_the_action():
     )
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument ---------------------------------------------
 
 GOOD = {"eigenvalues": [2.0, 1.0], "samples": 5, "ridge": 0.5, "cuts": [0, 1], "multiplicities": [1, 2]}
 FIT = {"features": [[1.0, 2.0]] * 3, "eigenvalues": [2.0, 1.0], "targets": [1.0, 2.0, 3.0], "ridge": 0.5}

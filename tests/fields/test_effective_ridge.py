@@ -1,4 +1,4 @@
-"""lib.fields.effective_ridge against roots found one by one, closed forms, limits, quadrature, and the action that the annealed closure minimizes."""
+"""lib.fields.effective_ridge against roots one by one, closed forms, quadrature, and the annealed action."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def solved_alone(values, counts, p, t):
     return np.exp(brentq(surplus, np.log(values.min()) - 40, np.log((t + counts @ values) / p) + 1e-9, xtol=1e-13))
 
 
-# --- the root --------------------------------------------------------------------------------------------------------------
+# --- the root -------------------------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=60)
@@ -132,13 +132,13 @@ def test_a_large_ridge_leads_to_the_equivalent_kernel(over):
     assert kappa / bare - 1 == pytest.approx(missing, rel=1 / over)
 
 
-# --- the closures ----------------------------------------------------------------------------------------------------------
+# --- the closures ---------------------------------------------------------------------------------
 
 TARGET = np.where(np.arange(1000) == 9, 9.0, 0.0)
 
 
 def test_closures_at_the_setting_where_regressions_were_measured():
-    """Mode 10 of k^-1.3 with amplitude 3, P = 100, T = 0.05; regressions gave 0.860 (tests/test_feature_regression.py repeats them)."""
+    """Mode 10 of k^-1.3 with amplitude 3, P = 100, T = 0.05; regressions (test_feature_regression.py) gave 0.860."""
     found = [
         effective_ridge.closure_learnability(name, power_law(1000, 1.3), TARGET, 100, ridge=0.05)[9]
         for name in effective_ridge.CLOSURES
@@ -187,7 +187,7 @@ def test_closures_with_grouped_modes():
         np.testing.assert_allclose(one, each[[0, -1]], rtol=1e-10)
 
 
-# --- bad input: every public function, every argument ------------------------------------------------------------------------
+# --- bad input: every public function, every argument ---------------------------------------------
 
 CALLS = {
     effective_ridge.solve: {

@@ -1,4 +1,4 @@
-"""lib.fields.feature_regression: features by their moments, fits by scikit-learn and explicit test points, experiments by the theory within stated errors."""
+"""lib.fields.feature_regression: features by moments, fits by scikit-learn, experiments by the theory."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ def power_law(modes, exponent):
     return np.arange(1.0, modes + 1) ** -exponent
 
 
-# --- features --------------------------------------------------------------------------------------------------------------
+# --- features -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("kind", "fourth"), [("gaussian", 3.0), ("sign", 1.0), ("heavy", 9.0)])
@@ -44,7 +44,7 @@ def test_the_amplitude_is_common_to_the_tail_and_keeps_the_covariance():
     )
 
 
-# --- the fit ---------------------------------------------------------------------------------------------------------------
+# --- the fit --------------------------------------------------------------------------------------
 
 
 def test_dual_weights_are_those_of_kernel_ridge_regression():
@@ -84,7 +84,7 @@ def test_errors_and_coefficients_of_one_set_are_those_of_an_explicit_regression_
         assert curves.test_error[s, 0, 0] == pytest.approx(square.mean(), abs=5 * square.std() / np.sqrt(square.size))
 
 
-# --- experiments against the theory ------------------------------------------------------------------------------------------
+# --- experiments against the theory ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("a", [1.1, 1.5, 2.0])
@@ -170,7 +170,7 @@ def test_a_common_amplitude_of_the_tail_breaks_it():
 
 
 def test_learnability_is_that_of_the_quenched_closure_at_every_amplitude_of_the_target():
-    """Mode 10 of k^-1.3, P = 100, T = 0.05: the annealed and the half closure predict 0.776 and 0.934 for amplitude 3."""
+    """Mode 10 of k^-1.3, P = 100, T = 0.05: for amplitude 3 the annealed and half closures give 0.776 and 0.934."""
     values, target = power_law(1000, 1.3), np.where(np.arange(1000) == 9, 3.0, 0.0)
     loud, quiet = (
         feature_regression.measure(values, scale * target, [100], [0.05], seed=14, sets=60) for scale in (1, 0.01)
@@ -193,7 +193,7 @@ def test_double_descent_and_its_cures():
     bare = feature_regression.measure(ones, target, [50, 70, 90], [1e-3], seed=15, sets=60, noise_variance=0.25)
     theory = learning_curve.predict([1.0], [1.0], [50, 70, 90], ridge=1e-3, noise_variance=0.25, multiplicities=[60])
     mean, error = feature_regression.mean_and_error(bare.test_error[:, :, 0])
-    # For P > D the mean of inverse Wishart matrices gives σ²(1 + D/(P - D - 1)): the theory's D/(P - D) is its leading order.
+    # For P > D inverse Wishart matrices give σ²(1 + D/(P - D - 1)): the theory's D/(P - D) is its leading order.
     exact = 0.25 * (1 + 60 / (np.array([70, 90]) - 61))
     assert (
         np.all(np.abs(mean[1:] - exact) < 4 * error[1:])
@@ -235,7 +235,7 @@ def test_mean_and_error_of_a_sample():
     np.testing.assert_allclose(error, np.sqrt(((values - mean) ** 2).sum(axis=0) / (6 * 7)))
 
 
-# --- bad input: every public function, every argument ------------------------------------------------------------------------
+# --- bad input: every public function, every argument ---------------------------------------------
 
 FEATURES = {"kind": "gaussian", "amplitude_spread": 0.0, "amplitude_from": 0}
 CALLS = {

@@ -1,4 +1,4 @@
-"""lib.fields.gp_regression against scikit-learn, refits without each example, limits of the ridge, and the self-consistent ridge of a spectrum."""
+"""lib.fields.gp_regression against scikit-learn, refits without each example, and the self-consistent ridge."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ RIDGES = RNG.uniform(0.05, 2, 12)
 GRAM, CROSS, PRIOR = nngp.kernel("erf", X), nngp.kernel("erf", NEW, X), nngp.kernel("erf", NEW)
 
 
-# --- the posterior ---------------------------------------------------------------------------------------------------------
+# --- the posterior --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("ridge", [0.1, RIDGES])
@@ -96,7 +96,7 @@ def test_norm_is_that_of_the_weights_on_the_features():
     assert gp_regression.squared_norm(GRAM, Y, RIDGES) == pytest.approx(at_inputs @ alpha, rel=1e-10)
 
 
-# --- diagnostics -----------------------------------------------------------------------------------------------------------
+# --- diagnostics ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("ridge", [0.0, 0.3, RIDGES])
@@ -136,7 +136,7 @@ def gaussian_features(sets, samples, eigenvalues):
 
 @pytest.mark.parametrize("ridge", [1e-3, 1.0])
 def test_measured_ridge_and_cross_validation_are_those_of_the_self_consistent_theory_on_gaussian_features(ridge):
-    """κ̂ against the root of  P = T/κ + Σ λ/(λ + κ),  and GCV against  E₀ [Σ (1 - L)² v² + σ²],  both up to the errors over data sets and 1/P."""
+    """κ̂ against the root of  P = T/κ + Σ λ/(λ + κ),  and GCV against  E₀ [Σ (1 - L)² v² + σ²],  up to 1/P."""
     samples, eigenvalues = 100, np.arange(1.0, 1001) ** -1.5
     kappa = brentq(lambda k: ridge / k + (eigenvalues / (eigenvalues + k)).sum() - samples, 1e-9, 1e3)
     features, grams = gaussian_features(60, samples, eigenvalues)
@@ -164,7 +164,7 @@ def test_measured_ridge_solves_the_equation_of_the_gram_matrix():
     assert gp_regression.measured_ridge(np.zeros((12, 12)), RIDGES) == pytest.approx(1 / (1 / RIDGES).sum(), rel=1e-12)
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument ---------------------------------------------
 
 FIT = {"gram": GRAM, "targets": Y, "ridge": RIDGES}
 CALLS = {

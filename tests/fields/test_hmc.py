@@ -1,4 +1,4 @@
-"""lib.fields.hmc against Gaussian covariances, quadrature, and autoregressive chains whose autocorrelation time is known."""
+"""lib.fields.hmc against Gaussian covariances, quadrature, and autoregressive chains of known autocorrelation time."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def normal(x):
     return (x**2).reshape(len(x), -1).sum(axis=1) / 2, x
 
 
-# --- the density is sampled ----------------------------------------------------------------------------------------------------
+# --- the density is sampled -----------------------------------------------------------------------
 
 
 def agrees(series, expected, sigmas=5):
@@ -72,7 +72,7 @@ def test_rejections_fall_as_the_square_of_the_step():
     assert 3.5 < rejected[0] / rejected[1] < 4.5 and rejected[1] > 5e-3
 
 
-# --- the adaptation --------------------------------------------------------------------------------------------------------------
+# --- the adaptation -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("wanted", [0.6, 0.8, 0.9])
@@ -122,7 +122,7 @@ def test_a_run_can_be_repeated_and_continued_and_keeps_what_is_asked_for():
     )
 
 
-# --- the error of a mean ---------------------------------------------------------------------------------------------------------
+# --- the error of a mean --------------------------------------------------------------------------
 
 
 def autoregressive(memory, steps, chains, seed):
@@ -162,7 +162,7 @@ def test_a_constant_has_no_error_and_chains_apart_or_too_short_are_refused():
         hmc.summary(autoregressive(0.0, 500, 2, 3) + [0.0, 5.0])
 
 
-# --- bad input -------------------------------------------------------------------------------------------------------------------
+# --- bad input ------------------------------------------------------------------------------------
 
 SAMPLE = {
     **{"potential": quadratic, "start": np.zeros((3, 2)), "steps": 3, "seed": 0, "leapfrog": 2, "burn_in": 2},

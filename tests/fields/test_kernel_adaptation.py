@@ -1,4 +1,4 @@
-"""lib.fields.kernel_adaptation against finite differences, scalar roots, linear networks, the infinite width and the sampled posterior."""
+"""lib.fields.kernel_adaptation against differences, scalar roots, linear networks, and the sampled posterior."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def covariances(rng, size):
     return root @ root.T / size
 
 
-# --- the force -------------------------------------------------------------------------------------------------------------------
+# --- the force ------------------------------------------------------------------------------------
 
 
 @activations
@@ -78,7 +78,7 @@ def test_an_input_at_the_origin_pulls_at_nothing():
         )
 
 
-# --- the solution ----------------------------------------------------------------------------------------------------------------
+# --- the solution ---------------------------------------------------------------------------------
 
 
 @activations
@@ -237,7 +237,7 @@ def test_what_does_not_converge_or_cannot_be_started_is_refused():
         kernel_adaptation.adapt("erf", X, Y, 0.3, 5, weight_covariance=np.zeros((3, 3)))
 
 
-# --- the competitor, the prediction, the learnabilities ---------------------------------------------------------------------------
+# --- the competitor, the prediction, the learnabilities -------------------------------------------
 
 
 @activations
@@ -340,7 +340,7 @@ def test_the_fluctuations_are_what_shrinks_weights_without_a_target():
     assert 1 - found.mean > 10 * found.error and abs(np.trace(shrunk) - found.mean) < 0.25 * (1 - found.mean)
 
 
-# --- bad input -------------------------------------------------------------------------------------------------------------------
+# --- bad input ------------------------------------------------------------------------------------
 
 DATA = {"activation": "erf", "inputs": X, "targets": Y, "ridge": 0.3}
 PRIOR = {"weight_variance": 1.0, "weight_covariance": np.eye(3), "readout_variance": 1.0, "fluctuations": False}

@@ -1,4 +1,4 @@
-"""lib.fields.kernel_data against its defining sums, scikit-learn, and on the handwritten digits against theory and Gaussian surrogates."""
+"""lib.fields.kernel_data against defining sums, scikit-learn, and on digits against theory and Gaussian surrogates."""
 
 import numpy as np
 import pytest
@@ -65,7 +65,7 @@ def test_each_regression_is_scikit_learns_on_the_same_subset():
             )
             inverse = np.linalg.inv(GRAM[np.ix_(seen, seen)] + t * np.eye(size))
             assert curves.kappa[s, i, j] == pytest.approx(1 / np.trace(inverse), rel=1e-9)
-            # the forecast averages leave-one-out residuals  α_μ/(K + T)⁻¹_μμ  with the mean of the diagonal in place of each entry
+            # the forecast is of leave-one-out residuals  α_μ/(K + T)⁻¹_μμ  with the mean of the diagonal for each entry
             assert curves.cross_validation[s, i, j] == pytest.approx(
                 ((inverse @ Y[seen] / np.diag(inverse).mean()) ** 2).mean(), rel=1e-8
             )
@@ -78,7 +78,7 @@ def test_a_kernel_of_one_function_learns_it_from_one_sample():
     np.testing.assert_allclose(curves.test_error[:, 1, 0], 4 * (1e-6 / (10 + 1e-6)) ** 2, rtol=1e-5)
 
 
-# --- the handwritten digits ------------------------------------------------------------------------------------------------
+# --- the handwritten digits -----------------------------------------------------------------------
 
 SAMPLES, RIDGES = np.array([25, 100, 400]), np.array([1e-8, 1e-3, 0.1])
 
@@ -135,7 +135,7 @@ def test_the_ridge_that_digits_show_is_the_one_their_spectrum_gives_but_cross_va
     assert theory.kappa[0, 2] == pytest.approx(effective_ridge.solve(found.eigenvalues, 25, ridge=0.1), rel=1e-12)
 
 
-# --- bad input: every public function, every argument ------------------------------------------------------------------------
+# --- bad input: every public function, every argument ---------------------------------------------
 
 POOL = {"gram": GRAM, "targets": Y}
 CALLS = {

@@ -1,4 +1,4 @@
-"""lib.fields.langevin_training against finite differences, the exact variance of the chain, and Hamiltonian Monte Carlo."""
+"""lib.fields.langevin_training against finite differences, the exact variance of the chain, and Monte Carlo."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ PHI = {"erf": erf, "relu": lambda u: np.maximum(u, 0), "linear": lambda u: u}
 DATA = {"activation": "erf", "inputs": X, "targets": Y, "temperature": 0.3}
 VARIANCES = {"weight_variance": 0.8, "readout_variance": 1.3}
 
-# --- the density -------------------------------------------------------------------------------------------------------------------
+# --- the density ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("activation", PHI)
@@ -69,7 +69,7 @@ def test_the_decay_keeps_the_prior_at_every_temperature(temperature, dimension, 
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-# --- the chain ---------------------------------------------------------------------------------------------------------------------
+# --- the chain ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("step", [0.1, 0.5, 1.5])
@@ -161,7 +161,7 @@ def test_a_step_beyond_the_stable_ones_is_refused():
         langevin_training.train("linear", X, Y, 1e-3, 3, 2, 400, seed=1, step=0.5)
 
 
-# --- bad input -----------------------------------------------------------------------------------------------------------------------
+# --- bad input ------------------------------------------------------------------------------------
 
 THETA = np.ones((2, 4, 3))
 RUN = {

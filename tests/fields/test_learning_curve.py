@@ -1,4 +1,4 @@
-"""lib.fields.learning_curve against the derivative of the effective ridge, sums written out, ordinary least squares, and fitted exponents."""
+"""lib.fields.learning_curve against the derivative of κ, explicit sums, least squares, and fitted exponents."""
 
 import numpy as np
 import pytest
@@ -150,7 +150,7 @@ def test_at_the_crossover_the_unlearned_variance_is_of_the_order_of_the_ridge(a,
         return (p * learning_curve.predict(MODES**-a, MODES**-a, p, ridge=t + tail).kappa - t) / t
 
     low, middle, high = share(0.01 * p), share(p), share(100 * p)
-    # Many modes, κ = q T^{a/(a-1)}: at P = T^{-1/(a-1)} the equation is  1 = 1/q + C q^{-1/a}  and the share  C q^{1-1/a},  for every T.
+    # Many modes, κ = q T^{a/(a-1)}: at P = T^{-1/(a-1)}  1 = 1/q + C q^{-1/a}  and the share is  C q^{1-1/a}.
     amplitude = effective_ridge.ridgeless_amplitude(a) ** (1 / a)
     q = brentq(lambda q: 1 / q + amplitude * q ** (-1 / a) - 1, 1, 1e3)
     np.testing.assert_allclose(middle, amplitude * q ** (1 - 1 / a), rtol=5e-3)
@@ -180,7 +180,7 @@ def test_effective_ranks_by_sums_over_single_modes(eigenvalues, seed):
 
 
 def test_benign_ranks_go_with_harmless_noise():
-    """Two learned directions and a long flat tail: interpolation costs almost nothing.  A tail of P modes: it costs much."""
+    """Two learned directions and a long flat tail: interpolation costs next to nothing.  A tail of P modes: much."""
     cost = {}
     for tail in (100_000, 120):
         values, counts = np.array([1.0, 50 / tail]), np.array([2, tail])
@@ -191,7 +191,7 @@ def test_benign_ranks_go_with_harmless_noise():
     assert cost[100_000] < 0.05 and cost[120] > 2
 
 
-# --- bad input: every public function, every argument ------------------------------------------------------------------------
+# --- bad input: every public function, every argument ---------------------------------------------
 
 SPECTRUM = {"eigenvalues": [1.0, 0.5], "target_power": [1.0, 0.0]}
 CALLS = {

@@ -1,4 +1,4 @@
-"""lib.fields.membrane against the regression of lib.fields.gp_regression, integrals of e^{-S}, and differences of the action."""
+"""lib.fields.membrane against lib.fields.gp_regression, integrals of e^{-S}, and differences of the action."""
 
 import numpy as np
 import pytest
@@ -83,7 +83,7 @@ def test_exponential_kernel_is_a_membrane_of_neighbors():
     np.testing.assert_allclose(STIFFNESS.diagonal()[1:-1], (1 + decay**2) / (1 - decay**2) / 1.3, rtol=1e-10)
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument ---------------------------------------------
 
 CALLS = {
     membrane.stiffness: {"kernel": KERNEL},

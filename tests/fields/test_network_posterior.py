@@ -1,4 +1,4 @@
-"""lib.fields.network_posterior against finite differences, SciPy's Gaussian density, quadrature, Gibbs sampling and the infinite width."""
+"""lib.fields.network_posterior against differences, SciPy's Gaussian density, quadrature, Gibbs sampling."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,8 @@ from scipy.special import erf
 from scipy.stats import multivariate_normal
 from sklearn.linear_model import Ridge
 
-from lib.fields import hmc, network_posterior
+from lib.fields import _readouts, hmc, network_posterior
+from lib.fields._activations import units
 from lib.foundations import gaussian
 
 RNG = np.random.default_rng(5)
@@ -19,7 +20,7 @@ PHI = {"erf": erf, "relu": lambda u: np.maximum(u, 0), "linear": lambda u: u}
 activations = pytest.mark.parametrize("activation", PHI)
 
 
-# --- the density and its gradient ------------------------------------------------------------------------------------------------
+# --- the density and its gradient -----------------------------------------------------------------
 
 
 @activations
@@ -85,14 +86,14 @@ def test_a_ridge_lost_in_rounding_is_refused_and_a_network_thrown_away_does_not_
     with pytest.raises(ValueError, match="^weights must keep the result inside"):
         network_posterior.potential(np.full((1, 4, 3), 1e200), "erf", same, [1.0, 1.0], 1e-3)
     start = np.stack([np.full((4, 3), 1e12), np.full((4, 3), 0.1)])
-    lost = network_posterior._evaluated(start, network_posterior.ACTIVATIONS["relu"], same, np.ones(2), 1e-3, 1.0, 1.0)
+    lost = _readouts.evaluated(start, units("relu"), same[:, None], np.ones(2), 1e-3, 1.0, 1.0)
     alone = network_posterior.potential(start[1:], "relu", same, np.ones(2), 1e-3)
     assert lost[0][0] == np.inf and lost[0][1] == pytest.approx(alone[0][0], rel=1e-13)
     chains = network_posterior.sample("relu", same, [1.0, 1.0], 1e-10, 4, 6, 30, 3, burn_in=30)
     assert np.isfinite(chains.samples).all()
 
 
-# --- the samples -------------------------------------------------------------------------------------------------------------------
+# --- the samples ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("activation", ["erf", "relu"])
@@ -137,7 +138,7 @@ def test_without_data_the_weights_have_their_prior():
 
 
 def gibbs(x, y, ridge, width, sweeps, seed):
-    """Weights of a linear network: readouts given weights and weights given readouts are Gaussian regressions in turn."""
+    """Weights of a linear network: readouts given weights and the reverse are Gaussian regressions in turn."""
     rng, dimension = np.random.default_rng(seed), x.shape[1]
     w, kept = rng.standard_normal((width, dimension)), []
 
@@ -186,7 +187,7 @@ def test_the_distance_to_the_infinite_width_falls_as_one_over_n():
     assert 3 < distance[0] / distance[1] < 5
 
 
-# --- bad input -----------------------------------------------------------------------------------------------------------------------
+# --- bad input ------------------------------------------------------------------------------------
 
 DATA = {"activation": "erf", "inputs": X, "targets": Y, "ridge": 0.1}
 VARIANCES = {"weight_variance": 1.0, "readout_variance": 1.0}

@@ -1,4 +1,4 @@
-"""lib.fields.nngp against sampled weights, the formulas written with angles, the kernel's own series, and quadrature on the sphere."""
+"""lib.fields.nngp against sampled weights, formulas with angles, the kernel's series, and quadrature on the sphere."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def angles(activation, x, y, sigma):
     return np.sqrt(s11 * s22) / (2 * np.pi) * (np.sin(theta) + (np.pi - theta) * np.cos(theta))
 
 
-# --- the kernel ------------------------------------------------------------------------------------------------------------
+# --- the kernel -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("activation", nngp.ACTIVATIONS)
@@ -113,7 +113,7 @@ def test_kernel_of_many_inputs_does_not_depend_on_the_blocks_it_is_made_in(activ
         )  # on the diagonal ReLU turns rounding 1e-16 into 1e-8 of an angle
 
 
-# --- on the sphere ---------------------------------------------------------------------------------------------------------
+# --- on the sphere --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("weight_variance", [0.1, 1.0, 4.0])
@@ -207,7 +207,7 @@ def test_gaussian_inputs_mix_the_cubic_with_the_linear_and_the_rest_is_the_eigen
     assert matrix[1, 1] > 2 * cubic  # Gaussian inputs alone would give H_3 more than twice its eigenvalue
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument ---------------------------------------------
 
 WEIGHTS = {"weight_variance": 1.0, "weight_covariance": SIGMA, "readout_variance": 1.0}
 CALLS = {

@@ -1,4 +1,4 @@
-"""lib.fields.quartic_loss: predictions against quadrature and the quadratic loss, the sampler against exact posteriors, and both together."""
+"""lib.fields.quartic_loss: predictions against quadrature, the sampler against exact posteriors, and both together."""
 
 import numpy as np
 import pytest
@@ -56,7 +56,7 @@ def test_one_loop_gives_the_learnabilities_of_the_reference_setting():
 
 
 def test_the_first_order_in_u_is_that_of_quadrature():
-    """One mode and its averaged action, by quadrature: the variance of the mode itself counts three times, once of which a sum over modes has."""
+    """One mode and its averaged action, by quadrature: its own variance counts three times, not once."""
     lam, samples, ridge, v = 0.02, 1000.0, 40.0, 1.5  # P λ/T = 1/2; ⟨φ⁴⟩ = 3
     kappa = ridge / samples
     f = np.linspace(-3, 3, 60_001)
@@ -141,7 +141,7 @@ def test_site_learnability_is_the_mean_of_its_density():
     )  # a quartic loss learns large targets better
 
 
-# --- the experiment --------------------------------------------------------------------------------------------------------
+# --- the experiment -------------------------------------------------------------------------------
 
 
 def test_the_sampler_on_one_sample_and_one_weak_mode_is_exact():
@@ -220,7 +220,7 @@ def test_the_same_seed_gives_the_same_numbers():
     assert one.learnability != other.learnability
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument ---------------------------------------------
 
 CALLS = {
     quartic_loss.one_loop: {

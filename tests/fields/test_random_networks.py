@@ -1,4 +1,4 @@
-"""lib.fields.random_networks against sampling, quadrature over the weights, and the Gaussian process at infinite width."""
+"""lib.fields.random_networks against sampling, quadrature over the weights, and the Gaussian process."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ X = RNG.standard_normal((3, 4))
 EVERY = [(activation, law) for activation in nngp.ACTIVATIONS for law in random_networks.LAWS]
 
 
-# --- outputs ---------------------------------------------------------------------------------------------------------------
+# --- outputs --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("activation", "width"), [("erf", 1), ("relu", 1), ("relu", 30)])
@@ -90,7 +90,7 @@ def test_outputs_scale_with_readouts_and_relu_with_inputs(case, width, networks,
         np.testing.assert_allclose(wider, 3 * one, rtol=1e-11, atol=1e-14)
 
 
-# --- kurtosis --------------------------------------------------------------------------------------------------------------
+# --- kurtosis -------------------------------------------------------------------------------------
 
 
 CASES = [
@@ -157,7 +157,7 @@ def test_kurtosis_of_erf_goes_from_linear_units_to_signs():
         random_networks.excess_kurtosis("erf", [[1e5]], 1)
 
 
-# --- characteristic functional ---------------------------------------------------------------------------------------------
+# --- characteristic functional --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("activation", "law"), EVERY)
@@ -200,7 +200,7 @@ def test_characteristic_functional_leaves_the_gaussian_process_by_the_kurtosis_o
         assert law == "uniform" or width == 160 or correction > 5 * error + 10 / width**2
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument ---------------------------------------------
 
 NET = {"weight_variance": 1.0, "law": "uniform"}
 CALLS = {

@@ -20,7 +20,7 @@ def test_the_averaged_vertex_is_the_gaussian_integral(delta, ridge, variance):
         return np.exp(-((delta + eta) ** 2) / (2 * ridge) - eta**2 / (2 * variance)) / np.sqrt(2 * np.pi * variance)
 
     assert ridge_flow.averaged_vertex([delta], ridge, variance) == pytest.approx(
-        quad(weighted, -40, 40, limit=400, points=[0, -delta])[0], rel=1e-7
+        quad(weighted, -40, 40, limit=400, points=[0, -delta], epsabs=0, epsrel=1e-10)[0], rel=1e-7
     )
 
 
@@ -156,7 +156,7 @@ def test_the_running_ridge_is_the_functional_one_for_large_kappa():
     np.testing.assert_allclose(rest[0] / rest[1], 100, rtol=0.05)
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument ---------------------------------------------
 
 CALLS = {
     ridge_flow.averaged_vertex: {"discrepancies": [0.1, 0.2], "ridge": 1.0, "variance": 0.5},

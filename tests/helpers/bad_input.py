@@ -16,18 +16,23 @@ SEED = [None, -1, 1.5, "seed", True]
 
 
 def cases(calls, bad):
-    """Every (function, argument, bad value): `calls` maps functions to good arguments, `bad` argument names to bad values."""
+    """Every (function, argument, bad value): `calls` maps functions to good arguments, `bad` argument names to bad
+    values.
+    """
     return [(function, name, value) for function, good in calls.items() for name in good for value in bad[name]]
 
 
 def refused(call, function, name, value, named=None):
-    """Assert that `function` refuses `value` for the argument `name` and names it (or what `named` matches) in its message."""
+    """Assert that `function` refuses `value` for the argument `name` and names it (or what `named` matches) in its
+    message.
+    """
     with pytest.raises(ValueError, match=rf"^({named or re.escape(name)}) must "):
         function(**call | {name: value})
 
 
 def exercised(calls, bad, named=None):
-    """The two tests that every module has: its good calls pass, and every bad value of every argument is refused by name.
+    """The two tests that every module has: its good calls pass, and every bad value of every argument is refused by
+    name.
 
     ``named`` maps arguments to patterns where the message may name another argument first.
     """

@@ -1,4 +1,6 @@
-"""Random convolutional networks for the tests of lib.fluctuations.convolution and lib.fluctuations.convolution_descent, with PyTorch's own loss and gradients."""
+"""Random convolutional networks for the tests of lib.fluctuations.convolution and lib.fluctuations.convolution_descent,
+with PyTorch's own loss and gradients.
+"""
 
 import numpy as np
 import torch

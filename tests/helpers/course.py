@@ -73,7 +73,8 @@ def lines(text):
 
 
 def secrets(root, name):
-    """Lines of a set's solutions, model answers, hidden tests and wrong answers that stand nowhere in what a student may see.
+    """Lines of a set's solutions, model answers, hidden tests and wrong answers that stand nowhere in what a student
+    may see.
 
     Lines shorter than 15 characters are left out: they occur everywhere.
     """

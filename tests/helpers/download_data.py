@@ -57,7 +57,9 @@ def python2_text(text):
 
 
 def python2_pickle(photographs, labels, *, kind=b"u1", name=b"numpy.core.multiarray\n_reconstruct\n"):
-    """A batch as Python 2 pickled it (protocol 2): text without encoding, NumPy's names of that time, planes R, G, B."""
+    """A batch as Python 2 pickled it (protocol 2): text without encoding, NumPy's names of that time, planes R, G,
+    B.
+    """
     planes = photographs.transpose(0, 3, 1, 2).reshape(len(photographs), 3072)
     shape = b"J" + struct.pack("<i", len(planes)) + b"M" + struct.pack("<H", 3072) + b"\x86"
     dtype = (

@@ -21,7 +21,8 @@ def settings(root=project.ROOT):
 
 
 def graded(notebook, *, filled=None, timeout=30, memory=4.0, course=None):
-    """What the tests of an instructor's notebook say: a dict from their id to an error's text, or None; and the notebook with outputs.
+    """What the tests of an instructor's notebook say: a dict from their id to an error's text, or None; and the
+    notebook with outputs.
 
     filled: dict from the ids of answers to what a student wrote (blank where there is none).
     """

@@ -35,7 +35,9 @@ def listed_moments(x, y, batches):
 
 
 def chain_matrices(second, noise, rate, *, momentum=None, preconditioner=None):
-    """One step of one output as u' = u M with u = (V, 1), or (V, B, 1) with momentum; noise (number, d), M (number, ·, ·)."""
+    """One step of one output as u' = u M with u = (V, 1), or (V, B, 1) with momentum; noise (number, d), M (number, ·,
+    ·).
+    """
     number, size = noise.shape
     p = np.eye(size) if preconditioner is None else preconditioner
     pull, kick, one = rate * second @ p, rate * noise @ p, np.eye(size)
@@ -52,7 +54,9 @@ def chain_matrices(second, noise, rate, *, momentum=None, preconditioner=None):
 
 
 def listed_second_moment(left, right):
-    """Stationary E[u_iᵀ u_k] for the equally likely steps of two outputs: a linear system, nothing assumed about means."""
+    """Stationary E[u_iᵀ u_k] for the equally likely steps of two outputs: a linear system, nothing assumed about
+    means.
+    """
     size = left.shape[-1]
     step = np.mean([np.kron(a.T, b.T) for a, b in zip(left, right)], axis=0) - np.eye(size**2)
     step[-1, -1] = 1  # the last component is the constant 1

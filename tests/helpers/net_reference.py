@@ -1,4 +1,6 @@
-"""Networks written once more with torch's own layers, one trial at a time, for autograd: what lib.representations.nets is compared with."""
+"""Networks written once more with torch's own layers, one trial at a time, for autograd: what lib.representations.nets
+is compared with.
+"""
 
 import numpy as np
 import torch
@@ -36,7 +38,9 @@ def leaves(parameters, trial):
 
 
 def outputs(net, weights, biases, x, kept=None):
-    """Values of all layers for the points x (P, n); `kept` multiplies the input of every layer, position by position, channels last."""
+    """Values of all layers for the points x (P, n); `kept` multiplies the input of every layer, position by position,
+    channels last.
+    """
     phi, values, last = PHI[net.nonlinearity], [], len(weights) - 1
     below = x
     for i, (weight, bias) in enumerate(zip(weights, biases)):

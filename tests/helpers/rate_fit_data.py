@@ -1,4 +1,6 @@
-"""Curves of known rates for the tests of lib.representations.rate_fit: from an integrator of its own, or from the theory, with noise of known size."""
+"""Curves of known rates for the tests of lib.representations.rate_fit: from an integrator of its own, or from the
+theory, with noise of known size.
+"""
 
 import numpy as np
 from scipy.integrate import solve_ivp

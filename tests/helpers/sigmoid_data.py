@@ -5,7 +5,9 @@ from linear_data import digits
 
 
 def parity(scores=5):
-    """The digits' leading PCA scores, of unit variance, and a constant (1797, scores + 1); target 1 for odd digits (1797,)."""
+    """The digits' leading PCA scores, of unit variance, and a constant (1797, scores + 1); target 1 for odd digits
+    (1797,).
+    """
     pixels, one_hot = digits()
     pixels = pixels - pixels.mean(axis=0)
     left = np.linalg.svd(pixels, full_matrices=False)[0][:, :scores]

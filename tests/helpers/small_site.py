@@ -33,7 +33,9 @@ ROW = {
 
 
 def write(root, pages, rows=(), remote=None):
-    """Write the sources: ``pages`` maps document names to text, the first page is the root; ``remote`` becomes git's origin."""
+    """Write the sources: ``pages`` maps document names to text, the first page is the root; ``remote`` becomes git's
+    origin.
+    """
     for name, text in pages.items():
         path = root / f"{name}.md"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,9 @@ from scipy.integrate import solve_ivp
 
 
 def amplitudes(count, seed=0):
-    """Starts (s, p, q) and constants (X, Y, α, β) by the dozen: one output and several, A_high of both signs, dy along and against Δ."""
+    """Starts (s, p, q) and constants (X, Y, α, β) by the dozen: one output and several, A_high of both signs, dy along
+    and against Δ.
+    """
     random = np.random.default_rng(seed)
     for i in range(count):
         start = np.array([random.exponential() + 0.05, random.normal(), abs(random.normal()) * (i % 3 > 0)])
@@ -21,7 +23,9 @@ def state_of(start, target_distance):
 
 
 def integrated(times, start, constants, tolerance=1e-13):
-    """The rank-one linear net ds/dt = -½αX u·e, du/dt = -½β s e, e = su - Δ, at the times given: arrays (3, T) of s, p, q."""
+    """The rank-one linear net ds/dt = -½αX u·e, du/dt = -½β s e, e = su - Δ, at the times given: arrays (3, T) of s, p,
+    q.
+    """
     x, y, alpha, beta = constants
 
     def slope(_, z):

@@ -1,4 +1,6 @@
-"""The published notebooks as they are read without the site: plain Markdown with the site's numbers, and all of them in one file."""
+"""The published notebooks as they are read without the site: plain Markdown with the site's numbers, and all of them in
+one file.
+"""
 
 import html
 import zipfile

@@ -18,7 +18,9 @@ NAMES = assignments.names(project.ROOT)
 
 @pytest.fixture(scope="module")
 def published(site):
-    """Every line of text that the site offers, in pages, notebooks and archives: a dict from line to a file that has it."""
+    """Every line of text that the site offers, in pages, notebooks and archives: a dict from line to a file that has
+    it.
+    """
     found = {}
     for path in site.rglob("*"):
         if path.suffix == ".zip":

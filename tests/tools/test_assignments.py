@@ -1,4 +1,6 @@
-"""Problem sets become a course: what is cut out, what is refused, and how grading goes on after a cell that hangs or crashes."""
+"""Problem sets become a course: what is cut out, what is refused, and how grading goes on after a cell that hangs or
+crashes.
+"""
 
 import os
 import subprocess
@@ -161,7 +163,10 @@ def test_missing_nbgrader(checkout, tmp_path, monkeypatch):
         assignments.make_course(checkout, tmp_path / "course", ["small"])
 
 
-HANGS = "def half(x):\n    while True:\n        try:\n            while True:\n                pass\n        except BaseException:\n            pass"
+HANGS = (
+    "def half(x):\n    while True:\n        try:\n            while True:\n                pass\n        except "
+    "BaseException:\n            pass"
+)
 DIES = "import os\ndef half(x):\n    os._exit(1)"
 GOOD = {"half": "def half(x):\n    return x / 2", "twice": "twice_seven = 14"}
 SUBMISSIONS = {

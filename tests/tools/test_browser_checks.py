@@ -40,10 +40,14 @@ SOUND = """<!DOCTYPE html>
 <p><img src="a.svg" alt="A line." width="200" height="100"></p>
 <div class="wide" tabindex="0"><div>Wide</div></div>
 <details><summary>Show the code</summary><pre><span class="k">x</span></pre></details>
-<div class="toggle toggle-hidden"><p>Solution <button class="toggle-button">Show</button></p><div>The answer.</div></div>
+<div class="toggle toggle-hidden"><p>Solution <button class="toggle-button">Show</button></p>
+<div>The answer.</div></div>
 </article></main><script src="folder.js"></script></body></html>
 """
-PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 200 100"><path d="M10 90 L190 10" stroke="black" stroke-width="3"/></svg>'
+PICTURE = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 200 100"><path d="M10 90 L190 10" stroke="black" '
+    'stroke-width="3"/></svg>'
+)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,6 @@
-"""nbgrader grades every problem set: the reference solution, the blank edition, plausible wrong answers; and what students get back."""
+"""nbgrader grades every problem set: the reference solution, the blank edition, plausible wrong answers; and what
+students get back.
+"""
 
 import html
 import re

@@ -27,7 +27,9 @@ def set_up(checkout, command=("sh", "tools/build/environment.sh"), **variables):
 
 
 def fake_python(folder, version, *, can_make_venvs=True, venv_works=True):
-    """A command that answers like a Python of the given version; the Python of its virtual environments always fails."""
+    """A command that answers like a Python of the given version; the Python of its virtual environments always
+    fails.
+    """
     broken = r'mkdir -p .venv/bin; printf "#!/bin/sh\nexit 1\n" > .venv/bin/python; chmod +x .venv/bin/python'
     path = folder / "fake-python"
     path.write_text(f"""#!/bin/sh

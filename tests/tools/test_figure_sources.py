@@ -1,4 +1,6 @@
-"""The trace from a figure back to the functions of lib: every way in which a notebook hands a value on, on small notebooks."""
+"""The trace from a figure back to the functions of lib: every way in which a notebook hands a value on, on small
+notebooks.
+"""
 
 import nbformat
 import pytest

@@ -1,4 +1,6 @@
-"""What a notebook can and cannot do to its own grading: each attempt to pass without an answer fails, and honest answers do not suffer."""
+"""What a notebook can and cannot do to its own grading: each attempt to pass without an answer fails, and honest
+answers do not suffer.
+"""
 
 import json
 
@@ -92,7 +94,8 @@ PATCHES = [
     "abs = lambda _: 0",
     "sp.Symbol.__eq__ = sp.Expr.__eq__ = lambda *_: True",
     "sp.N = lambda *_: sp.Integer(1)",
-    "fake = types.ModuleType('numpy'); fake.isclose = fake.allclose = lambda *_: True; sys.modules['numpy'] = np = fake",
+    "fake = types.ModuleType('numpy'); fake.isclose = fake.allclose = lambda *_: True; sys.modules['numpy'] = np "
+    "= fake",
     "equivalence = types.SimpleNamespace(same=lambda *_, **__: True)",
     "WANTED[:] = 0; reference = lambda _: 0",
     """def half(number):
@@ -171,7 +174,10 @@ def test_solutions_are_out_of_reach(tmp_path):
 def test_the_system_keeps_files_closed_where_python_looks_away(tmp_path):
     source = tmp_path / "source.txt"
     source.write_text(HONEST)
-    by_c = f"import ctypes\nc = ctypes.CDLL(None, use_errno=True)\nprint(c.open({str(source)!r}.encode(), 0), ctypes.get_errno())"
+    by_c = (
+        f"import ctypes\nc = ctypes.CDLL(None, use_errno=True)\nprint(c.open({str(source)!r}.encode(), 0), "
+        "ctypes.get_errno())"
+    )
     _, notebook = said(WRONG, by_c, course=tmp_path)
     assert notebook.cells[2].outputs[0].text.strip() == "-1 13"
 

@@ -1,4 +1,6 @@
-"""What the pages about the library are made of: definitions and their places, names that modules take over, the order of the packages."""
+"""What the pages about the library are made of: definitions and their places, names that modules take over, the order
+of the packages.
+"""
 
 import pytest
 

@@ -74,7 +74,10 @@ def test_open_rows_belong_to_the_part_of_their_family():
 
 
 def test_roles_and_counts(tmp_path):
-    text = "Measured {ledger-value}`fdt/a` and {ledger-value}`linear/d`, see {correction-ref}`fdt/b`.\n\n```{part-ledger} fluctuations\n```\n\n```{part-ledger} other\n```"
+    text = (
+        "Measured {ledger-value}`fdt/a` and {ledger-value}`linear/d`, see {correction-ref}`fdt/b`.\n\n"
+        "```{part-ledger} fluctuations\n```\n\n```{part-ledger} other\n```"
+    )
     write(tmp_path, site(text), ROWS)
     assert build(tmp_path, EXTENSION, first="index") == (0, "")
     soup = read(tmp_path, "index")

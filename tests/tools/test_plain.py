@@ -1,4 +1,6 @@
-"""Plain Markdown for JupyterLab and Colab: every kind of markup on a small case, and no MyST left on any page of the book."""
+"""Plain Markdown for JupyterLab and Colab: every kind of markup on a small case, and no MyST left on any page of the
+book.
+"""
 
 import re
 

@@ -204,7 +204,9 @@ def test_lock_is_complete():
 
 
 def test_lock_holds_for_the_stated_minimum():
-    """The first Python that README and pyproject.toml promise (3.11.0 reads ``>=3.11``) is one that every locked package accepts."""
+    """The first Python that README and pyproject.toml promise (3.11.0 reads ``>=3.11``) is one that every locked
+    package accepts.
+    """
     stated = tomllib.loads((project.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["requires-python"]
     minimum = stated.removeprefix(">=")
     assert f"Python {minimum} or newer" in (project.ROOT / "README.md").read_text(encoding="utf-8")

@@ -1,4 +1,6 @@
-"""The rehearsal of a launch: each step finds the fault it is there for, and a small notebook is played through a real server."""
+"""The rehearsal of a launch: each step finds the fault it is there for, and a small notebook is played through a real
+server.
+"""
 
 import http.server
 import os

@@ -1,4 +1,6 @@
-"""Previews of shared links and the page for a wrong address, on a site of three pages: with a fork's remote, and without one."""
+"""Previews of shared links and the page for a wrong address, on a site of three pages: with a fork's remote, and
+without one.
+"""
 
 import pytest
 from docutils import nodes
@@ -16,7 +18,8 @@ PAGES = {
     ),
     "book/p/a": (
         "# Chapter\n\n```{admonition} Objectives\nAfter this you can.\n```\n\n## The question\n\n"
-        'At $x=1$ it waits. **Why does it wait, and who says "now" to it?** It falls. Let $y$ be.\n\n## More\n\nLater words.\n'
+        'At $x=1$ it waits. **Why does it wait, and who says "now" to it?** It falls. Let $y$ be.\n\n## More\n\n'
+        "Later words.\n"
     ),
     "book/p/b": f"# Formula\n\n$$x$$\n\n{LONG}\n",
 }

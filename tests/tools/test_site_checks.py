@@ -129,7 +129,8 @@ def test_launch_links_are_recomputed(launched):
 
 
 PREVIEWED = """<html><head><meta property="og:title" content="A"><meta property="og:type" content="website">
-<meta property="og:description" content="It falls, waits, and falls."><meta name="description" content="It falls, waits, and falls.">
+<meta property="og:description" content="It falls, waits, and falls.">
+<meta name="description" content="It falls, waits, and falls.">
 <meta property="og:url" content="https://someone.github.io/fork/book/a.html">
 <meta property="og:image" content="https://someone.github.io/fork/_static/preview.png"></head></html>"""
 
@@ -168,8 +169,10 @@ def test_preview_without_a_remote_names_no_address_and_needs_no_picture(launched
     assert site_checks.preview(root, root / "html", "book/a", soup) == []
 
 
-LOST = """<html data-content_root="/fork/"><head><script src="/fork/a.js"></script></head><body><article><a href="#main">Skip</a>
-<form action="/fork/search.html"><input name="q"></form><a href="/fork/book/a.html">A</a><a href="/fork/book/b.html">B</a>
+LOST = """<html data-content_root="/fork/"><head><script src="/fork/a.js"></script></head>
+<body><article><a href="#main">Skip</a>
+<form action="/fork/search.html"><input name="q"></form><a href="/fork/book/a.html">A</a>
+<a href="/fork/book/b.html">B</a>
 </article></body></html>"""
 
 

@@ -1,4 +1,6 @@
-"""The notebooks to take away: the cell for Colab does nothing where the library is installed, and the one file is complete."""
+"""The notebooks to take away: the cell for Colab does nothing where the library is installed, and the one file is
+complete.
+"""
 
 import io
 import os

@@ -1,4 +1,5 @@
-"""Which chapter needs which: read from the prerequisites that every chapter declares in its objectives box, and checked.
+"""Which chapter needs which: read from the prerequisites that every chapter declares in its objectives box, and
+checked.
 
 A chapter names the chapters that it needs by ``{doc}`` or ``{ref}`` between **Prerequisites:** and **Time:**.
 """
@@ -24,7 +25,9 @@ _WORDS = {word: number for number, word in enumerate(["no", "one", "two", "three
 
 @dataclass(frozen=True)
 class Chapter:
-    """A chapter: its page, its title, the caption of its part, its minutes, and the pages of the chapters that it names as needed."""
+    """A chapter: its page, its title, the caption of its part, its minutes, and the pages of the chapters that it names
+    as needed.
+    """
 
     page: str
     title: str
@@ -62,7 +65,9 @@ def labels(texts):
 
 
 def declared(page, texts, places):
-    """Minutes of a chapter, and the pages that it names as needed; ``places`` are the :func:`labels` of the texts of all pages."""
+    """Minutes of a chapter, and the pages that it names as needed; ``places`` are the :func:`labels` of the texts of
+    all pages.
+    """
     box = BOX.search(texts[page])
     if box is None:
         raise ValueError(
@@ -84,8 +89,8 @@ def chapters(root):
 
     Raises
     ------
-    ValueError       if a chapter declares no prerequisites or no time, names a page or label that does not exist or comes later in
-                     the book, or if chapters need each other in a circle
+    ValueError       if a chapter declares no prerequisites or no time, names a page or label that does not exist or
+                     comes later in the book, or if chapters need each other in a circle
     """
     captions = _captions(root)
     texts = {page: project.read((root / page).with_suffix(".md")) for page in project.toc_pages(root)}
@@ -114,13 +119,16 @@ def _target(page, role, target, texts, labels):
         return path
     if target not in labels:
         raise ValueError(
-            f"{page}: the prerequisite {{ref}}`{target}` names no label; the page that it means needs the line ({target})="
+            f"{page}: the prerequisite {{ref}}`{target}` names no label; the page that it means needs the line "
+            f"({target})="
         )
     return labels[target]
 
 
 def check(found):
-    """Raise ``ValueError`` if chapters need each other in a circle, or one needs a chapter that comes later in the book."""
+    """Raise ``ValueError`` if chapters need each other in a circle, or one needs a chapter that comes later in the
+    book.
+    """
     try:
         TopologicalSorter({page: chapter.needs for page, chapter in found.items()}).prepare()
     except CycleError as error:
@@ -160,7 +168,9 @@ def arrows(found):
 
 
 def ranks(found):
-    """Place of every chapter within its part: 0 if it needs no other chapter of the part, else one more than those it needs."""
+    """Place of every chapter within its part: 0 if it needs no other chapter of the part, else one more than those it
+    needs.
+    """
     made = {}
     for page, chapter in found.items():
         made[page] = 1 + max((made[name] for name in chapter.needs if found[name].part == chapter.part), default=-1)

@@ -1,7 +1,7 @@
 """Run every notebook of the book under nbval: ``python -m tools.build.notebooks``.
 
-The MyST sources are converted in one go into ``_build/nbval``.  They hold no outputs to compare with, so a value is checked
-where a cell asserts it or hands it to the ledger; a cell that raises or takes too long fails.
+The MyST sources are converted in one go into ``_build/nbval``.  They hold no outputs to compare with, so a value is
+checked where a cell asserts it or hands it to the ledger; a cell that raises or takes too long fails.
 """
 
 import os

@@ -1,14 +1,18 @@
 """Make the course from the problem sets: ``python -m tools.course.assignments`` (or ``make assignments``).
 
-One MyST notebook a set, ``book/assignments/<name>.md``, holds text, solutions, tests and a wrong answer for each problem.  From it come
+One MyST notebook a set, ``book/assignments/<name>.md``, holds text, solutions, tests and a wrong answer for each
+problem.  From it come
 
-- ``source/<name>/<name>.ipynb`` in the course folder, nbgrader's own format, with solutions and hidden tests: the instructor's;
+- ``source/<name>/<name>.ipynb`` in the course folder, nbgrader's own format, with solutions and hidden tests: the
+  instructor's;
 - ``release/<name>/<name>.ipynb``, cut from it by nbgrader: the student edition;
-- ``nbgrader_config.py`` and ``guarded_kernel.py``, the settings of the course and the kernel that grades, where there are none yet.
+- ``nbgrader_config.py`` and ``guarded_kernel.py``, the settings of the course and the kernel that grades, where there
+  are none yet.
 
-A cell of a set that is not plain text or given code says what it is in its metadata, ``problem: {kind, id, points}``.  Kinds:
-``answer`` (code with one solution region), ``test`` (code, with a hidden region or none), ``essay`` (text, marked by a human), and
-``wrong`` (a plausible wrong answer, which ``replaces`` an answer and ``loses`` tests; it leaves this repository in no edition).
+A cell of a set that is not plain text or given code says what it is in its metadata, ``problem: {kind, id, points}``.
+Kinds: ``answer`` (code with one solution region), ``test`` (code, with a hidden region or none), ``essay`` (text,
+marked by a human), and ``wrong`` (a plausible wrong answer, which ``replaces`` an answer and ``loses`` tests; it leaves
+this repository in no edition).
 """
 
 import argparse
@@ -109,7 +113,10 @@ def _mistakes(notebook):
         ):
             yield f"{name}: points must be a whole number above zero"
         if len(SOLUTION.findall(cell.source)) != (problem["kind"] == "answer"):
-            yield f"{name}: an answer has one region from ### BEGIN SOLUTION to ### END SOLUTION, and no other cell has one"
+            yield (
+                f"{name}: an answer has one region from ### BEGIN SOLUTION to ### END SOLUTION, and no other "
+                "cell has one"
+            )
         if problem["kind"] == "test" and cell.cell_type == "code" and _ends_in_a_value(cell.source):
             yield f"{name}: a test that ends in a bare expression would be read as a grade; end it in an assert"
     tests = {identity(cell) for cell in of_kind(notebook, "test")}
@@ -178,7 +185,9 @@ def _own_commands():
 
 
 def make_course(root, course, chosen):
-    """Write the instructor's and the student edition of the chosen sets into a course folder; returns the student editions' paths."""
+    """Write the instructor's and the student edition of the chosen sets into a course folder; returns the student
+    editions' paths.
+    """
     editions = {name: instructor_edition(root, name) for name in chosen}
     try:
         from nbgrader.apps import NbGraderAPI
@@ -207,7 +216,9 @@ def make_course(root, course, chosen):
 
 
 def student_editions(root, target):
-    """Write the student edition of every set into a folder, which is emptied first; what only an instructor may see stays nowhere."""
+    """Write the student edition of every set into a folder, which is emptied first; what only an instructor may see
+    stays nowhere.
+    """
     if target.exists():
         shutil.rmtree(target)
     target.mkdir(parents=True)

@@ -2,12 +2,13 @@
 
 It is IPython's kernel with three things more.
 
-- Tests run beside the notebook, not in it.  They come compiled, over a line of their own, and see the given names as they were given,
-  Python's own functions, and the student's answers.  Nothing that a notebook can hang into IPython touches them, and functions of NumPy,
-  SciPy, SymPy and `lib` are put back first.
+- Tests run beside the notebook, not in it.  They come compiled, over a line of their own, and see the given names as
+  they were given, Python's own functions, and the student's answers.  Nothing that a notebook can hang into IPython
+  touches them, and functions of NumPy, SciPy, SymPy and `lib` are put back first.
 - An answer must be a plain value: an object of a class from the notebook could agree with every test, and is refused.
-- Memory is limited; no file can be written outside a scratch folder, and none in the hidden folders can be read; there are no other
-  processes and no network.  On Linux the system sees to the files (Landlock); elsewhere only Python's own audit hook does.
+- Memory is limited; no file can be written outside a scratch folder, and none in the hidden folders can be read; there
+  are no other processes and no network.  On Linux the system sees to the files (Landlock); elsewhere only Python's own
+  audit hook does.
 
 A student's code and the tests still share one process.  This makes cheating laborious; it does not make it impossible.
 """
@@ -73,9 +74,11 @@ def limit_memory(gibibytes):
 
 
 def close_files(hidden, scratch):
-    """Ask Linux to let this process read everything but the hidden folders, and write to the scratch folder only; whether it does.
+    """Ask Linux to let this process read everything but the hidden folders, and write to the scratch folder only;
+    whether it does.
 
-    A Landlock rule can allow a folder, not forbid one: so all neighbors of the hidden folders and of the folders above them are allowed.
+    A Landlock rule can allow a folder, not forbid one: so all neighbors of the hidden folders and of the folders above
+    them are allowed.
     """
     if not sys.platform.startswith("linux"):
         return False
@@ -235,7 +238,8 @@ class Kept:
             base = next((base for base in (tuple, list, dict) if isinstance(value, base)), None)
             if base is None:
                 raise AssertionError(
-                    f"{kind.__name__} is a class of this notebook: give plain numbers, arrays, lists, tuples or expressions"
+                    f"{kind.__name__} is a class of this notebook: give plain numbers, arrays, lists, tuples or "
+                    "expressions"
                 )
             value = base(base.items(value) if base is dict else base.__iter__(value))
         if isinstance(value, tuple | list | set):

@@ -1,7 +1,8 @@
 """Settings of the course: nbgrader reads this file where its commands run, in the course folder.
 
-Three things differ from nbgrader's own ways: a cell that never ends or kills its kernel costs its own points only; tests run where a
-notebook cannot easily reach them (see guarded_kernel.py, beside this file); and feedback shows no hidden test.
+Three things differ from nbgrader's own ways: a cell that never ends or kills its kernel costs its own points only;
+tests run where a notebook cannot easily reach them (see guarded_kernel.py, beside this file); and feedback shows no
+hidden test.
 """
 
 import ast
@@ -106,7 +107,8 @@ def compiled(tree, name):
 class GuardedExecute(Execute):
     """Runs the cells of a submission one by one; where one stops the kernel, goes on in a new one.
 
-    The new kernel runs again what came before, except for tests, which define nothing, and for cells that stopped a kernel.
+    The new kernel runs again what came before, except for tests, which define nothing, and for cells that stopped a
+    kernel.
     """
 
     memory = Float(4.0, help="how much memory answers may use, in GiB, beyond what the libraries take").tag(config=True)
@@ -302,7 +304,9 @@ class HideTests(ClearHiddenTests):
 
 
 def tidy(assignment, student, notebooks):
-    """Before grading: a single notebook under another name gets its own name back, and one that cannot be read is named."""
+    """Before grading: a single notebook under another name gets its own name back, and one that cannot be read is
+    named.
+    """
     for place, path in enumerate(map(Path, list(notebooks))):
         wanted = path.with_name(f"{path.parent.name}.ipynb")
         if len(notebooks) == 1 and not wanted.exists():

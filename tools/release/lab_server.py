@@ -142,7 +142,9 @@ def _end(process):
 
 
 def play(server, page):
-    """Open a page as a notebook, run all its cells in a kernel of the server, and close it; returns how many cells ran."""
+    """Open a page as a notebook, run all its cells in a kernel of the server, and close it; returns how many cells
+    ran.
+    """
     path = f"{page}.md"
     model = server.ask("GET", f"contents/{path}?type=notebook&content=1")
     if model["type"] != "notebook":

@@ -1,7 +1,8 @@
 """Notebooks that read well where MyST is unknown, as in JupyterLab and Colab: markdown cells become plain Markdown.
 
-Directives become bold headings, quotations and folded solutions; roles become the titles, numbers and names that the site shows;
-a figure becomes an image that needs no trust, with its alt text, and its caption a cell of its own.  Code cells keep their source.
+Directives become bold headings, quotations and folded solutions; roles become the titles, numbers and names that the
+site shows; a figure becomes an image that needs no trust, with its alt text, and its caption a cell of its own.  Code
+cells keep their source.
 """
 
 import html
@@ -19,7 +20,8 @@ from lib.services import ledger
 from tools.site import markup, numbering
 from tools.sphinx_ext.ledger_pages import MEANING, corrections, own_results
 
-# A role, or what must stay as it is: code, or inline TeX (which some renderers lose at a line break within a quotation).
+# A role, or what must stay as it is: code, or inline TeX (which some renderers lose at a line break within a
+# quotation).
 INLINE = re.compile(
     r"\{(?P<role>[\w:+-]+)\}`(?P<content>[^`]+)`|(?P<code>(?P<ticks>`+).+?(?P=ticks)(?!`))|(?<![\\$])(?P<tex>\$[^$]+\$)",
     re.DOTALL,
@@ -138,7 +140,10 @@ class Page:
         if kind == "ledger-summary":
             sources, own = ledger.tallies(self.known.rows)
             counts = "\n".join(f"- **{number} {verdict}**: {MEANING[verdict]}" for verdict, number in sources.items())
-            return f"Of the {sum(sources.values())} claims of the sources that the book takes up:\n\n{counts}\n\n{own_results(own)}"
+            return (
+                f"Of the {sum(sources.values())} claims of the sources that the book takes up:\n\n{counts}\n\n"
+                f"{own_results(own)}"
+            )
         if kind == "correction":
             return self._correction(block)
         if kind == "solution":
@@ -232,7 +237,9 @@ class Page:
 
 
 def _show_untrusted(output, alt):
-    """Put a drawing into an image: JupyterLab shows no bare SVG in a notebook that came from elsewhere.  Dark themes get a white ground."""
+    """Put a drawing into an image: JupyterLab shows no bare SVG in a notebook that came from elsewhere.  Dark themes
+    get a white ground.
+    """
     drawing = output.get("data", {}).pop("image/svg+xml", None)
     if drawing is not None:
         address = "data:image/svg+xml," + quote(drawing, safe=" !$'()*+,-./:;=?@[]^_{|}~")
@@ -246,7 +253,9 @@ def _folded(title, text):
 
 
 def _quoted(text):
-    """A quotation; an equation in it must stand on one line, because JupyterLab would read the marks of the quotation as TeX."""
+    """A quotation; an equation in it must stand on one line, because JupyterLab would read the marks of the quotation
+    as TeX.
+    """
     text = re.sub(
         r"^( *)\$\$\n(.*?)\n *\$\$$",
         lambda m: f"{m[1]}$$ {' '.join(m[2].split())} $$",

@@ -24,8 +24,8 @@ To run them you need Python 3.11 or newer. In this folder:
     .venv/bin/python -m pip install --no-deps --no-build-isolation .
     .venv/bin/jupyter lab book/index.ipynb
 
-On Windows write .venv\\Scripts in place of .venv/bin. On Linux, PyTorch brings several gigabytes of GPU libraries; before the second
-step, this gets the small build instead:
+On Windows write .venv\\Scripts in place of .venv/bin. On Linux, PyTorch brings several gigabytes of GPU
+libraries; before the second step, this gets the small build instead:
 
     .venv/bin/python -m pip install {torch} --index-url https://download.pytorch.org/whl/cpu
 
@@ -34,7 +34,9 @@ The code is under the BSD 3-Clause licence (LICENSE), the text and the figures a
 
 
 def with_hosted_cell(notebook, remote):
-    """Put first the cell that installs ``lib`` where it is missing; without a remote there is nothing to install it from."""
+    """Put first the cell that installs ``lib`` where it is missing; without a remote there is nothing to install it
+    from.
+    """
     if remote is not None:
         cell = nbformat.v4.new_code_cell(remote.install_cell, metadata={"tags": ["hosted"]}, id="hosted")
         notebook.cells.insert(0, cell)

@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 def site(remote):
     """The address of the published site with a slash at its end, or None without a remote.
 
-    GitHub serves ``owner/name`` at ``owner.github.io/name`` and ``owner/owner.github.io`` at the root; GitLab does the same with
-    ``gitlab.io`` and keeps subgroups in the path.
+    GitHub serves ``owner/name`` at ``owner.github.io/name`` and ``owner/owner.github.io`` at the root; GitLab does the
+    same with ``gitlab.io`` and keeps subgroups in the path.
     """
     if remote is None:
         return None

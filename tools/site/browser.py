@@ -1,7 +1,7 @@
 """Run the browser tests of the built site: ``python -m tools.site.browser``, which is ``make browser``.
 
-They drive a Chromium that is installed on this machine; nothing is downloaded.  Without one, a single line says so and the run
-counts as passed, so that the other tests still mean something.
+They drive a Chromium that is installed on this machine; nothing is downloaded.  Without one, a single line says so and
+the run counts as passed, so that the other tests still mean something.
 """
 
 import os
@@ -30,7 +30,9 @@ SWITCHES = [
 
 
 def find():
-    """Path of an installed Chromium: the one that the variable CHROMIUM names, else the first known name on PATH; None if there is none."""
+    """Path of an installed Chromium: the one that the variable CHROMIUM names, else the first known name on PATH; None
+    if there is none.
+    """
     named = os.environ.get(VARIABLE)
     return next(filter(None, map(shutil.which, [named] if named else NAMES)), None)
 
@@ -39,11 +41,16 @@ def missing():
     """The line that says why there is no browser, and what to do."""
     named = os.environ.get(VARIABLE)
     why = f"{VARIABLE}={named} is not a program" if named else f"none of {', '.join(NAMES)} is on PATH"
-    return f"!! THE BROWSER TESTS WERE NOT RUN: {why}; install Chromium (on Debian: apt-get install chromium) or set {VARIABLE} to one."
+    return (
+        f"!! THE BROWSER TESTS WERE NOT RUN: {why}; install Chromium (on Debian: apt-get install chromium) or "
+        f"set {VARIABLE} to one."
+    )
 
 
 class _Handler(SimpleHTTPRequestHandler):
-    """Serves a folder below a path, as a host does that gives every repository a path of its own; there is nothing outside it."""
+    """Serves a folder below a path, as a host does that gives every repository a path of its own; there is nothing
+    outside it.
+    """
 
     def __init__(self, *arguments, prefix, **options):
         self.prefix = prefix
@@ -67,7 +74,9 @@ class _Server(ThreadingHTTPServer):
 
 @contextmanager
 def serve(folder, prefix="/"):
-    """Serve a folder on a free port that only this machine can reach, below a path with a slash at both ends; yields the address."""
+    """Serve a folder on a free port that only this machine can reach, below a path with a slash at both ends; yields
+    the address.
+    """
     with _Server(("127.0.0.1", 0), partial(_Handler, directory=folder, prefix=prefix)) as server:
         thread = Thread(target=server.serve_forever)
         thread.start()
@@ -87,8 +96,8 @@ def start(playwright):
 def opened(browser, server, path, **options):
     """A page of the served site in a fresh window, loaded.
 
-    Yields Playwright's page and a list that grows with every error on its console, every script error, and every request that is
-    not for the server; such a request is refused.
+    Yields Playwright's page and a list that grows with every error on its console, every script error, and every
+    request that is not for the server; such a request is refused.
     """
     faults = []
 
@@ -120,7 +129,8 @@ def run(root):
         return 0
     if not (site_checks.site_folder(root) / "index.html").is_file():
         sys.exit(
-            f"The browser tests were not run: {site_checks.site_folder(root)} holds no built site; run `make book` first."
+            f"The browser tests were not run: {site_checks.site_folder(root)} holds no built site; run `make "
+            "book` first."
         )
     command = [sys.executable, "-m", "pytest", "--numprocesses=2", "--durations=5", "tests/browser"]
     return subprocess.run(command, cwd=root, check=False).returncode

@@ -1,4 +1,6 @@
-"""What is checked on a page in a browser.  Each function takes Playwright's page and returns a list of problems, empty if all is well."""
+"""What is checked on a page in a browser.  Each function takes Playwright's page and returns a list of problems, empty
+if all is well.
+"""
 
 from pathlib import Path
 
@@ -18,7 +20,8 @@ EQUATIONS = """async seconds => {
     if (!all.length) return [];
     if (!window.MathJax?.startup?.promise) return ["MathJax did not start"];
     const late = new Promise(done => setTimeout(done, 1000 * seconds, "late"));
-    if (await Promise.race([MathJax.startup.promise, late]) === "late") return [`MathJax did not finish in ${seconds} s`];
+    if (await Promise.race([MathJax.startup.promise, late]) === "late")
+        return [`MathJax did not finish in ${seconds} s`];
     const bare = all.filter(node => !node.querySelector("mjx-container"));
     const wrong = [...document.querySelectorAll("mjx-merror, [data-mjx-error]")];
     return [...bare.map(node => `equation is not set: ${node.textContent.trim().slice(0, 60)}`),
@@ -31,7 +34,8 @@ def equations(page):
     return page.evaluate(EQUATIONS, MATH_SECONDS)
 
 
-# Four fifths of a chapter's elements are the colored words of its code; every later step is quicker with one of each kind.
+# Four fifths of a chapter's elements are the colored words of its code; every later step is quicker with one of each
+# kind.
 FEW_WORDS = """() => {
     const kinds = new Set();
     for (const word of document.querySelectorAll("article pre span:not(:has(*))")) {
@@ -44,7 +48,9 @@ FEW_WORDS = """() => {
 
 
 def lighten(page):
-    """Make a page quicker to check, and leave nothing to be caught halfway: code loses most of its colors, and changes are sudden."""
+    """Make a page quicker to check, and leave nothing to be caught halfway: code loses most of its colors, and changes
+    are sudden.
+    """
     page.evaluate(FEW_WORDS)
     page.add_style_tag(content="*, ::before, ::after { transition: none !important; animation: none !important }")
 
@@ -72,7 +78,9 @@ OPEN_REST = f"""controls => {{
 
 
 def folded(page):
-    """What is folded (solutions, cells) opens, the first of each kind by keyboard and, closed again, by the mouse; all of it stays open."""
+    """What is folded (solutions, cells) opens, the first of each kind by keyboard and, closed again, by the mouse; all
+    of it stays open.
+    """
     found = []
     for kind in CONTROLS:
         control = page.locator(kind).first
@@ -96,13 +104,16 @@ def folded(page):
 
 OVERFLOW = """() => {
     const limit = document.documentElement.clientWidth, wide = document.scrollingElement.scrollWidth;
-    const scrolls = node => node && (["auto", "scroll"].includes(getComputedStyle(node).overflowX) || scrolls(node.parentElement));
-    const out = [...document.querySelectorAll("article *")].filter(node => node.getBoundingClientRect().right > limit + 1
+    const scrolls = node => node
+        && (["auto", "scroll"].includes(getComputedStyle(node).overflowX) || scrolls(node.parentElement));
+    const out = [...document.querySelectorAll("article *")].filter(
+        node => node.getBoundingClientRect().right > limit + 1
         && !node.parentElement.closest("mjx-container, svg") && node.checkVisibility({visibilityProperty: true})
         && !scrolls(node.parentElement));
     const name = node => `${node.localName}.${node.className}`;
     return [...(wide > limit ? [`the page is ${wide} px wide in a window of ${limit} px`] : []),
-            ...out.slice(0, 5).map(node => `${name(node)} sticks out of the window: ${node.textContent.trim().slice(0, 60)}`)];
+            ...out.slice(0, 5).map(
+                node => `${name(node)} sticks out of the window: ${node.textContent.trim().slice(0, 60)}`)];
 }"""
 
 
@@ -111,15 +122,18 @@ def overflow(page):
     return page.evaluate(OVERFLOW)
 
 
-# Draws each image as the page shows it, filter and background included, and counts the pixels that stand out against the page.
+# Draws each image as the page shows it, filter and background included, and counts the pixels that stand out against
+# the page.
 INK = """async () => {
     const probe = new OffscreenCanvas(1, 1).getContext("2d", {willReadFrequently: true});
     const rgba = color => {
         probe.clearRect(0, 0, 1, 1); probe.fillStyle = color; probe.fillRect(0, 0, 1, 1);
         return probe.getImageData(0, 0, 1, 1).data;
     };
-    const linear = Float64Array.from({length: 256}, (_, v) => v <= 10 ? v / 3294.6 : ((v / 255 + 0.055) / 1.055) ** 2.4);
-    const luminance = (data, i) => 0.2126 * linear[data[i]] + 0.7152 * linear[data[i + 1]] + 0.0722 * linear[data[i + 2]];
+    const linear = Float64Array.from(
+        {length: 256}, (_, v) => v <= 10 ? v / 3294.6 : ((v / 255 + 0.055) / 1.055) ** 2.4);
+    const luminance = (data, i) =>
+        0.2126 * linear[data[i]] + 0.7152 * linear[data[i + 1]] + 0.0722 * linear[data[i + 2]];
     const behind = node => {
         const color = node ? getComputedStyle(node).backgroundColor : "white";
         return rgba(color)[3] === 255 ? color : behind(node.parentElement);
@@ -129,7 +143,8 @@ INK = """async () => {
         const name = node.getAttribute("src").split("/").pop(), box = node.getBoundingClientRect();
         if (!node.checkVisibility() || box.width < 1 || box.height < 1) continue;
         if (!await node.decode().then(() => true, () => false)) { images.push([name, 0]); continue; }
-        const canvas = new OffscreenCanvas(box.width, box.height), pen = canvas.getContext("2d"), style = getComputedStyle(node);
+        const canvas = new OffscreenCanvas(box.width, box.height), pen = canvas.getContext("2d"),
+            style = getComputedStyle(node);
         const paper = behind(node.parentElement), base = luminance(rgba(paper), 0);
         pen.fillStyle = paper;
         pen.fillRect(0, 0, canvas.width, canvas.height);
@@ -152,7 +167,9 @@ LEAST_INK = 0.003  # a plot's axes and labels alone cover more of it
 
 
 def ink(page):
-    """Of each visible image of the text: its name, and the part of its area that has a contrast of 3 or more with the page."""
+    """Of each visible image of the text: its name, and the part of its area that has a contrast of 3 or more with the
+    page.
+    """
     return [tuple(pair) for pair in page.evaluate(INK)]
 
 
@@ -164,7 +181,9 @@ def legible(in_light, in_dark):
 
 
 def dark(page):
-    """Show the page as a reader sees it whose system asks for dark colors; a page without the book's theme follows the system itself."""
+    """Show the page as a reader sees it whose system asks for dark colors; a page without the book's theme follows the
+    system itself.
+    """
     page.emulate_media(color_scheme="dark")
     page.wait_for_function("(document.documentElement.dataset.theme ?? 'dark') === 'dark'")
 
@@ -174,10 +193,11 @@ def resize(page, size):
     page.wait_for_timeout(SETTLE)
 
 
-# axe does not look into a style sheet's generated content, where MathJax draws its glyphs: for its rules each equation is a word
-# (of two letters, since it leaves single ones to a human) of the same color, size and place.
+# axe does not look into a style sheet's generated content, where MathJax draws its glyphs: for its rules each equation
+# is a word (of two letters, since it leaves single ones to a human) of the same color, size and place.
 WORDS = """() => {
-    const sizes = [...document.querySelectorAll("mjx-container")].map(node => [node, node.firstElementChild.getBoundingClientRect()]);
+    const sizes = [...document.querySelectorAll("mjx-container")].map(
+        node => [node, node.firstElementChild.getBoundingClientRect()]);
     for (const [node, box] of sizes) {
         const word = document.createElement("span");
         word.textContent = "xy";
@@ -191,15 +211,18 @@ LOOKS = """() => {
     const paper = node => {
         if (!node) return "";
         if (!known.has(node)) {
-            const style = getComputedStyle(node), plain = style.backgroundColor === "rgba(0, 0, 0, 0)" && style.backgroundImage === "none";
-            const own = plain && style.opacity === "1" ? "" : `|${style.backgroundColor} ${style.backgroundImage} ${style.opacity}`;
+            const style = getComputedStyle(node),
+                plain = style.backgroundColor === "rgba(0, 0, 0, 0)" && style.backgroundImage === "none";
+            const own = plain && style.opacity === "1" ? ""
+                : `|${style.backgroundColor} ${style.backgroundImage} ${style.opacity}`;
             known.set(node, paper(node.parentElement) + own);
         }
         return known.get(node);
     };
     const looks = new Map();
     for (const node of document.querySelectorAll("body *")) {
-        if (![...node.childNodes].some(child => child.nodeType === 3 && child.data.trim()) || !node.checkVisibility()) continue;
+        if (![...node.childNodes].some(child => child.nodeType === 3 && child.data.trim())
+            || !node.checkVisibility()) continue;
         const style = getComputedStyle(node);
         const look = [style.color, style.fontSize, style.fontWeight, !!node.closest("a"), paper(node)].join();
         if (!looks.has(look)) looks.set(look, node);
@@ -214,7 +237,8 @@ def equations_to_words(page):
     page.evaluate(AXE.read_text(encoding="utf-8"))
 
 
-# docutils writes the bibliography as a list whose entries have a role (doc-biblioentry) that axe does not count as a list's.
+# docutils writes the bibliography as a list whose entries have a role (doc-biblioentry) that axe does not count as a
+# list's.
 NOT_OURS = {"aria-required-children": '<div role="list" class="citation-list">'}
 
 
@@ -247,7 +271,8 @@ def contrast(page):
 def notebooks(page):
     """The links to notebooks deliver valid ones; an answer that is none is a problem."""
     found = []
-    own = "links => links.map(link => link.href).filter(link => link.startsWith(location.origin))"  # launch links lead outside
+    # launch links lead outside
+    own = "links => links.map(link => link.href).filter(link => link.startsWith(location.origin))"
     for address in sorted(set(page.eval_on_selector_all("a[href$='.ipynb']", own))):
         answer = page.request.get(address)
         try:
@@ -258,7 +283,9 @@ def notebooks(page):
 
 
 def problems(page):
-    """Everything above, on a page that was just opened in light mode and a window of the size ``DESK``; the page is spoiled by it."""
+    """Everything above, on a page that was just opened in light mode and a window of the size ``DESK``; the page is
+    spoiled by it.
+    """
     found = equations(page)
     lighten(page)
     found += folded(page) + notebooks(page)

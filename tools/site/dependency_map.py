@@ -1,8 +1,8 @@
 """The drawing of the map of the chapters, as the text of an SVG whose colors come from the page.
 
-One band a part, one column a rank (see ``dependencies.ranks``).  Arrows inside a part run from left to right.  Those between parts
-keep to the margins: on the left they come from one chapter and go to all that need it, on the right they gather what a chapter
-of the last part needs.  So no line passes behind a box.
+One band a part, one column a rank (see ``dependencies.ranks``).  Arrows inside a part run from left to right.  Those
+between parts keep to the margins: on the left they come from one chapter and go to all that need it, on the right they
+gather what a chapter of the last part needs.  So no line passes behind a box.
 """
 
 import html
@@ -16,7 +16,9 @@ LANE, TITLE, MARGIN = 8, 27, 4  # between lines in a margin; heading of a band; 
 
 
 def _places(found):
-    """Column and row of every chapter in its band; a part whose chapters do not need each other stands in one row, on the right."""
+    """Column and row of every chapter in its band; a part whose chapters do not need each other stands in one row, on
+    the right.
+    """
     ranks, arrows, made = dependencies.ranks(found), list(dependencies.arrows(found)), {}
     columns = 1 + max(ranks.values())
     for part in dict.fromkeys(chapter.part for chapter in found.values()):
@@ -67,7 +69,10 @@ class Layout:
         middle, to_middle = y + HEIGHT / 2, to_y + HEIGHT / 2
         if self.found[needed].part == self.found[page].part:
             turn = to_x - ACROSS
-            return f"M{x + BOX} {middle}H{turn}C{turn + ACROSS / 2} {middle} {turn + ACROSS / 2} {to_middle} {to_x - 1} {to_middle}"
+            return (
+                f"M{x + BOX} {middle}H{turn}C{turn + ACROSS / 2} {middle} {turn + ACROSS / 2} {to_middle} "
+                f"{to_x - 1} {to_middle}"
+            )
         if page in self.right:
             number = self.right.index(page)
             lane, shift = self.indent + self.inner + LANE * (number + 1), 4 + 6 * number
@@ -108,11 +113,14 @@ def draw(found, address):
     """
     layout = Layout(found)
     drawn = [
-        f'<svg viewBox="0 0 {layout.width} {layout.height}" role="group" aria-labelledby="dependency-title dependency-text">',
+        f'<svg viewBox="0 0 {layout.width} {layout.height}" role="group" aria-labelledby="dependency-title '
+        'dependency-text">',
         '<title id="dependency-title">Dependency map of the chapters</title>',
-        '<desc id="dependency-text">One box a chapter, one band a part; arrows lead from a chapter to those that need it. The list'
+        '<desc id="dependency-text">One box a chapter, one band a part; arrows lead from a chapter to those that '
+        "need it. The list"
         " below says the same in words.</desc>",
-        '<defs><marker id="dependency-tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+        '<defs><marker id="dependency-tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
+        'orient="auto">'
         '<path d="M0 0L8 4L0 8z"/></marker></defs>',
     ]
     for part, top in layout.tops.items():

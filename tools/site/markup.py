@@ -12,7 +12,8 @@ LAST_LINE = re.compile(r"(.*?)\$\$(?: *\(([^()\s]+)\))? *")  # of an equation, w
 
 @dataclass(frozen=True)
 class Block:
-    """One piece.  ``kind`` is text, code, math, environment, target or directive; ``text`` is what stands inside, without fences.
+    """One piece.  ``kind`` is text, code, math, environment, target or directive; ``text`` is what stands inside,
+    without fences.
 
     ``name`` is a directive's or an environment's name, or the label of an equation or a target.
     """

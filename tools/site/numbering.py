@@ -1,8 +1,8 @@
 """What every label of the book stands for: its page, and the number or the title that the site shows for it.
 
-Everything is read from the sources, so that notebooks can be written without Sphinx; a test of the site compares all numbers.
-Sphinx counts figures, equations, boxed results and exercises each for themselves: within a numbered chapter, and through all
-other pages in the order of ``_toc.yml``.
+Everything is read from the sources, so that notebooks can be written without Sphinx; a test of the site compares all
+numbers. Sphinx counts figures, equations, boxed results and exercises each for themselves: within a numbered chapter,
+and through all other pages in the order of ``_toc.yml``.
 """
 
 import re
@@ -19,7 +19,9 @@ HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Place:
-    """A label's page; its kind (section, figure, equation, exercise, or the name of a boxed result), number and title."""
+    """A label's page; its kind (section, figure, equation, exercise, or the name of a boxed result), number and
+    title.
+    """
 
     page: str
     kind: str
@@ -45,7 +47,9 @@ class Place:
 
 @dataclass(frozen=True)
 class Book:
-    """The titles of all pages, the places of all labels, the pages that are notebooks, and how often a number was given."""
+    """The titles of all pages, the places of all labels, the pages that are notebooks, and how often a number was
+    given.
+    """
 
     titles: dict
     places: dict

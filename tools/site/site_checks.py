@@ -112,7 +112,9 @@ def figures(soup):
 
 
 def computed_by(root, page, soup):
-    """Under every figure of a notebook stand links to the functions of ``lib`` that made it, or the words that none did."""
+    """Under every figure of a notebook stand links to the functions of ``lib`` that made it, or the words that none
+    did.
+    """
     notebook = project.read_notebook(root, (root / page).with_suffix(".md"))
     wanted = figure_sources.figures(notebook, _library(root))
     found = []
@@ -205,7 +207,9 @@ def launched_file(root, site, link):
 
 
 def launch(root, site, page, soup):
-    """A notebook page offers its executed notebook; its launch links are the remote's, and name notebooks that exist."""
+    """A notebook page offers its executed notebook; its launch links are the remote's, and name notebooks that
+    exist.
+    """
     found = []
     remote = project.remote(root)
     addresses = [node["href"] for node in soup.select("a[href]")]
@@ -226,7 +230,9 @@ def launch(root, site, page, soup):
 
 
 def preview(root, site, page, soup):
-    """A shared link shows a title and a description in words; addresses are those of the remote's site, and absent without one."""
+    """A shared link shows a title and a description in words; addresses are those of the remote's site, and absent
+    without one.
+    """
     tags = {node["property"]: node["content"] for node in soup.select("meta[property^='og:']")}
     home = address.site(project.remote(root))
     found = [f"{name} is missing" for name in ("og:title", "og:type", "og:description") if not tags.get(name)]
@@ -244,8 +250,9 @@ def preview(root, site, page, soup):
 
 
 def not_found(root, site):
-    """Every address on the page for a wrong address begins at the host's root, lies in the published folder and exists there; a search
-    box and every page are among them."""
+    """Every address on the page for a wrong address begins at the host's root, lies in the published folder and exists
+    there; a search box and every page are among them.
+    """
     soup = read(html_path(site, "404"))
     prefix = address.prefix(project.remote(root))
     found, inside = [], set()
@@ -267,7 +274,9 @@ def not_found(root, site):
 
 
 def ledger_rows(site, rows):
-    """Each checked claim leads to a place in its chapter, and the ledger's page has one row a claim and the right counts."""
+    """Each checked claim leads to a place in its chapter, and the ledger's page has one row a claim and the right
+    counts.
+    """
     found = []
     links = Links(site)
     for row in rows:

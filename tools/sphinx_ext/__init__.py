@@ -1,1 +1,3 @@
-"""The book's own Sphinx extensions: pages made from the ledger, the indexes, the header's download and launch buttons."""
+"""The book's own Sphinx extensions: pages made from the ledger, the indexes, the header's download and launch
+buttons.
+"""

@@ -9,7 +9,8 @@ from tools.build import dependencies
 from tools.site import dependency_map
 
 CAPTION = (
-    "An arrow leads from a chapter to one that names it as a prerequisite; arrows that follow from others are left out. Every box"
+    "An arrow leads from a chapter to one that names it as a prerequisite; arrows that follow from others are "
+    "left out. Every box"
     " is a link."
 )
 
@@ -50,7 +51,8 @@ class DependencyMap(Chapters):
         found = self.chapters()
         svg = dependency_map.draw(found, self.address)
         drawing = (
-            '<figure class="dependency-map"><div class="dependency-scroll" tabindex="0" role="region" aria-label="Dependency map">'
+            '<figure class="dependency-map"><div class="dependency-scroll" tabindex="0" role="region" '
+            'aria-label="Dependency map">'
             f'{svg}</div><figcaption><p><span class="caption-text">{CAPTION}</span></p></figcaption></figure>'
         )
         words = nodes.admonition(classes=["dropdown", "dependency-words"])
@@ -71,7 +73,9 @@ class DependencyMap(Chapters):
 
 
 class PrerequisitesTable(Chapters):
-    """``prerequisites-table``: for each chapter its time, what it needs, and what that comes to with all that is needed before."""
+    """``prerequisites-table``: for each chapter its time, what it needs, and what that comes to with all that is needed
+    before.
+    """
 
     columns = ((26, "Chapter"), (12, "Time"), (40, "Needs"), (22, "With all before it"))
 

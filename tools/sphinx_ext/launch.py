@@ -1,6 +1,8 @@
-"""Header buttons of a notebook page: its executed notebook to download, and links that launch it; all notebooks in one file.
+"""Header buttons of a notebook page: its executed notebook to download, and links that launch it; all notebooks in one
+file.
 
-The launch links are made from the checkout's own git remote, so a fork's book opens the fork; without a remote there are none.
+The launch links are made from the checkout's own git remote, so a fork's book opens the fork; without a remote there
+are none.
 """
 
 import shutil
@@ -33,7 +35,9 @@ def offer_notebook(app, pagename, templatename, context, doctree):
 
 
 def publish_notebooks(app, error):
-    """Put the executed notebooks where the download and launch links point, and all of them in one file at the site's root."""
+    """Put the executed notebooks where the download and launch links point, and all of them in one file at the site's
+    root.
+    """
     if error is None and _executed(app).exists():
         shutil.copytree(_executed(app), Path(app.outdir) / "_sources", dirs_exist_ok=True)
         shutil.copy(_executed(app).with_name(takeaway.ARCHIVE), app.outdir)

@@ -1,4 +1,5 @@
-"""The library in the site: one page a module with its source, the list of the modules, and under every figure what computed it.
+"""The library in the site: one page a module with its source, the list of the modules, and under every figure what
+computed it.
 
 The sources change only together with the whole site (see ``tools/build/book.py``), so the pages are written whenever it is.
 """
@@ -27,7 +28,9 @@ def _modules(app):
 
 
 def _linked(line, here, modules):
-    """A highlighted line of a module with links from the modules of lib that it names, and their functions, to their pages."""
+    """A highlighted line of a module with links from the modules of lib that it names, and their functions, to their
+    pages.
+    """
 
     def link(match):
         kind, name, dot, attribute = match.groups()
@@ -50,7 +53,9 @@ def _linked(line, here, modules):
 
 
 def _source(app, module, modules):
-    """The highlighted source of a module: every line numbered and linked to, every definition inside an element with its anchor."""
+    """The highlighted source of a module: every line numbered and linked to, every definition inside an element with
+    its anchor.
+    """
     made = app.builder.highlighter.highlight_block(module.text, "python", linenos="inline", lineanchors="line")
     before, after = made.split("<pre>", 1)
     lines = [_linked(line, module, modules) for line in after.splitlines()]
@@ -61,7 +66,9 @@ def _source(app, module, modules):
 
 
 def _pieces(text):
-    """A docstring's summary in pieces: pairs of text and whether it is code, which stands in double backquotes or in a role."""
+    """A docstring's summary in pieces: pairs of text and whether it is code, which stands in double backquotes or in a
+    role.
+    """
     for piece in re.split(r"(``.+?``|:\w+:`.+?`)", text):
         code = piece.endswith("`")
         yield (re.sub(r"^:\w+:|`|~", "", piece) if code else piece), code
@@ -77,7 +84,8 @@ def _code(text):
 def _page(app, module, modules):
     """The body of a module's page."""
     rows = [
-        f'<li><a class="reference internal" href="#{library.anchor(name)}"><code>{name}</code></a>: {_code(item.summary)}</li>'
+        f'<li><a class="reference internal" href="#{library.anchor(name)}"><code>{name}</code></a>: '
+        f"{_code(item.summary)}</li>"
         for name, item in module.definitions.items()
     ]
     tested = f" It is tested by <code>{module.tests}</code>." if (Path(app.srcdir) / module.tests).exists() else ""
@@ -108,7 +116,9 @@ def _link(app, docname, module, name=None):
 
 
 class LibraryList(SphinxDirective):
-    """``library-list``: every module of lib with a link to its page, one group a package, the parts in reading order."""
+    """``library-list``: every module of lib with a link to its page, one group a package, the parts in reading
+    order.
+    """
 
     def run(self):
         modules = _modules(self.env.app)

@@ -1,7 +1,7 @@
 """The page for an address that leads nowhere, ``404.html``: a search box, the start page, and the parts of the book.
 
-A host shows it at whatever depth the wrong address has, so its links begin at the host's root: `notfound.extension` writes them with
-the path under which the checkout's own remote is published.
+A host shows it at whatever depth the wrong address has, so its links begin at the host's root: `notfound.extension`
+writes them with the path under which the checkout's own remote is published.
 """
 
 import html
@@ -22,7 +22,8 @@ def body(env, pathto):
     """The text of the page; ``pathto`` gives the absolute address of a page."""
     lines = [
         f"<h1>{TITLE}</h1>",
-        "<p>This address leads nowhere. Perhaps a page was renamed, or a link was cut short. What you were looking for may be near.</p>",
+        "<p>This address leads nowhere. Perhaps a page was renamed, or a link was cut short. What you were "
+        "looking for may be near.</p>",
         f'<form class="not-found-search" action="{pathto("search")}" method="get">',
         '<label for="not-found-query">Search the book</label>',
         '<input type="search" id="not-found-query" name="q"> <button type="submit">Search</button>',

@@ -1,4 +1,5 @@
-"""Roles and a directive for the one-page summaries of the parts: what the ledger measured, so that no result is typed in.
+"""Roles and a directive for the one-page summaries of the parts: what the ledger measured, so that no result is typed
+in.
 
 - ``{ledger-value}`fdt/eq1.2``` shows the measured value of a claim, linked to the cell that measured it;
 - ``{correction-ref}`fdt/eq1.2``` links the box of a correction by its number;
@@ -16,7 +17,9 @@ from tools.sphinx_ext.ledger_pages import LedgerDirective, correction_label, cor
 
 
 def part_of(rows):
-    """The part (a folder of ``book/``) of every row: that of its chapter, or for an open row the one in which most of its family lie."""
+    """The part (a folder of ``book/``) of every row: that of its chapter, or for an open row the one in which most of
+    its family lie.
+    """
     home = defaultdict(Counter)
     for row in rows:
         if row["chapter"]:
@@ -102,7 +105,10 @@ class PartLedger(LedgerDirective):
             text = f"The ledger has {len(mine)} rows for this part, all of them results of the book itself."
         else:
             listed = ", ".join(f"{number} {verdict}" for verdict, number in sources.items())
-            text = f"The ledger has {sum(sources.values())} claims of the sources for this part: {listed}. {own_results(own)}"
+            text = (
+                f"The ledger has {sum(sources.values())} claims of the sources for this part: {listed}. "
+                f"{own_results(own)}"
+            )
         return nodes.paragraph("", text, classes=["part-ledger"])
 
     def corrections(self, rows, mine):

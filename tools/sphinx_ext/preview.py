@@ -1,7 +1,8 @@
-"""What a link to a page shows where it is shared: title, description, and for a published site its address and a picture.
+"""What a link to a page shows where it is shared: title, description, and for a published site its address and a
+picture.
 
-`sphinxext.opengraph` writes the tags.  This module gives it the address of the checkout's own remote, so that a fork's pages name the
-fork, and a description in words: chapters begin with boxes and equations, which make poor descriptions.
+`sphinxext.opengraph` writes the tags.  This module gives it the address of the checkout's own remote, so that a fork's
+pages name the fork, and a description in words: chapters begin with boxes and equations, which make poor descriptions.
 """
 
 import html
@@ -15,14 +16,19 @@ from tools.site import address
 
 PICTURE = "preview.png"  # in book/_static, made by tools/site/preview_picture.py
 SHORTEST, LONGEST = 40, 200  # characters; services cut what is longer
-BOOK = "Executable lecture notes: five results on how neural networks learn, derived, computed and checked in front of you."
+BOOK = (
+    "Executable lecture notes: five results on how neural networks learn, derived, computed and checked in front "
+    "of you."
+)
 QUESTION = "The question"  # the section in which a chapter says what it is about
 EQUATION = "\0"
 SENTENCE = re.compile(r"(?<=[.?!])\s+(?=[A-Z“])")
 
 
 def name_the_site(app, config):
-    """Tell the extension where this checkout is published; without a remote there is no address, and no picture, which needs one."""
+    """Tell the extension where this checkout is published; without a remote there is no address, and no picture, which
+    needs one.
+    """
     where = address.site(project.remote(Path(app.srcdir)))
     config.ogp_site_url = where or ""
     config.ogp_image = f"{where}_static/{PICTURE}" if where else None
@@ -46,8 +52,9 @@ def _paragraphs(doctree):
 
 
 def _opening(paragraph):
-    """The sentences of a paragraph up to the first equation, as many as fit; a paragraph that begins with one is read from its first
-    question on, because a sentence in the middle refers to what stands before it."""
+    """The sentences of a paragraph up to the first equation, as many as fit; a paragraph that begins with one is read
+    from its first question on, because a sentence in the middle refers to what stands before it.
+    """
     sentences = SENTENCE.split(" ".join(_words(paragraph).split()))
     if EQUATION in sentences[0]:
         asked = [
@@ -82,7 +89,9 @@ def add_description(app, pagename, templatename, context, doctree):
 
 
 def drop_relative_address(app, pagename, templatename, context, doctree):
-    """Without a site there is no address of a page; the extension writes a relative one, which no service understands."""
+    """Without a site there is no address of a page; the extension writes a relative one, which no service
+    understands.
+    """
     if doctree is not None and not app.config.ogp_site_url:
         context["metatags"] = re.sub(r'<meta property="og:url"[^>]*>\n?', "", context["metatags"])
 

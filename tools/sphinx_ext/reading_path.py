@@ -1,7 +1,8 @@
-"""A Sphinx directive for reading paths: ``reading-path`` lists chapters in order, with the time that each declares, and their sum.
+"""A Sphinx directive for reading paths: ``reading-path`` lists chapters in order, with the time that each declares, and
+their sum.
 
-Its content is a list of ``chapter: why it is on the path``, one a line.  A chapter declares its time and its prerequisites at its top;
-a path that lists a chapter before one that it builds on is an error of the build.
+Its content is a list of ``chapter: why it is on the path``, one a line.  A chapter declares its time and its
+prerequisites at its top; a path that lists a chapter before one that it builds on is an error of the build.
 """
 
 from pathlib import Path

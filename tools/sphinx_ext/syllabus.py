@@ -1,7 +1,8 @@
-"""The directive ``syllabus``: the weeks of a course, each with its chapters, the time to read them, and the problem set that it hands out.
+"""The directive ``syllabus``: the weeks of a course, each with its chapters, the time to read them, and the problem set
+that it hands out.
 
-Its content has one line a week, ``chapter, chapter | problem set`` or without a set.  A chapter that builds on one that no earlier line
-names is an error of the build, and so is a problem set that does not exist.
+Its content has one line a week, ``chapter, chapter | problem set`` or without a set.  A chapter that builds on one that
+no earlier line names is an error of the build, and so is a problem set that does not exist.
 """
 
 from docutils import nodes

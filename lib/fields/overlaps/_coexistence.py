@@ -1,6 +1,7 @@
-r"""The bottom of the action as d → ∞, behind :mod:`lib.fields.overlaps.coexistence`, with the length q of the weights across the teacher's direction fixed or free.
+r"""The Gaussian phase and the bottom of the action as d → ∞, behind :mod:`lib.fields.overlaps.coexistence`.
 
-What it costs a unit to see the teacher at u = m²/(1 + 2q + 2m²) = ½(1 - w), relative to the prior and over d, is at fixed q = σ_w² = s
+The squared length q of the weights across the teacher's direction is fixed or free.  What it costs a unit to see the
+teacher at u = m²/(1 + 2q + 2m²) = ½(1 - w), relative to the prior and over d, is at fixed q = σ_w² = s
 
     C = (1 + 2s)(1 - w)/(4s w),    m² = (½ + s)(1/w - 1),
 
@@ -8,8 +9,9 @@ and with q free, of cost ½(q/s - 1 - ln q/s), at the q that makes the sum small
 
     C = (1 - w)/(4s w) - ½ ln w,    q = s w,    m² = (½ + q)(1/w - 1).
 
-With p = 1 for a fixed and p = 1/(1 + 2s) for a free length both are  C = (1 + 2s)/(4s) [p(1/w - 1) - (1 - p) ln w].  All functions here are of
-p and w, and of  k² = (1 + 2s)/(2s A).  Sums are ordered so that nothing cancels as w → 1.  Not in the source.
+With p = 1 for a fixed and p = 1/(1 + 2s) for a free length both are  C = (1 + 2s)/(4s) [p(1/w - 1) - (1 - p) ln w].
+All functions of the bottom are of p and w, and of  k² = (1 + 2s)/(2s A).  Sums are ordered so that nothing cancels as
+w → 1.
 """
 
 import numpy as np
@@ -18,24 +20,38 @@ from scipy.optimize.elementwise import find_root
 from scipy.special import hyp2f1
 
 
-def root(function, low, high, *arguments):
-    """Roots between bounds of opposite sign, side by side; where rounding makes the signs equal, the bound of the smaller value."""
-    found = find_root(function, (low, high), args=arguments, tolerances={"xatol": 1e-16, "xrtol": 1e-15}).x  # (...)
+def root(function, low, high, *arguments, smallest=1e-16):
+    """Roots between bounds of opposite sign, side by side; where rounding makes the signs equal, the nearer bound."""
+    found = find_root(function, (low, high), args=arguments, tolerances={"xatol": smallest, "xrtol": 1e-15}).x  # (...)
     nearer = np.where(np.abs(function(low, *arguments)) < np.abs(function(high, *arguments)), low, high)  # (...)
     return np.where(np.isnan(found), nearer, found)[()]  # (...)
 
 
+def gaussian(lazy, pull):
+    """b, 1 - b and 1 - pull b² (...) of the Gaussian phase,  (1 - b)(1 - pull b²) = lazy b,  for lazy, pull >= 0."""
+
+    def fallen(b, lazy, pull):
+        return (1 - b) * (1 - pull * b**2) - lazy * b
+
+    high = 1 / np.sqrt(np.maximum(pull, 1))  # (...)
+    b = root(fallen, np.zeros(np.shape(lazy)), high, lazy, pull, smallest=0)  # (...)
+    # Of the factors the smaller one follows from the other, so that neither is a difference of equal numbers.
+    attracted = 1 - pull * b**2 > 1 - b  # (...)
+    left = np.where(attracted, 1 - pull * b**2, lazy * b / np.where(attracted, 1, 1 - b))  # (...)
+    return b, np.where(attracted, lazy * b / np.where(attracted, left, 1), 1 - b), left
+
+
 def bottom(w, p):
     """Of S = S' = 0 at w: |c|/k,  E = ∓(b - 2cu)/k,  β = ∓b/k  for c of sign ±,  and (1 - β²)/(1 - w); all (...)."""
-    # ℓ = (-ln w - δ - ½δ²)/δ³ with δ = 1 - w;  E² and D are C and its slope in u, in units of (1 + 2s)/(4s)·2u and (1 + 2s)/2s.
+    # ℓ = (-ln w - δ - ½δ²)/δ³ with δ = 1 - w;  E² and D are C and its slope in u, in units of (1 + 2s)/(4s)·2u and
+    # (1 + 2s)/2s.
     delta, tail = 1 - w, hyp2f1(1, 3, 4, 1 - w) / 3  # (...), (...)
     above = delta * (p / w + (1 - p) * (0.5 + delta * tail))  # (...)  E² - 1
     e = np.sqrt(1 + above)  # (...)
     ratio = (p / w**2 + (1 - p) * (1 / w - 0.5 - delta * tail)) / (2 * e)  # (...)  (D - E²)/(2Eδ)
     beta = e - delta * ratio  # (...)
-    curved = delta * (p / w**2 + (1 - p) * (1 / w - 2 * tail)) - above**2 / (1 + e) ** 2 / np.where(
-        delta > 0, delta, 1
-    )  # (...)
+    curved = delta * (p / w**2 + (1 - p) * (1 / w - 2 * tail))  # (...)
+    curved -= above**2 / (1 + e) ** 2 / np.where(delta > 0, delta, 1)
     return ratio, e, beta, curved / (2 * e) * (1 + beta)
 
 

@@ -1,22 +1,33 @@
-"""The convex function behind :mod:`lib.fields.overlaps.staircase`: one-unit averages over the density of overlaps, and Newton's method for their minimum.
+"""The convex function of :mod:`lib.fields.overlaps.staircase`: averages over the density of one unit, and its minimum.
 
-A unit is known by its overlap m and the squared length q of its weights across the teacher's direction, in nodes of :mod:`lib.fields.overlaps._perpendicular`.
+A unit is known by its overlap m and the squared length q of its weights across the teacher's direction, in nodes of
+:mod:`lib.fields.overlaps._perpendicular`.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import entr
 
 from lib.common import checks
-from lib.fields.overlaps import _perpendicular
+from lib.fields.overlaps import _perpendicular, _projections
 
 STEPS = 10  # grid points per standard deviation of the prior overlap
-MOST_POINTS = (
-    2_000_000  # of a grid in m, and four times as many in m and q; a trial residual that needs more is too far off
-)
-_FIRST, _THIRD = np.sqrt(2 / np.pi), -np.sqrt(1 / (3 * np.pi))  # of ĥ_1 and ĥ_3 in powers of m/√(½ + q + m²)
+MOST_POINTS = 2_000_000  # of a grid in m, and four times as many in m and q: a trial residual beyond is too far off
+_FIRST, _THIRD = (_projections.coefficient("erf", n) for n in (1, 3))  # of ĥ_1 and ĥ_3 in powers of m/√(½ + q + m²)
+
+
+class Piece(NamedTuple):
+    """Averages over the units of one range of |m|."""
+
+    log: float  # of the average of the exponential in Φ
+    mean: np.ndarray  # (2,)  its gradient in τ
+    hessian: np.ndarray  # (2, 2)
+    overlaps: np.ndarray  # (G,)  m
+    density: np.ndarray  # (G,)  normalized over both signs of m
+    perpendicular: float  # mean q
 
 
 def slope(residual, coupling):
@@ -63,7 +74,10 @@ def extrema(residual, coupling, s):
 
 @dataclass(frozen=True)
 class Units:
-    """Sizes and strengths of a network; its methods average over one unit by the trapezoidal rule, of spectral accuracy for smooth densities."""
+    """Sizes and strengths of a network; its methods average over one unit by the trapezoidal rule.
+
+    That is of spectral accuracy for smooth densities.
+    """
 
     d: int
     n: int
@@ -83,45 +97,38 @@ class Units:
         return action(np.asarray(m), self.residual(tau), self.coupling, self.d, self.s, self.nodes(tau))  # (...), (...)
 
     def reach(self, tau, inner):
-        """Overlap beyond which the density vanishes to rounding, from the largest pull A u(b - 2cu)² over 0 <= u <= ½."""
+        """Overlap beyond which the density vanishes, from the largest pull A u(b - 2cu)² over 0 <= u <= ½."""
         b, c = self.residual(tau)
         hump = 2 / 27 * b**3 / c if 0 < b * c < 3 * c * c else 0.0
         return np.sqrt(2 * self.s * (self.coupling * max(0.5 * (b - c) ** 2, hump) + 50 / self.d) + inner**2)
 
     def grid(self, low, high):
-        return np.linspace(
-            low, high, max(50, int(np.ceil((high - low) * STEPS * np.sqrt(self.d / self.s)))) + 1
-        )  # (G,)
+        cells = max(50, int(np.ceil((high - low) * STEPS * np.sqrt(self.d / self.s))))
+        return np.linspace(low, high, cells + 1)  # (G,)
 
     def phase(self, tau):
         """Outermost minimum of S and the maximum inside it, 0 where there is none."""
         if self.free:
-            m, nodes, rest = (
-                self.grid(0.0, self.reach(tau, 0.0))[1:],
-                self.nodes(tau),
-                (self.coupling, self.d, self.s),
-            )  # (G,)
-            up = action(m, self.residual(tau), *rest, nodes)[1] > 0  # (G,)
+            m, nodes = self.grid(0.0, self.reach(tau, 0.0))[1:], self.nodes(tau)  # (G,)
+
+            def force(m):
+                return action(np.asarray(m), self.residual(tau), self.coupling, self.d, self.s, nodes)[1]
+
+            up = force(m) > 0  # (G,)
             turns = np.flatnonzero(up[1:] != up[:-1])  # (E,)
-            found = [
-                brentq(lambda x: action(np.array(x), self.residual(tau), *rest, nodes)[1], *m[k : k + 2], xtol=1e-15)
-                for k in turns
-            ]
+            found = [brentq(force, *m[k : k + 2], xtol=1e-15) for k in turns]
         else:
             found = extrema(self.residual(tau), self.coupling, self.s).tolist()
         found = [0.0, 0.0, *found]
         return found[-1], found[-2]
 
     def piece(self, tau, low, high):
-        """Average over low <= |m| <= high: its logarithm, gradient, Hessian, the grid of m with the density normalized on it, and the mean q."""
+        """Averages over the units with low <= |m| <= high."""
         m, (q, log) = self.grid(low, high), self.nodes(tau)  # (G,), (K,), (K,)
         square = (m**2)[:, None]  # (G, 1)
         ratio = square / (0.5 + q + square)  # (G, K)
-        exponent = (
-            0.5 * self.gain * ratio * (tau[0] * _FIRST + tau[1] * _THIRD * ratio) ** 2
-            + log
-            - self.d / (2 * self.s) * square
-        )  # (G, K)
+        pull = 0.5 * self.gain * ratio * (tau[0] * _FIRST + tau[1] * _THIRD * ratio) ** 2  # (G, K)
+        exponent = pull + log - self.d / (2 * self.s) * square  # (G, K)
         highest = exponent.max()
         rows, columns = np.nonzero(exponent > highest - 50)  # (M,), (M,)
         ratio, density = ratio[rows, columns], np.exp(exponent[rows, columns] - highest)  # (M,), (M,)
@@ -136,10 +143,11 @@ class Units:
         mean = slope @ weights  # (2,)
         hessian = (slope * weights) @ slope.T - np.outer(mean, mean) + self.gain * (seen * weights) @ seen.T  # (2, 2)
         norm = highest + np.log(total / np.sqrt(2 * np.pi * self.s / self.d))
-        return norm, mean, hessian, m, np.bincount(rows, density, m.size) / total, float(weights @ q[columns])
+        density = np.bincount(rows, density, m.size) / total  # (G,)
+        return Piece(norm, mean, hessian, m, density, float(weights @ q[columns]))
 
     def average(self, tau, barrier, held):
-        """As :meth:`piece` for all m; `held` is the fraction of units kept beyond `barrier`, None if all are free.  None if out of reach."""
+        """Averages over all units, None if out of reach; `held` is the fraction kept beyond `barrier`, or None."""
         end = self.reach(tau, barrier)
         size = end * STEPS * np.sqrt(self.d / self.s)
         if not (size < MOST_POINTS and (not self.free or size * self.nodes(tau)[0].size < 4 * MOST_POINTS)):
@@ -148,20 +156,17 @@ class Units:
             return self.piece(tau, 0.0, end)
         sides = [(1 - held, 0.0, barrier), (held, barrier, end)]
         parts = [(share, self.piece(tau, low, high)) for share, low, high in sides if share > 0]
-        log, mean, hessian = (sum(share * part[k] for share, part in parts) for k in range(3))  # (), (2,), (2, 2)
-        grid = np.concatenate([part[3] for _, part in parts])  # (G,)
-        density = np.concatenate([share * part[4] for share, part in parts])  # (G,)
-        return (
-            log + entr([held, 1 - held]).sum(),
-            mean,
-            hessian,
-            grid,
-            density,
-            sum(share * part[5] for share, part in parts),
+        return Piece(
+            sum(share * part.log for share, part in parts) + entr([held, 1 - held]).sum(),
+            sum(share * part.mean for share, part in parts),
+            sum(share * part.hessian for share, part in parts),
+            np.concatenate([part.overlaps for _, part in parts]),
+            np.concatenate([share * part.density for share, part in parts]),
+            sum(share * part.perpendicular for share, part in parts),
         )
 
     def minimum(self, target, barrier=0.0, held=None):
-        """The minimum of Φ by Newton's method; a step is halved until it does not climb behind the lowest point on its line."""
+        """τ and averages at the minimum of Φ, by Newton's method; a step is halved until its end hardly climbs."""
         with np.errstate(all="ignore"):
             return self._newton(target, barrier, held)
 
@@ -169,20 +174,20 @@ class Units:
         inverse = 1 / self.samples
         tau, state = np.zeros(2), self.average(np.zeros(2), barrier, held)  # (2,)
         for _ in range(200):
-            gradient = self.n * state[1] + inverse * tau - target  # (2,)
+            gradient = self.n * state.mean + inverse * tau - target  # (2,)
             if np.abs(gradient).max() <= 1e-13 * np.abs(target).max():
                 break
-            step = -np.linalg.solve(self.n * state[2] + inverse * np.eye(2), gradient)  # (2,)
+            step = -np.linalg.solve(self.n * state.hessian + inverse * np.eye(2), gradient)  # (2,)
             descent, length = -gradient @ step, 1.0
             while length > 1e-15:
                 moved = tau + length * step  # (2,)
                 there = self.average(moved, barrier, held)
-                if there is not None and (self.n * there[1] + inverse * moved - target) @ step <= 0.1 * descent:
+                if there is not None and (self.n * there.mean + inverse * moved - target) @ step <= 0.1 * descent:
                     break
                 length /= 2
             else:
                 break
             tau, state = moved, there
-        if not np.abs(self.n * state[1] + inverse * tau - target).max() <= 1e-10 * np.abs(target).max():
+        if not np.abs(self.n * state.mean + inverse * tau - target).max() <= 1e-10 * np.abs(target).max():
             checks.fail("effective_samples", "be in reach of a quadrature over the overlaps", self.samples)
         return tau, state

@@ -1,30 +1,65 @@
-"""The compiled moves behind :mod:`lib.fields.overlaps.monte_carlo` and :mod:`lib.fields.overlaps.escape_times`: one neuron at a time, the matrix A kept up to date."""
+"""The compiled moves of :mod:`lib.fields.overlaps.monte_carlo` and :mod:`lib.fields.overlaps.escape_times`.
 
-from math import exp, lgamma, log, log1p, pi, sqrt
+One neuron moves at a time, and the matrix A is kept up to date.
+"""
+
+from math import exp, lgamma, log, log1p, sqrt
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from lib.common import checks
+from lib.fields.overlaps import _projections
+
+DEGREES = {"erf": ((1, 3), (1, 3, 5)), "relu": ((0, 1, 2, 4),)}  # bases that a target may have; its length says which
+ERF, RELU = (tuple(_projections.coefficient(name, n) for n in DEGREES[name][-1]) for name in DEGREES)
+FARTHEST = 30.0  # largest overlap or start in units of σ_w: beyond, the density of the independent draws is no number
 SPREAD = (0.5, 4.0)  # local steps are drawn between these numbers of the prior's deviation, evenly in the logarithm
 BROAD = 1.5  # deviation in units of σ_w of every other independent draw; the rest are from the prior
 BROAD_SHAPE = 2.0  # with it go q⊥ of a gamma density of mean σ_w² and this shape, or the prior's if that is smaller
 
 
+class Model(NamedTuple):
+    """A network and its teacher."""
+
+    relu: bool
+    target: np.ndarray  # (n,)  Y
+    dimension: int  # d
+    width: int  # N
+    samples: float  # P_e
+    variance: float  # σ_w²
+    gain: float  # P_e s_a²/N
+
+
+def model(activation, target, dimension, width, effective_samples, weight_variance, readout_variance):
+    """The model of checked arguments."""
+    y = checks.entries("target", target, at_least=-1e9, at_most=1e9, ndim=1)  # (n,)
+    sizes = [len(degrees) for degrees in DEGREES[checks.one_of("activation", activation, DEGREES)]]
+    if len(y) not in sizes or not y.any():
+        wanted = f"have {' or '.join(map(str, sizes))} components, not all zero, for {activation}"
+        checks.fail("target", wanted, target)
+    dimension, width = checks.integer("dimension", dimension), checks.integer("width", width)
+    variance = checks.number("weight_variance", weight_variance, at_least=1e-9, at_most=1e9)
+    readout = checks.number("readout_variance", readout_variance, above=0, at_most=1e9)
+    most = 1e10 / (readout * max(1.0, variance))  # above, the 1 in A would be lost in the rounding of its low rank
+    samples = checks.number("effective_samples", effective_samples, at_least=0, at_most=most)
+    return Model(activation == "relu", y, dimension, width, samples, variance, samples * readout / width)
+
+
 @njit(cache=True, nogil=True)
 def project(m, relu, across, h):
     """ĥ of n components at |w|² = across + m² into h."""
+    square = across + m * m
     if relu:
-        q = across + m * m
-        h[0] = sqrt(q / (2 * pi))
-        h[1] = m / 2
-        h[2] = m * m / sqrt(4 * pi * q)
-        h[3] = -(m**4) / (sqrt(48 * pi) * q * sqrt(q))
+        length = sqrt(square)
+        z = m / length
+        h[0], h[1], h[2], h[3] = RELU[0] * length, RELU[1] * m, RELU[2] * length * z**2, RELU[3] * length * z**4
     else:
-        z = m / sqrt(1 + 2 * (across + m * m))
-        h[0] = 2 / sqrt(pi) * z
-        h[1] = -4 / sqrt(6 * pi) * z**3
+        z = m / sqrt(0.5 + square)
+        h[0], h[1] = ERF[0] * z, ERF[1] * z**3
         if len(h) == 3:
-            h[2] = 24 / sqrt(120 * pi) * z**5
+            h[2] = ERF[2] * z**5
 
 
 @njit(cache=True, nogil=True)
@@ -80,13 +115,13 @@ def _log_joint_mixture(m, q, prior, broad, shape, rate, broad_shape, broad_rate)
 
 
 @njit(cache=True, nogil=True)
-def sweep(
-    m, across, h, a, relu, free, variance, dimension, gain, samples, y, independence, shortest, decades, wall, lost, stop, counts, random
-):  # fmt: skip
-    """One proposal for every neuron, in place; beyond |m| = wall the density is zero.  Ends early with `stop` overlaps beyond `lost`.
+def sweep(m, across, h, a, free, model, independence, shortest, decades, wall, lost, stop, counts, random):
+    """One proposal for every neuron, in place; ends early, and says so, with `stop` overlaps beyond |m| = `lost`.
 
-    `across` holds q⊥ = |w_⊥|² of the neurons, which moves with m, in its logarithm, if lengths are free.
+    Beyond |m| = `wall` the density is zero.  `across` holds q⊥ = |w_⊥|² of the neurons, which moves with m, in its
+    logarithm, if lengths are free.
     """
+    relu, y, dimension, _, samples, variance, gain = model
     n = len(y)
     prior, broad = sqrt(variance / dimension), BROAD * sqrt(variance)
     shape, rate = (dimension - 1) / 2, dimension / (2 * variance)
@@ -141,30 +176,28 @@ def sweep(
 
 @njit(cache=True, nogil=True)
 def chain(
-    m, across, relu, free, variance, dimension, gain, samples, y, burn_in, every, independence, barrier, edge,
-    records, residuals, histogram, counts, random,
-):  # fmt: skip
+    m, across, free, model, burn_in, every, independence, barrier, edge, records, residuals, histogram, counts, random
+):
     """Run the chain in place and fill what is recorded.
 
     Means of m², m⁴, outliers, q⊥ and q⊥ of the outliers, residuals, density, accepted and proposed moves.
     """
+    y = model.target
     n, bins = len(y), len(histogram)
     h, a, factor, x = np.empty((len(m), n)), np.empty((n, n)), np.empty((n, n)), np.empty(n)
     for c in range(len(m)):
-        project(m[c], relu, across[c], h[c])
+        project(m[c], model.relu, across[c], h[c])
     decades = log(SPREAD[1] / SPREAD[0])
     for turn in range(burn_in + every * len(records)):
-        sweep(
-            m, across, h, a, relu, free, variance, dimension, gain, samples, y, independence, SPREAD[0], decades, np.inf, barrier, 0, counts, random
-        )  # fmt: skip
+        sweep(m, across, h, a, free, model, independence, SPREAD[0], decades, np.inf, barrier, 0, counts, random)
         if turn < burn_in:
             counts[:] = 0
             continue
         if (turn - burn_in + 1) % every:
             continue
         s = (turn - burn_in) // every
-        matrix(h, gain, a)
-        solve(a, y, samples, factor, x)
+        matrix(h, model.gain, a)
+        solve(a, y, model.samples, factor, x)
         for i in range(n - 1, -1, -1):
             total = x[i]
             for j in range(i + 1, n):
@@ -179,7 +212,6 @@ def chain(
                 records[s, 2] += 1 / len(m)
                 records[s, 4] += across[c]
             if abs(m[c]) < edge:
-                histogram[min(int((m[c] + edge) / (2 * edge) * bins), bins - 1)] += bins / (
-                    2 * edge * len(m) * len(records)
-                )
+                place = min(int((m[c] + edge) / (2 * edge) * bins), bins - 1)
+                histogram[place] += bins / (2 * edge * len(m) * len(records))
         records[s, 4] = records[s, 4] / (records[s, 2] * len(m)) if records[s, 2] > 0 else np.nan

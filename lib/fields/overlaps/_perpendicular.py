@@ -1,32 +1,35 @@
-"""The squared length q of the weights across the teacher's direction: fixed at σ_w², or drawn from its prior, (σ_w²/d) χ² of d - 1 degrees."""
+"""The squared length q = |w_⊥|² of the weights across the teacher's direction: of its prior, or held fixed.
+
+"free", what networks do:  q is drawn from its prior, (σ_w²/d) χ² of d - 1 degrees.  "fixed", the source's action:
+q = σ_w².
+"""
 
 import numpy as np
 
 from lib.common import checks
 
-CHOICES = ("fixed", "free")
+CHOICES = ("free", "fixed")
 STEPS = 4  # nodes per standard deviation of log q in the prior, at least
 
 
-def is_free(value):
-    """Whether checked `value` is "free" rather than "fixed"."""
-    if not isinstance(value, str) or value not in CHOICES:
-        checks.fail("perpendicular", f"be one of {', '.join(CHOICES)}", value)
-    return value == "free"
+def choice(value, choices=CHOICES):
+    """Checked `value`."""
+    return checks.one_of("perpendicular", value, choices)
 
 
 def dimension(value, free):
     """Checked d: of one direction alone there is nothing across that could be free."""
     d = checks.integer("dimension", value)
     if free and d == 1:
-        checks.fail("dimension", "be 2 or more if the perpendicular weights are free", d)
+        checks.fail("dimension", 'be 2 or more if the perpendicular weights are free: take perpendicular="fixed"', d)
     return d
 
 
 def lengths(d, variance, free, slope=0.0):
-    """Nodes q and logarithms of their weights, both (K,), by the trapezoidal rule in log q, for averages of e^{d p(q)}, p >= 0.
+    """Nodes q and logarithms of their weights, both (K,), by the trapezoidal rule in log q, for averages of e^{d p(q)}.
 
-    p falls from q = 0, at a rate of `slope`/4 at most or else as that of a larger overlap: what is cut off is below e^{-50} of the average.
+    p >= 0 falls from q = 0, at a rate of `slope`/4 at most or else as that of a larger overlap: what is cut off is
+    below e^{-50} of the average.
     """
     if not free:
         return np.array([variance]), np.zeros(1)

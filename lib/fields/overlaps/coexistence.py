@@ -1,16 +1,19 @@
-r"""The first-order transition of the staircase target as d → ∞ at fixed  g_K = s_a² P_e/d  and  ν = P_e/N: phases, coexistence, phase lines.
+r"""The first-order transition of the staircase target as d → ∞ at fixed  g_K = s_a² P_e/d  and  ν = P_e/N.
 
-A unit then sits at the bottom of its action S, which is of order d: at m = 0, with a Gaussian spread of order 1/√d, or at ±m_0 of order one.
-What is left of the target must keep S from falling below zero anywhere; where S(m_0) = 0 < S elsewhere, a fraction of order 1/d of the units sits
-at ±m_0, as a vapor coexists with its liquid at a pressure that both share.  With  k² = 1/(g_0 ν),  g_0 = 4g_K σ_w²/(π(1 + 2σ_w²))  and
-w = (1 + 2σ_w²)/(1 + 2σ_w² + 2m_0²)  the conditions S(m_0) = S'(m_0) = 0 are solved by
+A unit then sits at the bottom of its action S, which is of order d: at m = 0, with a Gaussian spread of order 1/√d, or
+at ±m_0 of order one.  What is left of the target must keep S from falling below zero anywhere; where
+S(m_0) = 0 < S elsewhere, a fraction of order 1/d of the units sits at ±m_0, as a vapor coexists with its liquid at a
+pressure that both share.  As Φ of :mod:`staircase` is convex, so is its limit: there is one state for each (g_K, ν),
+and no search.  With  k² = 1/(g_0 ν),  g_0 = 4g_K σ_w²/(π(1 + 2σ_w²))  and  w = (1 + 2|w_⊥|²)/(1 + 2|w_⊥|² + 2m_0²)  the
+conditions S(m_0) = S'(m_0) = 0 are solved, if |w_⊥|² = σ_w² is "fixed", by
 
     c = ± ½ k w^{-3/2},  b = (1 - 3w)c,    ¼ < w < 1,
 
-so that one scalar root in w is left.  As Φ of :mod:`staircase` is convex, so is its limit: there is one state for each (g_K, ν), and no search.
-Where |w_⊥|² is "free" (see :mod:`staircase`) the outliers have  |w_⊥|² = σ_w² w  with  w = (1 + 2|w_⊥|²)/(1 + 2|w_⊥|² + 2m_0²), the rest
-keeps σ_w², and the closed form is another, of :mod:`lib.fields.overlaps._coexistence`.
-Source: ringel2025talk (the deck), slides on the first-order transition, with |w_⊥|² fixed; the closed forms are not in it.
+so that one scalar root in w is left.  Where |w_⊥|² is "free", as in networks (see :mod:`staircase`), the outliers have
+|w_⊥|² = σ_w² w, the rest keeps σ_w², and the closed form is another, of :mod:`lib.fields.overlaps._coexistence`.
+
+Source: ringel2025talk (the deck), slides on the first-order transition, with |w_⊥|² fixed; free lengths and the closed
+forms are not in it.
 """
 
 from dataclasses import dataclass
@@ -31,7 +34,7 @@ class State:
     variance: np.ndarray  # (...) d⟨m²⟩ of the units around m = 0; σ_w² in the prior
     minimum: np.ndarray  # (...) m_0 of the other units, 0 where there are none
     outliers: np.ndarray  # (...) their fraction times d
-    perpendicular: np.ndarray  # (...) |w_⊥|² of the other units, σ_w² where there are none and if it is fixed
+    perpendicular: np.ndarray  # (...) |w_⊥|² of the other units; σ_w² where there are none
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,10 +52,7 @@ def _settings(strength, load, weight_variance):
     g = checks.entries("strength", strength, above=0, at_most=1e50)  # (...)
     nu = checks.entries("load", load, at_least=0, at_most=1e50)  # (...)
     s = checks.number("weight_variance", weight_variance, above=0, at_most=1e50)
-    try:
-        g, nu = np.broadcast_arrays(g, nu)  # (...), (...)
-    except ValueError:
-        checks.fail("load", "broadcast with strength", f"shapes {nu.shape} and {g.shape}")
+    g, nu = checks.broadcast(strength=g, load=nu)  # (...), (...)
     return g, nu, s, 4 * g * s / (np.pi * (1 + 2 * s))
 
 
@@ -65,10 +65,10 @@ def _epsilon(value, *, cubic=False):
 
 
 def gaussian(strength, load, epsilon, *, weight_variance=1.0):
-    r"""The phase in which all overlaps are Gaussian: the cubic part is not learned, and the linear one makes them broader.
+    r"""The phase of Gaussian overlaps: the cubic part is not learned, and the linear one makes them broader.
 
-    c = ε,  b = [1 + (4g_K/π) v/(1 + 2σ_w²)]^{-1},  v = d⟨m²⟩ = σ_w²/(1 - g_0 ν b²).  Beyond the Maxwell line it is no longer the stable phase.
-    Source: ringel2025talk (the deck), slides on the Gaussian phase.
+    c = ε,  b = [1 + (4g_K/π) v/(1 + 2σ_w²)]^{-1},  v = d⟨m²⟩ = σ_w²/(1 - g_0 ν b²).  Beyond the Maxwell line it is no
+    longer the stable phase.
 
     Parameters
     ----------
@@ -89,38 +89,27 @@ def gaussian(strength, load, epsilon, *, weight_variance=1.0):
     """
     _, nu, s, lazy = _settings(strength, load, weight_variance)
     epsilon = _epsilon(epsilon)
-    pull = lazy * nu  # (...)  1/k²
-    high = 1 / np.sqrt(np.maximum(pull, 1))  # (...)
-    b = _coexistence.root(
-        lambda b, lazy, pull: b * lazy - (1 - b) * (1 - pull * b * b), np.zeros(nu.shape), high, lazy, pull
-    )  # (...)
-    # Near its zero 1 - g_0 ν b² cancels, and the equation for b replaces it; far from it 1 - b may cancel.
-    variance = np.where(pull * b * b > 0.5, s * (1 - b) / (b * lazy), s / np.maximum(1 - pull * b * b, 0.5))  # (...)
-    return _state(
-        epsilon, b, np.full(b.shape, epsilon), variance, np.zeros(b.shape), np.zeros(b.shape), np.full(b.shape, s)
-    )
+    b, _, left = _coexistence.gaussian(lazy, lazy * nu)  # (...), (...)
+    variance, third, across = s / left, np.full(b.shape, epsilon), np.full(b.shape, s)  # (...) each
+    return _state(epsilon, b, third, variance, np.zeros(b.shape), np.zeros(b.shape), across)
 
 
-def _state(epsilon, b, c, variance, minimum, outliers, perpendicular):
+def _state(epsilon, b, c, *rest):
+    """The state of residuals b and c (...)."""
     third = 1 - c / epsilon if epsilon != 0 else np.full(b.shape, np.nan)  # (...)
-    return State(
-        np.stack([b, c], axis=-1), np.stack([1 - b, third], axis=-1), variance, minimum, outliers, perpendicular
-    )  # (..., 2), (..., 2)
+    return State(np.stack([b, c], axis=-1), np.stack([1 - b, third], axis=-1), *rest)
 
 
-def coexistence(strength, load, epsilon, *, weight_variance=1.0, perpendicular="fixed"):
+def coexistence(strength, load, epsilon, *, weight_variance=1.0, perpendicular="free"):
     r"""The stable state: Gaussian up to the Maxwell line, and beyond it a few units at ±m_0 that learn the cubic part.
 
-    m_0 jumps there, while R_3 and the fraction of outliers grow from zero with a kink: the residual is pinned by S(m_0) = 0.
-    Source: ringel2025talk (the deck), slides on the first-order transition.
+    m_0 jumps there, while R_3 and the fraction of outliers grow from zero with a kink: the residual is pinned by
+    S(m_0) = 0.
 
     Parameters
     ----------
-    strength : float or array    g_K = s_a² P_e/d; > 0
-    load : float or array        ν = P_e/N; >= 0; broadcasts with `strength`
-    epsilon : float              ε
-    weight_variance : float      σ_w²; > 0
-    perpendicular : str          "fixed", |w_⊥|² = σ_w², the source's, or "free", as the prior and the pull of the target set it
+    strength, load, epsilon, weight_variance    as in :func:`gaussian`
+    perpendicular : str          |w_⊥|²: "free", as in networks, or "fixed", the source's
 
     Returns
     -------
@@ -128,11 +117,13 @@ def coexistence(strength, load, epsilon, *, weight_variance=1.0, perpendicular="
 
     Examples
     --------
-    >>> state = coexistence(30.0, [3.0, 3.7, 5.4], -0.3)
-    >>> state.learnabilities[:, 1].round(3).tolist(), state.minimum.round(2).tolist()
-    ([0.0, 0.033, 0.149], [0.0, 1.51, 1.56])
+    >>> for length in ("free", "fixed"):
+    ...     state = coexistence(30.0, [2.0, 3.7, 5.4], -0.3, perpendicular=length)
+    ...     print(state.learnabilities[:, 1].round(3), state.minimum.round(2))
+    [0.    0.153 0.256] [0.   1.37 1.4 ]
+    [0.    0.033 0.149] [0.   1.51 1.56]
     """
-    free = _perpendicular.is_free(perpendicular)
+    free = _perpendicular.choice(perpendicular) == "free"
     g, nu, s, lazy = _settings(strength, load, weight_variance)
     shape, g, nu, lazy = g.shape, g.ravel(), nu.ravel(), lazy.ravel()  # (S,), (S,), (S,)
     state, epsilon = gaussian(g, nu, epsilon, weight_variance=s), _epsilon(epsilon)
@@ -162,19 +153,13 @@ def coexistence(strength, load, epsilon, *, weight_variance=1.0, perpendicular="
     state.variance[mixed] = s / ((1 - w) * slack)
     state.minimum[mixed], state.perpendicular[mixed] = _coexistence.overlap(w, s, free)
     state.outliers[mixed] = 3 * np.pi * (abs(epsilon) - k * share) / (g * (1 - w) ** 2 * k * e)
-    fields = (
-        state.residuals[:, 0],
-        state.residuals[:, 1],
-        state.variance,
-        state.minimum,
-        state.outliers,
-        state.perpendicular,
-    )
-    return _state(epsilon, *(field.reshape(shape) for field in fields))
+    rest = state.variance, state.minimum, state.outliers, state.perpendicular  # (S,) each
+    return _state(epsilon, *(field.reshape(shape) for field in (*state.residuals.T, *rest)))
 
 
-def _line(strength, epsilon, weight_variance, free, shape, steepest):
+def _line(strength, epsilon, weight_variance, perpendicular, shape, steepest):
     """Line of the Gaussian phase on which  b = |ε|θ,  w and k²/ε² being functions of  b/c = ±θ."""
+    epsilon, free = _epsilon(epsilon, cubic=True), _perpendicular.choice(perpendicular) == "free"
     g, _, s, lazy = _settings(strength, 0.0, weight_variance)
     size, sign = abs(epsilon), np.sign(epsilon)
     p = 1 / (1 + 2 * s) if free else 1.0
@@ -191,17 +176,15 @@ def _line(strength, epsilon, weight_variance, free, shape, steepest):
     return Line(load, size * theta, *_coexistence.overlap(w, s, free))
 
 
-def maxwell(strength, epsilon, *, weight_variance=1.0, perpendicular="fixed"):
+def maxwell(strength, epsilon, *, weight_variance=1.0, perpendicular="free"):
     r"""Maxwell line ν_c(g_K): the action of the Gaussian phase has a second minimum as deep as the first, S(m_0) = 0.
 
-    Source: ringel2025talk (the deck), slides on the first-order transition; the parametric solution is not in the source.
-
     Parameters
     ----------
     strength : float or array    g_K = s_a² P_e/d; > 0
     epsilon : float              ε; not zero
     weight_variance : float      σ_w²; > 0
-    perpendicular : str          "fixed", |w_⊥|² = σ_w², the source's, or "free", as the prior and the pull of the target set it
+    perpendicular : str          |w_⊥|²: "free", as in networks, or "fixed", the source's
 
     Returns
     -------
@@ -209,36 +192,25 @@ def maxwell(strength, epsilon, *, weight_variance=1.0, perpendicular="fixed"):
 
     Examples
     --------
-    >>> line = maxwell(30.0, -0.3)
-    >>> round(float(line.load), 3), round(float(line.residual), 4), round(float(line.minimum), 3)
-    (3.361, 0.0617, 1.494)
-    >>> line = maxwell(30.0, -0.3, perpendicular="free")
-    >>> round(float(line.load), 3), round(float(line.residual), 4), round(float(line.minimum), 3), round(float(line.perpendicular), 3)
-    (2.354, 0.0644, 1.336, 0.313)
+    >>> for length in ("free", "fixed"):
+    ...     line = maxwell(30.0, -0.3, perpendicular=length)
+    ...     print(*(round(float(x), 4) for x in (line.load, line.residual, line.minimum, line.perpendicular)))
+    2.3537 0.0644 1.3359 0.313
+    3.3612 0.0617 1.4941 1.0
     """
-    epsilon = _epsilon(epsilon, cubic=True)
-    free = _perpendicular.is_free(perpendicular)
-    return _line(
-        strength,
-        epsilon,
-        weight_variance,
-        free,
-        _coexistence.deepest,
-        lambda p: 1 / _coexistence.bottom(_coexistence.lowest(p), p)[0],
-    )
+
+    def steepest(p):
+        return 1 / _coexistence.bottom(_coexistence.lowest(p), p)[0]
+
+    return _line(strength, epsilon, weight_variance, perpendicular, _coexistence.deepest, steepest)
 
 
-def spinodal(strength, epsilon, *, weight_variance=1.0, perpendicular="fixed"):
-    r"""Spinodal line of the learned phase: the action of the Gaussian phase gets a second minimum, S'(m_0) = S''(m_0) = 0.
-
-    Source: ringel2025talk (the deck), slides on the first-order transition; the parametric solution is not in the source.
+def spinodal(strength, epsilon, *, weight_variance=1.0, perpendicular="free"):
+    r"""Spinodal of the learned phase: the action of the Gaussian phase gets a second minimum, S'(m_0) = S''(m_0) = 0.
 
     Parameters
     ----------
-    strength : float or array    g_K = s_a² P_e/d; > 0
-    epsilon : float              ε; not zero
-    weight_variance : float      σ_w²; > 0
-    perpendicular : str          "fixed", |w_⊥|² = σ_w², the source's, or "free", as the prior and the pull of the target set it
+    strength, epsilon, weight_variance, perpendicular    as in :func:`maxwell`
 
     Returns
     -------
@@ -246,26 +218,24 @@ def spinodal(strength, epsilon, *, weight_variance=1.0, perpendicular="fixed"):
 
     Examples
     --------
-    >>> line = spinodal(30.0, -0.3)
-    >>> bool(0.8 < line.load / maxwell(30.0, -0.3).load < 0.9)
-    True
+    >>> for length in ("free", "fixed"):
+    ...     print(round(float(spinodal(30.0, -0.3, perpendicular=length).load), 4))
+    1.8805
+    2.7946
     """
-    epsilon = _epsilon(epsilon, cubic=True)
-    free = _perpendicular.is_free(perpendicular)
-    return _line(strength, epsilon, weight_variance, free, _coexistence.first, _coexistence.steepest)
+    return _line(strength, epsilon, weight_variance, perpendicular, _coexistence.first, _coexistence.steepest)
 
 
-def central_instability(dimension, strength, epsilon, *, weight_variance=1.0):
-    r"""Line r_2 = 0 at finite d: the smallest ν at which m = 0 stops being a minimum of the action, and all units take part.
+def central_instability(dimension, strength, epsilon, *, weight_variance=1.0, perpendicular="free"):
+    r"""Line r_2 = 0 at finite d: the smallest ν at which m = 0 is no minimum of the action, and all units take part.
 
-    It recedes to infinity with d: in the limit r_2 > 0 always, since d⟨m²⟩ = 1/(2r_2) is finite.  Source: not in the source.
+    It recedes to infinity with d: in the limit r_2 > 0 always, since d⟨m²⟩ = 1/(2r_2) is finite.
 
     Parameters
     ----------
-    dimension : int              d; >= 1
-    strength : float or array    g_K = s_a² P_e/d; > 0
-    epsilon : float              ε
-    weight_variance : float      σ_w²; > 0
+    dimension : int              d; >= 1, and >= 2 for free lengths
+    epsilon : float              ε, also zero
+    strength, weight_variance, perpendicular    as in :func:`maxwell`
 
     Returns
     -------
@@ -276,13 +246,15 @@ def central_instability(dimension, strength, epsilon, *, weight_variance=1.0):
     >>> round(float(central_instability(50, 30.0, -0.3)), 1) > 10
     True
     """
-    d, epsilon = checks.integer("dimension", dimension), _epsilon(epsilon)
+    free = _perpendicular.choice(perpendicular) == "free"
+    d, epsilon = _perpendicular.dimension(dimension, free), _epsilon(epsilon)
     g, _, s, lazy = _settings(strength, 0.0, weight_variance)
+    ways = {"weight_variance": s, "perpendicular": perpendicular}
 
     def stiffness(log_load, g):
         # A state depends on g_K, ν and d alone: any width will do, such as d.
         samples = np.exp(log_load) * d
-        return staircase.solve(d, d, samples, epsilon, weight_variance=s, readout_variance=g * d / samples).landau[0]
+        return staircase.solve(d, d, samples, epsilon, readout_variance=g * d / samples, **ways).landau[0]
 
     found = []
     for one, weak in zip(g.ravel().tolist(), lazy.ravel().tolist()):

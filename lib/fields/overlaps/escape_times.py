@@ -1,13 +1,16 @@
-r"""How long the lazy phase lasts where it is metastable: the first neuron of N that crosses the barrier, simulated and predicted.
+r"""How long a metastable lazy phase lasts: until the first neuron of N crosses the barrier, simulated and predicted.
 
-Under small local moves the overlaps of :mod:`lib.fields.overlaps.monte_carlo` stay near zero until one of them climbs the barrier of its own energy in
-the field of the others,
+Under small local moves the overlaps of :mod:`lib.fields.overlaps.monte_carlo`, here of fixed length |w_⊥|² = σ_w², stay
+near zero until one of them climbs the barrier of its own energy in the field of the others,
 
     E(m) = d m²/2σ_w² + ½ log(1 + u) - ½ P_e γ (r·ĥ)²/(1 + u),    u = P_e γ ĥᵀA⁻¹ĥ,    r = A⁻¹Y,    γ = s_a²/N,
 
-A without that neuron; it is S(m) of the decoupled action for N → ∞.  The N neurons try side by side, so the first crossing takes a time
-∝ e^{ΔE}/N:  shorter in a wider net at fixed d, and longer by e^{d ΔE'} in a larger dimension, ΔE' the barrier per dimension at fixed s_a²P_e/d
-and P_e/N.  Source: ringel2025talk, the deck, slides on the first-order transition; escape times are not in it.
+A without that neuron; it is S(m) of the decoupled action for N → ∞.  The N neurons try side by side, so the first
+crossing takes a time ∝ e^{ΔE}/N:  shorter in a wider net at fixed d, and longer by e^{d ΔE'} in a larger dimension, ΔE'
+the barrier per dimension at fixed s_a²P_e/d and P_e/N.
+
+Source: ringel2025talk, the deck, slides on the staircase target and its first-order transition; escape times are not in
+it.
 """
 
 from dataclasses import dataclass
@@ -18,19 +21,12 @@ from scipy.integrate import trapezoid
 from scipy.linalg import eigh
 
 from lib.common import checks
-from lib.fields.overlaps._overlap_moves import project, sweep
-from lib.fields.overlaps.monte_carlo import FARTHEST, _model
+from lib.common.random import children
+from lib.fields.overlaps._overlap_moves import FARTHEST, model, project, sweep
 from lib.foundations.sampling import Average
 
-_FINE, _MARGIN = (
-    20,
-    8.0,
-)  # grid points in a deviation of the prior; how far the grid reaches beyond the barrier, in deviations
-DAMPINGS = (
-    0.5,
-    0.1,
-    0.02,
-)  # of the iteration for the lazy phase: the next, slower one where the one before does not settle
+_FINE, _MARGIN = 20, 8.0  # grid points in a deviation of the prior; deviations that the grid goes beyond the barrier
+DAMPINGS = 0.5, 0.1, 0.02  # of the iteration for the lazy phase: the next one where the one before does not settle
 _POINTS = 6000  # largest grid: its matrix of moves has that many rows
 
 
@@ -42,7 +38,7 @@ class EscapeTimes:
     escaped: np.ndarray  # (C,)  bool
 
     def mean(self):
-        """Mean escape time and its error, ``sampling.Average``, by the likelihood of exponential times: all sweeps over all escapes."""
+        """Mean of exponential times, all sweeps over all escapes, and its error: ``sampling.Average``."""
         count = int(self.escaped.sum())
         if count < 2:
             checks.fail("limit", "be long enough for two escapes or more", f"{count} escapes of {len(self.escaped)}")
@@ -61,61 +57,17 @@ class LazyPhase:
 
 
 @njit(cache=True, nogil=True)
-def _first(m, relu, variance, dimension, gain, samples, y, burn_in, step, barrier, outliers, limit, random):
+def _first(m, model, burn_in, step, barrier, outliers, limit, random):
     """Sweeps until `outliers` neurons are beyond the barrier, and whether they are."""
-    h, a, counts, across = (
-        np.empty((len(m), len(y))),
-        np.empty((len(y), len(y))),
-        np.zeros((2, 2)),
-        np.full(len(m), variance),
-    )
+    n = len(model.target)
+    h, a, counts, across = np.empty((len(m), n)), np.empty((n, n)), np.zeros((2, 2)), np.full(len(m), model.variance)
     for c in range(len(m)):
-        project(m[c], relu, variance, h[c])
+        project(m[c], model.relu, across[c], h[c])
     for _ in range(burn_in):
-        sweep(
-            m,
-            across,
-            h,
-            a,
-            relu,
-            False,
-            variance,
-            dimension,
-            gain,
-            samples,
-            y,
-            0.0,
-            step,
-            0.0,
-            barrier,
-            barrier,
-            0,
-            counts,
-            random,
-        )
+        sweep(m, across, h, a, False, model, 0.0, step, 0.0, barrier, barrier, 0, counts, random)
     for turn in range(limit):
         counts[:] = 0
-        if sweep(
-            m,
-            across,
-            h,
-            a,
-            relu,
-            False,
-            variance,
-            dimension,
-            gain,
-            samples,
-            y,
-            0.0,
-            step,
-            0.0,
-            np.inf,
-            barrier,
-            outliers,
-            counts,
-            random,
-        ):
+        if sweep(m, across, h, a, False, model, 0.0, step, 0.0, np.inf, barrier, outliers, counts, random):
             return turn + counts[1, 0] / len(m), True
     return float(limit), False
 
@@ -125,13 +77,13 @@ def _barrier(value, variance):
 
 
 def simulate(
-    activation, target, dimension, width, effective_samples, barrier, chains, limit, seed, *, weight_variance=1.0, readout_variance=1.0,
-    step=0.5, outliers=1, burn_in=300,
+    activation, target, dimension, width, effective_samples, barrier, chains, limit, seed, *, weight_variance=1.0,
+    readout_variance=1.0, step=0.5, outliers=1, burn_in=300,
 ):  # fmt: skip
     r"""Sweeps that pass until a net in the lazy phase has its first outlier, by local moves alone.
 
-    The phase is brought to equilibrium with the way across the barrier closed; then it is opened.  Small steps are overdamped Langevin dynamics
-    with time step²σ_w²/2d to a sweep.  Source: ringel2025talk, the deck, slides on the first-order transition; not in it.
+    The phase is brought to equilibrium with the way across the barrier closed; then it is opened.  Small steps are
+    overdamped Langevin dynamics with time step²σ_w²/2d to a sweep.
 
     Parameters
     ----------
@@ -144,8 +96,7 @@ def simulate(
     chains : int                 C, independent nets; >= 1
     limit : int                  sweeps after which a net is given up; >= 1
     seed : int or SeedSequence   net c draws from its c-th child
-    weight_variance : float      σ_w²; > 0
-    readout_variance : float     s_a²; > 0
+    weight_variance, readout_variance : float    σ_w² and s_a²; > 0
     step : float                 deviation of the proposed moves in units of the prior's, σ_w/√d; > 0
     outliers : int               neurons beyond the barrier that count as an escape; from 1 to N
     burn_in : int                sweeps with the barrier closed; >= 0
@@ -156,29 +107,23 @@ def simulate(
 
     Examples
     --------
-    >>> found = simulate("erf", [1.0, -0.7], 20, 50, 0.0, 0.6, 40, 10_000, seed=1)  # no data: when a Gaussian walk passes 0.6√20 = 2.7σ
+    >>> # No data: when a Gaussian walk passes 0.6√20 = 2.7σ.
+    >>> found = simulate("erf", [1.0, -0.7], 20, 50, 0.0, 0.6, 40, 10_000, seed=1)
     >>> bool(found.escaped.all()), 5 < found.mean().mean < 25
     (True, True)
     """
-    relu, y, dimension, width, samples, variance, gain = _model(
-        activation, target, dimension, width, effective_samples, weight_variance, readout_variance)  # fmt: skip
-    barrier, chains, limit = (
-        _barrier(barrier, variance),
-        checks.integer("chains", chains),
-        checks.integer("limit", limit),
-    )
+    net = model(activation, target, dimension, width, effective_samples, weight_variance, readout_variance)
+    barrier, chains = _barrier(barrier, net.variance), checks.integer("chains", chains)
+    limit = checks.integer("limit", limit)
     step, burn_in = checks.number("step", step, above=0, at_most=1e3), checks.integer("burn_in", burn_in, at_least=0)
-    if checks.integer("outliers", outliers) > width:
-        checks.fail("outliers", f"be at most the width, {width}", outliers)
-    seeds = checks.seed_sequence("seed", seed)
+    if checks.integer("outliers", outliers) > net.width:
+        checks.fail("outliers", f"be at most the width, {net.width}", outliers)
     times, escaped = np.empty(chains), np.zeros(chains, dtype=bool)  # (C,), (C,)
-    for c, child in enumerate(np.random.SeedSequence(seeds.entropy, spawn_key=seeds.spawn_key).spawn(chains)):
+    for c, child in enumerate(children(seed, chains)):
         random = checks.generator("seed", child)
-        m = np.sqrt(variance / dimension) * random.standard_normal(width)  # (N,)
+        m = np.sqrt(net.variance / net.dimension) * random.standard_normal(net.width)  # (N,)
         m = np.clip(m, -barrier, barrier)  # (N,)  the barrier is closed, so that burn-in starts inside
-        times[c], escaped[c] = _first(
-            m, relu, variance, dimension, gain, samples, y, burn_in, step, barrier, outliers, limit, random
-        )
+        times[c], escaped[c] = _first(m, net, burn_in, step, barrier, outliers, limit, random)
     return EscapeTimes(times, escaped)
 
 
@@ -194,19 +139,14 @@ def lazy_phase(
 ):
     r"""The lazy phase, kept together by a wall at the barrier: its residuals and the energy E(m) of one neuron.
 
-    Self-consistent:  A = 1 + P_e s_a² ⟨ĥĥᵀ⟩  with the mean over e^{-E} at |m| < barrier, where E holds A; it exists also where the phase is
-    not the one of lowest free energy.  Source: ringel2025talk, the deck, slides on the staircase target, at finite width.
+    Self-consistent:  A = 1 + P_e s_a² ⟨ĥĥᵀ⟩  with the mean over e^{-E} at |m| < barrier, where E holds A; it exists
+    also where the phase is not the one of lowest free energy.
 
     Parameters
     ----------
-    activation : str             "erf" or "relu"
-    target : array (n,)          Y, as in :func:`lib.fields.overlaps.monte_carlo.sample`
-    dimension : int              d; >= 1
-    width : int                  N; >= 1
-    effective_samples : float    P_e; >= 0; P_e s_a² max(1, σ_w²) <= 1e10
     barrier : float              where the wall stands; > 0, and <= 30 σ_w
-    weight_variance : float      σ_w²; > 0
-    readout_variance : float     s_a²; > 0
+    activation, target, dimension, width, effective_samples, weight_variance, readout_variance
+                                 as in :func:`simulate`
 
     Returns
     -------
@@ -214,7 +154,7 @@ def lazy_phase(
 
     Raises
     ------
-    ValueError                   if an argument is outside its range, the grid is too long, or the iteration does not settle
+    ValueError                   also if the grid is too long, or the iteration does not settle
 
     Examples
     --------
@@ -222,8 +162,9 @@ def lazy_phase(
     >>> round(phase.height), round(50 * phase.second_moment, 3), phase.residuals.tolist()
     (25, 1.0, [1.0, -0.7])
     """
-    relu, y, dimension, width, samples, variance, gain = _model(
-        activation, target, dimension, width, effective_samples, weight_variance, readout_variance)  # fmt: skip
+    relu, y, dimension, width, samples, variance, gain = model(
+        activation, target, dimension, width, effective_samples, weight_variance, readout_variance
+    )
     barrier, deviation = _barrier(barrier, variance), np.sqrt(variance / dimension)
     half = int(np.ceil(barrier / deviation * _FINE))
     spacing = barrier / (half + 0.5)  # the wall stands in the middle between two points
@@ -243,10 +184,8 @@ def lazy_phase(
             matrix = matrix + damping * change  # (n, n)
             others = np.eye(len(y)) + matrix * (width - 1) / width  # (n, n)
             solved = np.linalg.solve(others, np.column_stack([h.T, y]))  # (n, G + 1)
-            u, pull = (
-                gain * np.einsum("gi,ig->g", h, solved[:, :-1]),
-                gain * samples * (h @ solved[:, -1]) ** 2,
-            )  # (G,), (G,)
+            u = gain * np.einsum("gi,ig->g", h, solved[:, :-1])  # (G,)
+            pull = gain * samples * (h @ solved[:, -1]) ** 2  # (G,)
             energy = dimension * m**2 / (2 * variance) + (np.log1p(u) - pull / (1 + u)) / 2  # (G,)
             if np.abs(change).max() <= 1e-11 * (1 + np.abs(matrix).max()):
                 energy -= energy[inside].min()
@@ -256,12 +195,11 @@ def lazy_phase(
 
 
 def first_passage(overlaps, energy, barrier, step, *, neurons=1):
-    r"""Mean number of sweeps until the first of N independent neurons of energy E(m) has |m| > barrier, all from e^{-E} inside.
+    r"""Mean number of sweeps until the first of N independent neurons has |m| > barrier, all from e^{-E(m)} inside.
 
-    Of the exact chain of local Metropolis moves on the grid, neuron after neuron:  N⁻¹ Σ_t Σ_{c<N} p(t)^{N-c} p(t+1)^c,  where
-    p(t) = Σ_k c_k λ_k^t  is the share of neurons that have stayed inside, from the eigenvalues of the moves that do.  A long time is 1/N of that
-    of one neuron.
-    Source: not in the source, ringel2025talk.
+    Of the exact chain of local Metropolis moves on the grid, neuron after neuron:  N⁻¹ Σ_t Σ_{c<N} p(t)^{N-c} p(t+1)^c,
+    where  p(t) = Σ_k c_k λ_k^t  is the share of neurons that have stayed inside, from the eigenvalues of the moves that
+    do.  A long time is 1/N of that of one neuron.
 
     Parameters
     ----------
@@ -277,11 +215,12 @@ def first_passage(overlaps, energy, barrier, step, *, neurons=1):
 
     Raises
     ------
-    ValueError               if an argument is outside its range, or a passage is too rare for the rounding of the eigenvalues
+    ValueError               also if a passage is too rare for the rounding of the eigenvalues
 
     Examples
     --------
-    >>> m = np.linspace(-3, 3, 601)  # a free walk from a random place in (-1, 1): diffusion step²/2, time (2/3)/step² for small steps
+    >>> # A free walk from a random place in (-1, 1): diffusion step²/2, time (2/3)/step² for small steps.
+    >>> m = np.linspace(-3, 3, 601)
     >>> round(first_passage(m, np.zeros(601), 0.995, 0.05) * 0.05**2, 2)
     0.72
     """
@@ -312,6 +251,6 @@ def first_passage(overlaps, energy, barrier, step, *, neurons=1):
     decayed = np.maximum(1 - rates, 0) ** times[:, None]  # (t, I)
     staying = decayed @ shares  # (t,)  p(t)
     hazard = -np.log1p(-np.minimum(decayed @ (shares * rates) / staying, 1 - 1e-15))  # (t,)  log p(t)/p(t + 1)
-    # The neurons move in turn: within sweep t the net is intact with the probability p(t + 1)^c p(t)^(N - c) after c of them.
+    # The neurons move in turn: after c of sweep t the net is intact with the probability p(t + 1)^c p(t)^(N - c).
     intact = staying**neurons * np.expm1(-neurons * hazard) / (neurons * np.expm1(-hazard))  # (t,)
     return float(trapezoid(intact, times) + intact[0] / 2)

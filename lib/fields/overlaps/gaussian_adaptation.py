@@ -1,15 +1,18 @@
-r"""Weights that adapt to a single-index teacher, in the Gaussian closure: one scalar equation, and all of its solutions.
+r"""Weights that adapt to a single-index teacher, in the Gaussian closure: one scalar equation and all its solutions.
 
-At finite width N the residual r pulls the weights of each unit along the teacher.  If their density is taken as Gaussian, of variance B along
-w_* and σ_w²/d across, the units enter through  M(B) = s_a²⟨ĥĥᵀ⟩ over m ~ N(0, B), with ĥ of :mod:`lib.fields.overlaps.single_index`, and what is left of the
-target is  r = (1 + P_e M)^{-1} Y.  Up to a constant the free energy per unit, as a function of the ratio u = dB/σ_w², is
+At finite width N the residual r pulls the weights of each unit along the teacher.  If their density is taken as
+Gaussian, of variance B along w_* and σ_w²/d across, and |w|² = σ_w² + m², the units enter through  M(B) = s_a²⟨ĥĥᵀ⟩
+over m ~ N(0, B), with ĥ of :mod:`lib.fields.overlaps.single_index`, and what is left of the target is
+r = (1 + P_e M)⁻¹Y.  Up to a constant the free energy per unit, as a function of the ratio u = dB/σ_w², is
 
     Γ(u) = ½(u - 1 - ln u) + (P_e/2N) Y·r,      -2u Γ'(u) = 1 - u + (P_e²/N) rᵀ(u dM/du) r.
 
-Its stationary points are the adapted states, its minima the stable ones, and the lowest is taken in equilibrium.  In terms of
-g(m) = (s_a²P_e²/2N)(r·ĥ)²  the last term is  B⟨g''⟩, so they solve  1/B = d/σ_w² - ⟨g''⟩: there the divergence of N(0, B) from the density of
-one unit, e^{-S} with  S = dm²/2σ_w² - g  at the residual r, is stationary.
-Source: ringel2025talk, the deck, slides on kernel adaptation and on the scaling approach; the free energy is not in the source.
+Its stationary points are the adapted states, its minima the stable ones, and the lowest is taken in equilibrium.  In
+terms of  g(m) = (s_a²P_e²/2N)(r·ĥ)²  the last term is  B⟨g''⟩, so they solve  1/B = d/σ_w² - ⟨g''⟩: there the
+divergence of N(0, B) from the density of one unit, e^{-S} with  S = dm²/2σ_w² - g  at the residual r, is stationary.
+
+Source: ringel2025talk, the deck, slides on kernel adaptation (with real τ = P_e r, so that the force along the teacher
+attracts) and on the scaling approach; the free energy is not in it.
 """
 
 from dataclasses import dataclass
@@ -18,15 +21,7 @@ import numpy as np
 from scipy.optimize.elementwise import find_root
 
 from lib.common import checks
-from lib.fields.overlaps.single_index import (
-    _basis,
-    _components,
-    _gaussian_overlap,
-    _learnabilities,
-    _residuals,
-    _target,
-    _variance,
-)
+from lib.fields.overlaps import _projections
 
 GRID = 1024  # trial ratios; two states closer to each other than one step, next to where both vanish, are not seen
 LARGEST = 1e12  # largest P_e Y²/N: a step of the grid stays below 0.1 in ln u
@@ -49,9 +44,9 @@ def _state(model, log_ratio):
     """Residuals (..., n), data part of Γ (...), and its force  (P_e²/N) rᵀ(u dM/du) r  (...) at ln u."""
     activation, listed, y, s, d, strength, per_unit, uniform = model
     u = np.exp(log_ratio)  # (...)
-    m, weights = _gaussian_overlap(activation, u * s / d, u * s if uniform else s)  # (..., Q), (..., Q)
+    m, weights = _projections.gaussian_overlap(activation, u * s / d, u * s if uniform else s)  # (..., Q), (..., Q)
     inner = (u * s)[..., None] if uniform else np.asarray(s)  # (..., 1) or ()  σ_w², of |w|² = σ_w² + m²
-    seen = _components(activation, listed, m, inner)  # (..., Q, n)
+    seen = _projections.components(activation, listed, m, np.hypot(np.sqrt(inner), m))  # (..., Q, n)
     length = (inner + m**2)[..., None]  # (..., Q, 1)
     if activation == "erf":
         share = (0.5 if uniform else 0.5 + inner) / (0.5 + length)  # (..., Q, 1)
@@ -59,26 +54,23 @@ def _state(model, log_ratio):
     else:
         slope = 0.5 if uniform else 0.5 * (listed + (1 - listed) * m[..., None] ** 2 / length)  # (..., Q, n)
     kernel = np.swapaxes(weights[..., None] * seen, -1, -2) @ seen  # (..., n, n)
-    residuals = _residuals(kernel, strength + 0 * u, y)  # (..., n)
+    residuals = _projections.residuals(kernel, strength + 0 * u, y)  # (..., n)
     along = (seen @ residuals[..., None])[..., 0]  # (..., Q)  r·ĥ
     change = ((slope * seen) @ residuals[..., None])[..., 0]  # (..., Q)  its derivative
-    return (
-        residuals,
-        0.5 * per_unit * (residuals @ y),
-        2 * per_unit * strength * (weights * along * change).sum(axis=-1),
-    )
+    force = 2 * per_unit * strength * (weights * along * change).sum(axis=-1)  # (...)
+    return residuals, 0.5 * per_unit * (residuals @ y), force
 
 
 def _branches(
     activation, target, dimension, width, effective_samples, weight_variance, readout_variance, degrees, *, uniform
 ):
-    """Checked arguments, the balance of forces on a grid of ln u, and its roots; `uniform` lets all d directions share one ratio."""
-    activation, listed = _basis(activation, degrees)
-    y = _target(target, listed.size)  # (n,)
+    """The balance of forces on a grid of ln u, and its roots; `uniform` lets all d directions share one ratio."""
+    activation, listed = _projections.basis(activation, degrees)
+    y = _projections.target(target, listed.size)  # (n,)
     d, units = checks.integer("dimension", dimension), checks.integer("width", width)
     samples = checks.number("effective_samples", effective_samples, at_least=0)
-    s = _variance("weight_variance", weight_variance)
-    readout = _variance("readout_variance", readout_variance)
+    s = _projections.variance("weight_variance", weight_variance)
+    readout = _projections.variance("readout_variance", readout_variance)
     with np.errstate(over="ignore"):
         if not samples / units * (y @ y) <= LARGEST:
             checks.fail("effective_samples", f"keep P_e Y²/N <= {LARGEST:g}", effective_samples)
@@ -91,7 +83,8 @@ def _branches(
     def balance(log_ratio):
         return directions * (1 - np.exp(log_ratio)) + _state(model, log_ratio)[2]
 
-    # Y·r lies between 0 and Y², and P_e rᵀMr below Y²/4: no minimum is far outside, whatever the branch.  The ends are moved until the signs say so.
+    # Y·r lies between 0 and Y², and P_e rᵀMr below Y²/4: no minimum is far outside, whatever the branch.  The ends are
+    # moved until the signs say so.
     end = np.log(10 + 60 * samples / units * (y @ y) / directions)
     low, high = -end, end
     while balance(np.array(low)) <= 0:
@@ -108,19 +101,18 @@ def _branches(
     ratio = np.exp(roots)  # (K,)
     free_energy = 0.5 * directions * (np.expm1(roots) - roots) + data  # (K,)
     stable = signs[cells] > 0  # (K,)
-    return Branches(
-        ratio * s / d, ratio, residuals, _learnabilities(residuals, y), stable, free_energy, int(free_energy.argmin())
-    )
+    learned, lowest = _projections.learnabilities(residuals, y), int(free_energy.argmin())  # (K, n), ()
+    return Branches(ratio * s / d, ratio, residuals, learned, stable, free_energy, lowest)
 
 
 def solve(
     activation, target, dimension, width, effective_samples, *, weight_variance=1.0, readout_variance=1.0, degrees=None
 ):
-    r"""All solutions of the adaptive approach: each unit's weights change their variance along the teacher, and along it alone.
+    r"""All solutions of the adaptive approach: each unit's weights change their variance along the teacher alone.
 
-    The force on ln u is scanned, and every change of its sign refined; iteration of the two equations in turn may end in a cycle instead.
-    Mean-field scaling by χ divides `readout_variance` and the ridge T behind P_e by χ.  As N → ∞ at fixed P_e, u → 1: :func:`single_index.lazy`.
-    Source: ringel2025talk, the deck, slides on kernel adaptation, with real τ = P_e r, so that the force along the teacher attracts.
+    The force on ln u is scanned, and every change of its sign refined; iteration of the two equations in turn may end
+    in a cycle instead.  Mean-field scaling by χ divides `readout_variance` and the ridge T behind P_e by χ.  As N → ∞
+    at fixed P_e, u → 1:  :func:`single_index.lazy` with ``perpendicular="fixed"``.
 
     Parameters
     ----------
@@ -129,9 +121,8 @@ def solve(
     dimension : int              d; >= 1
     width : int                  N; >= 1
     effective_samples : float    P_e = 1/κ; >= 0; P/T for the equivalent kernel, or one over :func:`single_index.ridge`
-    weight_variance : float      σ_w²; > 0
-    readout_variance : float     s_a²; > 0
-    degrees : int array (n,)     different, each in 0 .. 20; default: 1, 3 for erf and 0, 1, 2, 4 for ReLU
+    weight_variance, readout_variance : float    σ_w² and s_a²; > 0
+    degrees : int array (n,)     as in :func:`single_index.projections`
 
     Returns
     -------
@@ -145,38 +136,23 @@ def solve(
     >>> found.ratio.round(3).tolist(), found.stable.tolist()
     ([2.456], [True])
     """
-    return _branches(
-        activation,
-        target,
-        dimension,
-        width,
-        effective_samples,
-        weight_variance,
-        readout_variance,
-        degrees,
-        uniform=False,
-    )
+    given = activation, target, dimension, width, effective_samples, weight_variance, readout_variance, degrees
+    return _branches(*given, uniform=False)
 
 
 def scaling(
     activation, target, dimension, width, effective_samples, *, weight_variance=1.0, readout_variance=1.0, degrees=None
 ):
-    r"""All solutions of the scaling approach: the weights keep their prior's shape and change its scale alone, Σ = u σ_w² I/d.
+    r"""All solutions of the scaling approach: the weights change the scale of their prior alone,  Σ = u σ_w² I/d.
 
-    All d directions pay,  Γ(u) = (d/2)(u - 1 - ln u) + (P_e/2N) Y·r,  and none can be told from the others.  A ReLU network has
-    M → uM then: it learns what the infinitely wide one does at uP_e, and no component can gain on the others.
-    Source: ringel2025talk, the deck, slides on the scaling approach.
+    All d directions pay,  Γ(u) = (d/2)(u - 1 - ln u) + (P_e/2N) Y·r,  and none can be told from the others.  A ReLU
+    network has M → uM then: it learns what the infinitely wide one does at uP_e, and no component can gain on the
+    others.
 
     Parameters
     ----------
-    activation : str             "erf" or "relu"
-    target : array (n,)          Y_n, on the degrees; not all zero
-    dimension : int              d; >= 1
-    width : int                  N; >= 1
-    effective_samples : float    P_e = 1/κ; >= 0
-    weight_variance : float      σ_w²; > 0
-    readout_variance : float     s_a²; > 0
-    degrees : int array (n,)     as in :func:`solve`
+    activation, target, dimension, width, effective_samples, weight_variance, readout_variance, degrees
+                                 as in :func:`solve`
 
     Returns
     -------
@@ -193,14 +169,5 @@ def scaling(
     [0.91, 0.059]
     [0.99, 0.871]
     """
-    return _branches(
-        activation,
-        target,
-        dimension,
-        width,
-        effective_samples,
-        weight_variance,
-        readout_variance,
-        degrees,
-        uniform=True,
-    )
+    given = activation, target, dimension, width, effective_samples, weight_variance, readout_variance, degrees
+    return _branches(*given, uniform=True)

@@ -1,7 +1,9 @@
-r"""Patch networks of erf units: their filters have the density of the weights of a fully connected network, of :mod:`lib.fields.overlaps.staircase`.
+r"""Patch networks of erf units: their filters have the density of the weights of a fully connected network.
 
-Network, prior, ridge and teacher,  y = N_p^{-1/2} Σ_i a_i* [H_1(w_*·x_i) + ε H_3(w_*·x_i)],  are those of :mod:`lib.fields.patches.patch_networks`.
-Source: ringel2025talk, the deck, Figure 3.3; the map is not in it.
+That is the one of :mod:`lib.fields.overlaps.staircase`.  Network, prior, ridge and teacher,
+y = N_p^{-1/2} Σ_i a_i* [H_1(w_*·x_i) + ε H_3(w_*·x_i)],  are those of :mod:`lib.fields.patches.patch_networks`.
+
+Source: ringel2025talk, the deck, Figure 3.3, for the networks; the map and the theory are not in it.
 """
 
 from dataclasses import dataclass
@@ -21,7 +23,7 @@ class Learned:
     kurtosis: np.ndarray | float  # (...)  of w_c·w_*; 3 for a Gaussian
     perpendicular: (
         np.ndarray | float
-    )  # (...)  mean |w_⊥|² of the filters beyond the barrier of the action, or of all if there is none
+    )  # (...)  mean |w_⊥|² of the filters beyond the action's barrier; of all without it
     lazy_learnabilities: np.ndarray  # (..., 2)  of the Gaussian process, C → ∞, at the same κ
     kappa: np.ndarray | float  # (...)  κ
 
@@ -37,26 +39,24 @@ class Equivalent:
 
 
 def equivalent(
-    samples, patches, patch_size, channels, ridge, *, mean_field=1.0, readout_variance=1.0, weight_variance=1.0, bare=False
+    samples, patches, patch_size, channels, ridge, *, mean_field=1.0, readout_variance=1.0, weight_variance=1.0,
+    bare=False,
 ):  # fmt: skip
     r"""The map of an erf patch network onto a fully connected one:  (d, N, s_a²) → (S, C, σ_a²/(N_pχ)).
 
-    Each of the N_p patches shows a filter the same single-index teacher, at 1/N_p of the strength squared, so the density of m = w·w_* is that of
-    the fully connected net at the same P_e.  κ comes from the d = N_pS linear modes  (4/π)(σ_a²/(N_pχ))(σ_w²/S)/(1 + 2σ_w²)  and the rest of the
-    total variance  K(x, x) = (σ_a²/χ)(2/π) arcsin[2σ_w²/(1 + 2σ_w²)],  which acts as a ridge.
-    Source: ringel2025talk, the deck, Figure 3.3, for the networks; the map is not in it.
+    Each of the N_p patches shows a filter the same single-index teacher, at 1/N_p of the strength squared, so the
+    density of m = w·w_* is that of the fully connected net at the same P_e.  κ comes from the d = N_pS linear modes
+    (4/π)(σ_a²/(N_pχ))(σ_w²/S)/(1 + 2σ_w²)  and the rest of the total variance
+    K(x, x) = (σ_a²/χ)(2/π) arcsin[2σ_w²/(1 + 2σ_w²)],  which acts as a ridge.
 
     Parameters
     ----------
-    samples : float or array      P; > 0
-    patches : int                 N_p; >= 1
-    patch_size : int              S; >= 1, and N_pS >= 2
-    channels : int                C; >= 1
-    ridge : float                 T; >= 0, and > 0 if `bare` is set
-    mean_field : float            χ; > 0; divides readout variance and ridge
-    readout_variance : float      σ_a²; > 0
-    weight_variance : float       σ_w²; > 0
-    bare : bool                   the equivalent kernel's κ = T/(χP)
+    samples : float or array                     P; > 0
+    patches, patch_size, channels : int          N_p, S and C; >= 1, and N_pS >= 2
+    ridge : float                                T; >= 0, and > 0 if `bare` is set
+    mean_field : float                           χ; > 0; divides readout variance and ridge
+    readout_variance, weight_variance : float    σ_a² and σ_w²; > 0
+    bare : bool                                  the equivalent kernel's κ = T/(χP)
 
     Returns
     -------
@@ -80,51 +80,40 @@ def equivalent(
             checks.fail("ridge", "be > 0 for the equivalent kernel", ridge)
         kappa = (ridge / chi / p)[()]  # (...)
     else:
-        kappa = single_index.ridge(
-            "erf", patches * size, p, ridge / chi, weight_variance=weight, readout_variance=readout / chi
-        )  # (...)
+        scales = {"weight_variance": weight, "readout_variance": readout / chi}
+        kappa = single_index.ridge("erf", patches * size, p, ridge / chi, **scales)  # (...)
     return Equivalent(size, channels, readout / (patches * chi), kappa)
 
 
 def solve(
     samples, patches, patch_size, channels, ridge, epsilon, *,
-    mean_field=1.0, readout_variance=1.0, weight_variance=1.0, bare=False, perpendicular="fixed",
+    mean_field=1.0, readout_variance=1.0, weight_variance=1.0, bare=False, perpendicular="free",
 ):  # fmt: skip
-    r"""What P samples teach an erf patch network: the saddle of :func:`lib.fields.overlaps.staircase.solve` under the map of :func:`equivalent`.
+    r"""What P samples teach an erf patch network: the saddle of its :func:`equivalent` fully connected network.
 
-    The density of the filters is the whole e^{-S(m)} and not a Gaussian: with mean-field scaling the filters crowd at ±m_0 and the kurtosis
-    falls towards one.  By the source's action for fully connected nets the part of a filter across w_* keeps its length,
-    |w_c|² = σ_w² + m²;  in truth a strong attraction, of order S, shortens it, since that makes the unit steeper along w_*:
-    with ``perpendicular="free"`` ratio and R_3 are those that are sampled.
-    Source: ringel2025talk, the deck, Figure 3.3, for the networks; the theory is not in it.
+    The density of the filters is the whole e^{-S(m)} and not a Gaussian: with mean-field scaling the filters crowd at
+    ±m_0 and the kurtosis falls towards one.  A strong attraction, of order S, shortens the part of a filter across w_*,
+    since that makes the unit steeper along w_*; by the source's action for fully connected nets it keeps its length.
 
     Parameters
     ----------
-    samples : float or array      P; > 0
-    patches : int                 N_p; >= 1
-    patch_size : int              S; >= 1, and N_pS >= 2
-    channels : int                C; >= 1
-    ridge : float                 T; >= 0, and > 0 if `bare` is set
+    samples, patches, patch_size, channels, ridge, mean_field, readout_variance, weight_variance, bare
+                                  as in :func:`equivalent`; S >= 2 for free lengths
     epsilon : float               ε
-    mean_field : float            χ; > 0; divides readout variance and ridge
-    readout_variance : float      σ_a²; > 0
-    weight_variance : float       σ_w²; > 0
-    bare : bool                   the equivalent kernel's κ = T/(χP)
-    perpendicular : str           "fixed", |w_⊥|² = σ_w², or "free", from its prior, (σ_w²/S) χ² of S - 1 degrees
+    perpendicular : str           |w_⊥|²: "free", (σ_w²/S) χ² of S - 1 degrees in the prior, as in networks, or "fixed",
+                                  σ_w², the source's
 
     Returns
     -------
-    Learned                       R_1, R_3, ratio, kurtosis; R_1, R_3 for fixed filters; κ
+    Learned
 
     Examples
     --------
-    >>> found = solve([60, 120], 3, 15, 60, 0.3, -0.1, mean_field=10.0)
-    >>> found.learnabilities.round(3).tolist(), found.ratio.round(2).tolist()
-    ([[0.765, 0.31], [0.907, 0.428]], [3.97, 4.86])
-    >>> round(float(solve(120, 3, 15, 60, 0.3, -0.1, mean_field=10.0, perpendicular="free").ratio), 2)
-    4.37
-    >>> found.lazy_learnabilities.round(2).tolist()
-    [[0.48, 0.08], [0.69, 0.12]]
+    >>> for length in ("free", "fixed"):
+    ...     found = solve(120, 3, 15, 60, 0.3, -0.1, mean_field=10.0, perpendicular=length)
+    ...     print(round(found.ratio, 2), found.learnabilities.round(3), found.lazy_learnabilities.round(2))
+    4.37 [0.916 0.51 ] [0.71 0.14]
+    4.86 [0.907 0.428] [0.69 0.12]
     """
     given = {"readout_variance": readout_variance, "weight_variance": weight_variance}
     net = equivalent(samples, patches, patch_size, channels, ridge, mean_field=mean_field, bare=bare, **given)
@@ -135,17 +124,16 @@ def solve(
         staircase.solve(net.dimension, net.width, one, epsilon, perpendicular=perpendicular, **given)
         for one in strength.ravel().tolist()
     ]
-    found = {
-        name: np.array([getattr(one, name) for one in saddles])
-        for name in ("learnabilities", "variance", "kurtosis", "perpendicular")
-    }  # (p, 2), 3 (p,)
+
+    def gathered(name, *more):
+        return np.array([getattr(one, name) for one in saddles]).reshape((*strength.shape, *more))[()]  # (..., *more)
+
+    lazy = single_index.lazy("erf", target, net.dimension, strength, perpendicular=perpendicular, **given)
     return Learned(
-        learnabilities=found["learnabilities"].reshape(*strength.shape, 2),
-        ratio=(net.dimension / weight_variance * found["variance"]).reshape(strength.shape)[()],
-        kurtosis=found["kurtosis"].reshape(strength.shape)[()],
-        perpendicular=found["perpendicular"].reshape(strength.shape)[()],
-        lazy_learnabilities=single_index.lazy(
-            "erf", target, net.dimension, strength, perpendicular=perpendicular, **given
-        )[1],
+        learnabilities=gathered("learnabilities", 2),
+        ratio=net.dimension / weight_variance * gathered("variance"),
+        kurtosis=gathered("kurtosis"),
+        perpendicular=gathered("perpendicular"),
+        lazy_learnabilities=lazy[1],
         kappa=net.kappa,
     )

@@ -1,80 +1,72 @@
 r"""Exact sampling of linear patch networks: readouts at given filters and filters at given readouts, in turn.
 
-The network  f(x) = Σ_{i≤N_p} Σ_{c≤C} a_ic w_c·x_i  of :mod:`lib.fields.patches.patch_networks` is linear in a and linear in w, so each has a Gaussian posterior
-at given values of the other, which can be drawn without error and without a step size; only the alternation takes time to forget.
-Source: ringel2025talk, the deck, slides on convolutional networks, which trains by Langevin dynamics; the sampler is not in it.
+The network  f(x) = Σ_{i≤N_p} Σ_{c≤C} a_ic w_c·x_i  of :mod:`lib.fields.patches.patch_networks` is linear in a and
+linear in w, so each has a Gaussian posterior at given values of the other, which can be drawn without error and without
+a step size; only the alternation takes time to forget.
+
+Source: ringel2025talk, the deck, slides on convolutional networks, which trains by Langevin dynamics; the sampler is
+not in it.
 """
 
 import numpy as np
 
 from lib.common import checks
-from lib.fields.patches.patch_posterior import _data, _prior
+from lib.fields.patches import _posterior
 
 
 def sample(
     inputs, targets, ridge, channels, chains, steps, seed, *,
     mean_field=1.0, readout_variance=1.0, weight_variance=1.0, burn_in=None, observable=None,
 ):  # fmt: skip
-    r"""Samples of a linear patch network: readouts given filters and filters given readouts, in turn, each drawn without error.
+    r"""Samples of a linear patch network: readouts given filters and filters given readouts, in turn, without error.
 
-    A linear model  y = Φθ + noise of variance T  with the prior  θ ~ N(0, v)  has the posterior sample  θ = θ_0 + vΦᵀ(vΦΦᵀ + T)⁻¹(y - Φθ_0 - ξ),
-    with θ_0 drawn from the prior and ξ from the noise (Matheron's rule).  Both matrices ΦΦᵀ come from the data and a matrix of patches or of
-    components, Σ_ij (aaᵀ)_ij x_i·x_j'  and  Σ_i x_iᵀWᵀWx_i':  a sweep costs 2P²d and a solution, for any number of channels.
-    Not in the source, ringel2025talk, whose slides on convolutional networks are by Langevin training.
+    A linear model  y = Φθ + noise of variance T  with the prior  θ ~ N(0, v)  has the posterior sample
+    θ = θ_0 + vΦᵀ(vΦΦᵀ + T)⁻¹(y - Φθ_0 - ξ),  with θ_0 drawn from the prior and ξ from the noise (Matheron's rule).
+    Both matrices ΦΦᵀ come from the data and a matrix of patches or of components,  Σ_ij (aaᵀ)_ij x_i·x_j'  and
+    Σ_i x_iᵀWᵀWx_i':  a sweep costs 2P²d and a solution, for any number of channels.
 
     Parameters
     ----------
-    inputs : array (P, N_p, S)              X; P = 0 leaves the prior
-    targets : array (P,)                    y
-    ridge : float                           T; > 0
-    channels : int                          C; >= 1
-    chains : int                            M, side by side; >= 1; each starts in the prior
-    steps : int                             number of sweeps kept; >= 1
+    inputs, targets, ridge, mean_field, readout_variance, weight_variance
+                                 as in :func:`lib.fields.patches.patch_posterior.sample`
+    channels, chains : int       C and M; >= 1; each chain starts in the prior
+    steps : int                  number of sweeps kept; >= 1
     seed : int, SeedSequence or Generator
-    mean_field : float                      χ; > 0; divides readout variance and ridge
-    readout_variance : float                σ_a²; > 0
-    weight_variance : float                 σ_w²; > 0
-    burn_in : int, optional                 sweeps thrown away first; >= 0; default: as many as are kept, and 100 or more
-    observable : function, optional         takes w (M, C, S) and a (M, N_p, C), returns an array (M, ...) to keep; default: the map
-                                            β_i = Σ_c a_ic w_c  (M, N_p, S), of which the network is  f = Σ_i β_i·x_i
+    burn_in : int, optional      sweeps thrown away first; >= 0; default: as many as are kept, and 100 or more
+    observable : function, optional    takes w (M, C, S) and a (M, N_p, C), returns an array (M, ...) to keep; default:
+                                 the map  β_i = Σ_c a_ic w_c  (M, N_p, S), of which the network is  f = Σ_i β_i·x_i
 
     Returns
     -------
-    array (steps, M, ...)                   the observable after each sweep, ready for :func:`lib.fields.hmc.summary`
+    array (steps, M, ...)        the observable after each sweep, ready for :func:`lib.fields.hmc.summary`
 
     Examples
     --------
     >>> from lib.fields.patches import patch_posterior
     >>> data = patch_posterior.draw(60, 2, 5, seed=1)
     >>> maps = sample(data.inputs, data.targets, 0.1, 20, 4, 100, seed=2)
-    >>> maps.shape, (data.signs @ maps.mean(axis=(0, 1)) @ data.direction / np.sqrt(2)).round(1)  # R_1
-    ((100, 4, 2, 5), np.float64(1.0))
+    >>> maps.shape, float((data.signs @ maps.mean(axis=(0, 1)) @ data.direction / np.sqrt(2)).round(1))  # R_1
+    ((100, 4, 2, 5), 1.0)
     """
-    x, y = _data(inputs, targets)  # (P, N_p, S), (P,)
-    ridge, readout, weight = _prior(ridge, mean_field, readout_variance, weight_variance)
-    channels, chains, steps = (
-        checks.integer(n, v) for n, v in (("channels", channels), ("chains", chains), ("steps", steps))
-    )
+    x, y = _posterior.examples(inputs, targets)  # (P, N_p, S), (P,)
+    ridge, readout, weight = _posterior.prior(ridge, mean_field, readout_variance, weight_variance)
+    channels, chains = checks.integer("channels", channels), checks.integer("chains", chains)
+    steps = checks.integer("steps", steps)
     burn_in = max(steps, 100) if burn_in is None else checks.integer("burn_in", burn_in, at_least=0)
     observable = (lambda w, a: a @ w) if observable is None else observable
     if not callable(observable):
         checks.fail("observable", "be a function of the weights and readouts", observable)
     random, (patches, size) = checks.generator("seed", seed), x.shape[1:]
-    readout, weight, flat = (
-        readout / (patches * channels),
-        weight / size,
-        x.reshape(len(x), patches * size),
-    )  # (), (), (P, d)
+    readout, weight = readout / (patches * channels), weight / size
+    flat = x.reshape(len(x), patches * size)  # (P, d)
 
     def answer(moved, start, variance):
         """Xᵀ(vΦΦᵀ + T)⁻¹(y - Φθ_0 - ξ), (M, N_p, S);  ΦΦᵀ = `moved` Xᵀ,  Φθ_0 = X `start`."""
         matrix = variance * moved.reshape(chains, *flat.shape) @ flat.T + ridge * np.eye(len(y))  # (M, P, P)
-        missing = (
-            y - start.reshape(chains, -1) @ flat.T - np.sqrt(ridge) * random.standard_normal((chains, len(y)))
-        )  # (M, P)
-        return (np.linalg.solve(matrix, missing[..., None])[..., 0] @ flat).reshape(
-            chains, patches, size
-        )  # (M, N_p, S)
+        noise = np.sqrt(ridge) * random.standard_normal((chains, len(y)))  # (M, P)
+        missing = y - start.reshape(chains, -1) @ flat.T - noise  # (M, P)
+        solved = np.linalg.solve(matrix, missing[..., None])[..., 0]  # (M, P)
+        return (solved @ flat).reshape(chains, patches, size)  # (M, N_p, S)
 
     w, kept = np.sqrt(weight) * random.standard_normal((chains, channels, size)), None  # (M, C, S)
     for n in range(burn_in + steps):

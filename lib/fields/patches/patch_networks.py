@@ -1,19 +1,25 @@
 r"""Networks of one shared set of filters on patches that do not overlap: what P samples teach a linear one.
 
-The input has N_p patches x_i of S components,  d = N_p S,  x ~ N(0, 1),  the network is  f = Σ_{i≤N_p} Σ_{c≤C} a_ic φ(w_c·x_i)  with the prior
-w_c ~ N(0, σ_w²/S),  a_ic ~ N(0, σ_a²/(N_p C χ))  and the ridge T/χ.  The teacher is  y = N_p^{-1/2} Σ_i a_i* [H_1(v_i) + ε H_3(v_i)],
-v_i = w_*·x_i,  |a_i*| = |w_*| = 1.  The filters grow along w_*, which all patches share: the ratio  S⟨(w_c·w_*)²⟩/σ_w²  is 1 in the prior.
-χ > 1 is mean-field scaling, in which they grow more.  κ is the effective ridge per sample, of :mod:`lib.fields.effective_ridge`, and P_e = 1/κ.
-Here φ(u) = u and ε = 0; erf units are in :mod:`lib.fields.patches.patch_erf`, the networks of finite size in :mod:`lib.fields.patches.patch_posterior`.
-Source: ringel2025talk, the deck, captions of Figures 3.2 and 3.3, which print no formula.
+The input has N_p patches x_i of S components,  d = N_p S,  x ~ N(0, 1),  the network is
+f = Σ_{i≤N_p} Σ_{c≤C} a_ic φ(w_c·x_i)  with the prior  w_c ~ N(0, σ_w²/S),  a_ic ~ N(0, σ_a²/(N_p C χ))  and the ridge
+T/χ.  The teacher is  y = N_p^{-1/2} Σ_i a_i* [H_1(v_i) + ε H_3(v_i)],  v_i = w_*·x_i,  |a_i*| = |w_*| = 1.  The filters
+grow along w_*, which all patches share: the ratio  S⟨(w_c·w_*)²⟩/σ_w²  is 1 in the prior.  χ > 1 is mean-field scaling,
+in which they grow more.  κ is the effective ridge per sample, of :mod:`lib.fields.effective_ridge`, and P_e = 1/κ.
+
+Here φ(u) = u and ε = 0; erf units are in :mod:`lib.fields.patches.patch_erf`, networks of finite size in
+:mod:`lib.fields.patches.patch_posterior`.  All arguments that are numbers may be arrays, which broadcast.
+
+Source: ringel2025talk, the deck, captions of Figures 3.2 (whose path has C ∝ √d and P ∝ d^{3/4}) and 3.3; they print no
+formula.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize.elementwise import find_root
 
 from lib.common import checks
+from lib.fields import _effective_ridge
+from lib.fields.overlaps import _coexistence
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,27 +36,8 @@ class Linear:
 
 def _broadcast(**given):
     """Positive arrays of one shape; `ridge` may be zero."""
-    parts = [checks.entries(n, v, **({"at_least": 0} if n == "ridge" else {"above": 0})) for n, v in given.items()]
-    try:
-        return np.broadcast_arrays(*parts)  # (...) each
-    except ValueError:
-        last = list(given)[-1]
-        checks.fail(last, f"broadcast with {', '.join(given)}", f"the shapes {', '.join(str(p.shape) for p in parts)}")
-
-
-def _kappa(p, ridge, mode, count):
-    """Positive root of  P = T/κ + gλ/(λ + κ)  for one eigenvalue λ of multiplicity g: a quadratic, solved without cancellation."""
-    half = ((p - count) * mode - ridge) / 2  # (...)
-    size = np.abs(half) + np.hypot(half, np.sqrt(p * ridge) * np.sqrt(mode))  # (...)
-    return np.where(half > 0, ridge * mode / np.where(size > 0, size, 1), size / p)  # (...)
-
-
-def _ridge(p, ridge, mode, count, bare):
-    """κ of the equivalent kernel, T/P, or with the modes that compete for the samples."""
-    kappa = ridge / p if checks.boolean("bare", bare) else _kappa(p, ridge, mode, count)  # (...)
-    if not np.all(kappa > 0):
-        checks.fail("ridge", "be > 0, where the samples alone leave no effective ridge", ridge)
-    return kappa
+    bounds = {name: {"at_least": 0} if name == "ridge" else {"above": 0} for name in given}
+    return checks.broadcast(**{name: checks.entries(name, value, **bounds[name]) for name, value in given.items()})
 
 
 def _lazy_mode(patches, size, chi, readout, weight):
@@ -58,36 +45,30 @@ def _lazy_mode(patches, size, chi, readout, weight):
     return readout * weight / (chi * patches * size)  # (...)
 
 
-def _fallen(b, g, lazy):
-    """(1 - b)(1 - gb²) - λ_0P_e b, one root in 0 < b < min(1, g^{-1/2}), where it falls."""
-    return (1 - b) * (1 - g * b**2) - lazy * b
-
-
 def linear(
-    samples, patches, patch_size, channels, ridge, *, mean_field=1.0, readout_variance=1.0, weight_variance=1.0, bare=False
+    samples, patches, patch_size, channels, ridge, *, mean_field=1.0, readout_variance=1.0, weight_variance=1.0,
+    bare=False,
 ):  # fmt: skip
-    r"""What P samples teach a linear patch network whose filters adapt:  b [1 + P_eλ_0/(1 - gb²)] = 1,  g = σ_a²σ_w²P_e²/(χdC).
+    r"""What P samples teach a linear patch network whose filters adapt:  b [1 + P_eλ_0/(1 - gb²)] = 1.
 
-    λ_0 = σ_a²σ_w²/(χd)  is the eigenvalue of all d linear functions for fixed filters, and κ = 1/P_e solves  P = T/(χκ) + dλ_0/(λ_0 + κ).  The
-    density of the filters is Gaussian for C → ∞ at fixed g, with the variance  σ_w²/[S(1 - gb²)]  along w_* and the prior's elsewhere.  The
-    N_p + S - 1 modes that grow change κ by a part 1/N_p + 1/S, which is left out.
-    Source: ringel2025talk, the deck, captions of Figures 3.2 and 3.3; the equations are not in it.
+    g = σ_a²σ_w²P_e²/(χdC),  λ_0 = σ_a²σ_w²/(χd)  is the eigenvalue of all d linear functions for fixed filters, and
+    κ = 1/P_e solves  P = T/(χκ) + dλ_0/(λ_0 + κ).  The density of the filters is Gaussian for C → ∞ at fixed g, with
+    the variance  σ_w²/[S(1 - gb²)]  along w_* and the prior's elsewhere.  The N_p + S - 1 modes that grow change κ by a
+    part 1/N_p + 1/S, which is left out.
 
     Parameters
     ----------
-    samples : float or array             P; > 0; all arguments but `bare` broadcast
-    patches : float or array             N_p; > 0
-    patch_size : float or array          S; > 0
-    channels : float or array            C; > 0
-    ridge : float or array               T; >= 0, and > 0 where P >= d or `bare` is set
-    mean_field : float or array          χ; > 0; divides readout variance and ridge
-    readout_variance : float or array    σ_a²; > 0
-    weight_variance : float or array     σ_w²; > 0
-    bare : bool                          the equivalent kernel's κ = T/(χP) in place of the root: right for a large ridge only
+    samples : float or array                          P; > 0
+    patches, patch_size, channels : float or array    N_p, S and C; > 0
+    ridge : float or array                            T; >= 0, and > 0 where P >= d or `bare` is set
+    mean_field : float or array                       χ; > 0; divides readout variance and ridge
+    readout_variance, weight_variance : float or array    σ_a² and σ_w²; > 0
+    bare : bool                                       the equivalent kernel's κ = T/(χP) in place of the root: right for
+                                                      a large ridge only
 
     Returns
     -------
-    Linear                               b, R = 1 - b, ratio, gb², R for fixed filters, κ
+    Linear
 
     Examples
     --------
@@ -99,19 +80,15 @@ def linear(
         samples=samples, patches=patches, patch_size=patch_size, channels=channels, ridge=ridge,
         mean_field=mean_field, readout_variance=readout_variance, weight_variance=weight_variance,
     )  # fmt: skip
+    bare = checks.boolean("bare", bare)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        mode, inputs = _lazy_mode(patches, size, chi, readout, weight), patches * size  # (...), (...)
-        kappa = _ridge(p, ridge / chi, mode, inputs, bare)  # (...)
+        mode = _lazy_mode(patches, size, chi, readout, weight)  # (...)
+        kappa = ridge / chi / p if bare else _effective_ridge.degenerate(mode, patches * size, p, ridge / chi)  # (...)
+        if not np.all(kappa > 0):
+            checks.fail("ridge", "be > 0, where the samples alone leave no effective ridge", ridge)
         lazy, g = mode / kappa, mode / kappa / (kappa * channels)  # (...), (...)
         checks.finite("samples", lazy + g)
-        highest = np.minimum(1, g**-0.5)  # (...)
-        b = find_root(
-            _fallen, (np.zeros(p.shape), highest), args=(g, lazy), tolerances={"xatol": 0, "xrtol": 1e-15}
-        ).x  # (...)
-        # Of the factors 1 - b and 1 - gb² the smaller one follows from the other, so that neither is a difference of equal numbers.
-        attracted = 1 - g * b**2 > 1 - b  # (...)
-        left = np.where(attracted, 1 - g * b**2, lazy * b / np.where(attracted, 1, 1 - b))  # (...)  1 - gb²
-        learned = np.where(attracted, lazy * b / np.where(attracted, left, 1), 1 - b)  # (...)
+        b, learned, left = _coexistence.gaussian(lazy, g)  # (...), (...), (...)
         results = b, learned, 1 / left, g * b**2, lazy / (1 + lazy), kappa
     return Linear(*(checks.finite("samples", part)[()] for part in results))
 
@@ -121,19 +98,12 @@ def critical_samples(
 ):  # fmt: skip
     r"""Where learning starts if P ≪ d:  P_c = (T + σ_a²σ_w²) √(dC/(χσ_a²σ_w²)),  above which  R = 1 - P_c/P.
 
-    There the samples teach nothing to fixed filters, λ_0P_e → 0, and the transition is continuous, with a kink.  P_c grows as √(dC/χ): as d^{3/4}
-    if patches, their size and the channels all grow in proportion, as d^{1/2} at fixed C.
-    Source: ringel2025talk, the deck, caption of Figure 3.2, whose path has C ∝ √d and P ∝ d^{3/4}.
+    There the samples teach nothing to fixed filters, λ_0P_e → 0, and the transition is continuous, with a kink.  P_c
+    grows as √(dC/χ): as d^{3/4} if patches, their size and the channels all grow in proportion, as d^{1/2} at fixed C.
 
     Parameters
     ----------
-    patches : float or array             N_p; > 0; all arguments broadcast
-    patch_size : float or array          S; > 0
-    channels : float or array            C; > 0
-    ridge : float or array               T; >= 0
-    mean_field : float or array          χ; > 0
-    readout_variance : float or array    σ_a²; > 0
-    weight_variance : float or array     σ_w²; > 0
+    patches, patch_size, channels, ridge, mean_field, readout_variance, weight_variance    as in :func:`linear`
 
     Returns
     -------
@@ -150,30 +120,23 @@ def critical_samples(
     )  # fmt: skip
     with np.errstate(over="ignore"):
         prior = readout * weight  # (...)
-        return checks.finite("channels", (ridge + prior) * np.sqrt(patches * size * channels / (chi * prior)))[
-            ()
-        ]  # (...)
+        found = (ridge + prior) * np.sqrt(patches * size * channels / (chi * prior))  # (...)
+    return checks.finite("channels", found)[()]
 
 
 def samples_needed(
     learnability, patches, patch_size, channels, ridge, *,
     mean_field=1.0, readout_variance=1.0, weight_variance=1.0, bare=False, lazy=False,
 ):  # fmt: skip
-    r"""Number of samples at which a linear patch network reaches the learnability R, the inverse of :func:`linear` in closed form.
+    r"""Number of samples at which a linear patch network reaches the learnability R, the inverse of :func:`linear`.
 
     With b = 1 - R:  (1 - b) g_1b² P_e² + bλ_0 P_e = 1 - b,  g_1 = g/P_e²,  and then  P = TP_e/χ + dλ_0P_e/(1 + λ_0P_e).
-    Source: ringel2025talk, the deck, caption of Figure 3.2.
 
     Parameters
     ----------
-    learnability : float or array        R; 0 < R < 1; all arguments but the last two broadcast
-    patches : float or array             N_p; > 0
-    patch_size : float or array          S; > 0
-    channels : float or array            C; > 0
+    learnability : float or array        R; 0 < R < 1
+    patches, patch_size, channels, mean_field, readout_variance, weight_variance    as in :func:`linear`
     ridge : float or array               T; >= 0, and > 0 if `bare` is set
-    mean_field : float or array          χ; > 0
-    readout_variance : float or array    σ_a²; > 0
-    weight_variance : float or array     σ_w²; > 0
     bare : bool                          with κ = T/(χP)
     lazy : bool                          for fixed filters, C → ∞
 

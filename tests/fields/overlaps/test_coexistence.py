@@ -1,4 +1,6 @@
-"""lib.fields.overlaps.coexistence against the full equations of the two phases, the action of lib.fields.overlaps.staircase, and quadrature at growing dimension."""
+"""lib.fields.overlaps.coexistence against the full equations of the two phases, the action of
+lib.fields.overlaps.staircase, and quadrature at growing dimension.
+"""
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from lib.fields.overlaps import _coexistence, coexistence, single_index, stairca
 EPSILON = st.one_of(st.floats(-2, -0.02), st.floats(0.02, 2))
 STRENGTH = st.floats(0.1, 1000)
 VARIANCE = st.floats(0.2, 3)
+FIXED = {"perpendicular": "fixed"}  # |w_⊥|² = σ_w², as the source has it
 
 
 def at_finite_dimension(dimension, strength, load, epsilon, variance=1.0, perpendicular="fixed"):
@@ -21,10 +24,10 @@ def at_finite_dimension(dimension, strength, load, epsilon, variance=1.0, perpen
 
 def action(m, residual, strength, load, variance):
     """S/d at g_K and ν."""
-    return staircase.action(m, residual, 2 / np.pi * strength * load, 1, weight_variance=variance)
+    return staircase.action(m, residual, 2 / np.pi * strength * load, 1, weight_variance=variance, **FIXED)
 
 
-# --- the equations of a state ------------------------------------------------------------------------------------------------------
+# --- the equations of a state -------------------------------------------------------------------------------
 
 
 def unbalanced(state, strength, variance, epsilon):
@@ -38,8 +41,8 @@ def unbalanced(state, strength, variance, epsilon):
 @settings(deadline=None, max_examples=80)
 @given(STRENGTH, st.floats(0, 4), EPSILON, VARIANCE)
 def test_a_state_solves_its_equations_and_nowhere_is_the_action_negative(strength, ratio, epsilon, variance):
-    load = ratio * coexistence.maxwell(strength, epsilon, weight_variance=variance).load
-    state = coexistence.coexistence(strength, load, epsilon, weight_variance=variance)
+    load = ratio * coexistence.maxwell(strength, epsilon, weight_variance=variance, **FIXED).load
+    state = coexistence.coexistence(strength, load, epsilon, weight_variance=variance, **FIXED)
     assert np.abs(unbalanced(state, strength, variance, epsilon)).max() < 1e-9 * (1 + abs(epsilon))
     stiffness = staircase.landau(state.residuals, 2 / np.pi * strength * load, weight_variance=variance)[0]
     assert state.variance == pytest.approx(1 / (2 * stiffness), rel=1e-6)
@@ -76,7 +79,8 @@ def test_the_gaussian_phase_is_a_fixed_point_whose_linear_residual_alone_feeds_b
 @given(STRENGTH, EPSILON, VARIANCE)
 def test_lines_of_the_phase_diagram_by_the_shape_of_the_action(strength, epsilon, variance):
     maxwell, spinodal = (
-        line(strength, epsilon, weight_variance=variance) for line in (coexistence.maxwell, coexistence.spinodal)
+        line(strength, epsilon, weight_variance=variance, **FIXED)
+        for line in (coexistence.maxwell, coexistence.spinodal)
     )
     assert 0.7 < spinodal.load / maxwell.load < 1
     for line in (maxwell, spinodal):
@@ -100,12 +104,12 @@ def test_lines_of_the_phase_diagram_by_the_shape_of_the_action(strength, epsilon
 
 
 def test_the_numbers_of_the_maxwell_construction():
-    line = coexistence.maxwell(30.0, -0.3)
+    line = coexistence.maxwell(30.0, -0.3, **FIXED)
     assert [float(value) for value in (line.load, line.minimum, line.residual)] == pytest.approx(
         [3.361, 1.494, 0.0617], abs=6e-4
     )
-    assert 1 - coexistence.spinodal(30.0, -0.3).load / line.load == pytest.approx(0.15, abs=0.025)
-    state = coexistence.coexistence(30.0, line.load * np.array([0.9, 1, 1.1, 1.25, 1.6, 2.5]), -0.3)
+    assert 1 - coexistence.spinodal(30.0, -0.3, **FIXED).load / line.load == pytest.approx(0.15, abs=0.025)
+    state = coexistence.coexistence(30.0, line.load * np.array([0.9, 1, 1.1, 1.25, 1.6, 2.5]), -0.3, **FIXED)
     np.testing.assert_allclose(state.learnabilities[:, 1], [0, 0, 0.033, 0.075, 0.148, 0.259], atol=6e-4)
     np.testing.assert_allclose(state.outliers[2:], [0.037, 0.088, 0.19, 0.37], atol=4e-3)
     quadrature = [
@@ -117,7 +121,7 @@ def test_the_numbers_of_the_maxwell_construction():
     np.testing.assert_allclose([3200 * s.outliers for s in quadrature[2:]], [0.038, 0.089, 0.19, 0.37], atol=5e-3)
 
 
-# --- the length across the teacher's direction free ------------------------------------------------------------------------------------
+# --- the length across the teacher's direction free ---------------------------------------------------------
 
 FREE = {"perpendicular": "free"}
 
@@ -169,7 +173,7 @@ def test_lines_of_free_length_by_the_shape_of_the_action(strength, epsilon, vari
     ways = FREE | {"weight_variance": variance}
     maxwell, spinodal = (line(strength, epsilon, **ways) for line in (coexistence.maxwell, coexistence.spinodal))
     assert 0.6 < spinodal.load / maxwell.load < 1
-    assert maxwell.load < coexistence.maxwell(strength, epsilon, weight_variance=variance).load
+    assert maxwell.load < coexistence.maxwell(strength, epsilon, weight_variance=variance, **FIXED).load
     for line in (maxwell, spinodal):
         assert line.residual == pytest.approx(
             coexistence.gaussian(strength, line.load, epsilon, weight_variance=variance).residuals[0], rel=1e-8
@@ -214,7 +218,11 @@ def test_the_numbers_of_the_maxwell_construction_at_free_length():
         return minimize(lambda z: cost(z[0], np.exp(z[1]), [b, -0.3], 30.0, load, 1.0), [1.3, -1.2], tol=1e-14).fun
 
     assert brentq(lowest, 2.2, 2.5, xtol=1e-10) == pytest.approx(line.load, rel=1e-6)
-    assert coexistence.maxwell(30.0, -0.3).perpendicular == coexistence.gaussian(30.0, 1.0, -0.3).perpendicular == 1
+    assert (
+        coexistence.maxwell(30.0, -0.3, **FIXED).perpendicular
+        == coexistence.gaussian(30.0, 1.0, -0.3).perpendicular
+        == 1
+    )
 
 
 @pytest.mark.parametrize(("epsilon", "strength", "variance"), [(-0.3, 30.0, 1.0), (0.2, 50.0, 0.6)])
@@ -237,24 +245,25 @@ def test_lines_of_free_length_over_many_decades(epsilon):
         np.testing.assert_allclose(
             line.residual, coexistence.gaussian(strength, line.load, epsilon).residuals[..., 0], rtol=1e-6
         )
-    # Short weights leave no room for a change of their length: both lines are those of fixed length, at m_0 of order one.
+    # Short weights leave no room for a change of their length: both lines are those of fixed length, at m_0 of
+    # order one.
     tiny = {"weight_variance": 1e-6}
     for line in (coexistence.maxwell, coexistence.spinodal):
-        free, fixed = line(strength[30:], epsilon, **tiny, **FREE), line(strength[30:], epsilon, **tiny)
+        free, fixed = line(strength[30:], epsilon, **tiny, **FREE), line(strength[30:], epsilon, **tiny, **FIXED)
         np.testing.assert_allclose(free.load, fixed.load, rtol=1e-4)
         np.testing.assert_allclose(free.minimum, fixed.minimum, rtol=1e-4)
 
 
-# --- how finite networks approach it ---------------------------------------------------------------------------------------------------
+# --- how finite networks approach it ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("epsilon", "strength", "variance"), [(-0.3, 30.0, 1.0), (0.3, 30.0, 1.0), (-0.1, 10.0, 0.5), (0.2, 100.0, 2.0)]
 )
 def test_quadrature_converges_to_the_limit_as_one_over_the_dimension(epsilon, strength, variance):
-    critical = coexistence.maxwell(strength, epsilon, weight_variance=variance).load
+    critical = coexistence.maxwell(strength, epsilon, weight_variance=variance, **FIXED).load
     for ratio in (0.6, 1.6):
-        limit = coexistence.coexistence(strength, ratio * critical, epsilon, weight_variance=variance)
+        limit = coexistence.coexistence(strength, ratio * critical, epsilon, weight_variance=variance, **FIXED)
         states = [at_finite_dimension(d, strength, ratio * critical, epsilon, variance) for d in (6400, 25_600)]
         gaps = np.array([state.learnabilities - limit.learnabilities for state in states])
         assert np.abs(gaps[1]).max() < 3e-3
@@ -267,9 +276,9 @@ def test_quadrature_converges_to_the_limit_as_one_over_the_dimension(epsilon, st
 
 
 def test_in_the_quoted_setting_at_dimension_800_and_below_the_transition():
-    critical = coexistence.maxwell(30.0, -0.3).load
+    critical = coexistence.maxwell(30.0, -0.3, **FIXED).load
     limit, state = (
-        coexistence.coexistence(30.0, 1.6 * critical, -0.3),
+        coexistence.coexistence(30.0, 1.6 * critical, -0.3, **FIXED),
         at_finite_dimension(800, 30.0, 1.6 * critical, -0.3),
     )
     assert (
@@ -282,29 +291,32 @@ def test_in_the_quoted_setting_at_dimension_800_and_below_the_transition():
 
 
 def test_the_rounding_of_the_kink_falls_with_the_dimension():
-    critical = coexistence.maxwell(30.0, -0.3).load
+    critical = coexistence.maxwell(30.0, -0.3, **FIXED).load
     learned = [at_finite_dimension(d, 30.0, critical, -0.3).learnabilities[1] for d in (200, 800, 3200, 12_800)]
     slopes = np.diff(np.log(learned)) / np.log(4)
     assert np.all(slopes < -0.75) and np.all(slopes > -1.05)  # 1/d up to a logarithm
 
 
 def test_the_unconstrained_lazy_state_of_a_large_network_is_the_gaussian_phase():
-    critical = coexistence.maxwell(30.0, -0.3).load
+    critical = coexistence.maxwell(30.0, -0.3, **FIXED).load
     samples = 1000 * 1.5 * critical
-    lazy = staircase.solve(6400, 1000, samples, -0.3, readout_variance=30 * 6400 / samples, outliers=0.0)
+    lazy = staircase.solve(6400, 1000, samples, -0.3, readout_variance=30 * 6400 / samples, outliers=0.0, **FIXED)
     phase = coexistence.gaussian(30.0, 1.5 * critical, -0.3)
     assert lazy.residuals == pytest.approx(phase.residuals, abs=1e-3) and 6400 * lazy.variance == pytest.approx(
         float(phase.variance), rel=1e-2
     )
 
 
-# --- the lines as functions -----------------------------------------------------------------------------------------------------------
+# --- the lines as functions ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("epsilon", [-5.0, -0.3, -1e-3, 1e-3, 0.3, 5.0])
 def test_lines_over_many_decades(epsilon):
     strength = np.geomspace(1e-6, 1e6, 121).reshape(11, 11)
-    maxwell, spinodal = coexistence.maxwell(strength, epsilon), coexistence.spinodal(strength, epsilon)
+    maxwell, spinodal = (
+        coexistence.maxwell(strength, epsilon, **FIXED),
+        coexistence.spinodal(strength, epsilon, **FIXED),
+    )
     assert (
         maxwell.load.shape == (11, 11)
         and np.all(spinodal.load < maxwell.load)
@@ -315,26 +327,26 @@ def test_lines_over_many_decades(epsilon):
         np.testing.assert_allclose(line.residual, b, rtol=1e-6)
     weak = coexistence.gaussian([1e-30, 1e-12], 3.0, epsilon)
     np.testing.assert_allclose(weak.variance, 1, rtol=1e-9)
-    one = coexistence.maxwell(strength[3, 4], epsilon)
+    one = coexistence.maxwell(strength[3, 4], epsilon, **FIXED)
     assert one.load == pytest.approx(maxwell.load[3, 4], rel=1e-12)
 
 
 def test_the_kink():
-    critical = coexistence.maxwell(30.0, 0.3)
+    critical = coexistence.maxwell(30.0, 0.3, **FIXED)
     steps = np.array([1e-3, 1e-4, 1e-5])
-    beyond = coexistence.coexistence(30.0, critical.load * (1 + steps), 0.3)
+    beyond = coexistence.coexistence(30.0, critical.load * (1 + steps), 0.3, **FIXED)
     slope = beyond.learnabilities[:, 1] / steps
     assert np.ptp(slope) < 1e-2 * slope[0] and slope[0] > 0.1
     np.testing.assert_allclose(beyond.minimum, critical.minimum, atol=2e-3)
-    assert np.array_equal(coexistence.coexistence(30.0, critical.load * (1 - steps), 0.3).minimum, np.zeros(3))
+    assert np.array_equal(coexistence.coexistence(30.0, critical.load * (1 - steps), 0.3, **FIXED).minimum, np.zeros(3))
 
 
 def test_the_cubic_part_is_learned_monotonically_and_settings_broadcast():
-    state = coexistence.coexistence(np.array([[3.0], [30.0]]), np.geomspace(0.1, 1e4, 200), -0.3)
+    state = coexistence.coexistence(np.array([[3.0], [30.0]]), np.geomspace(0.1, 1e4, 200), -0.3, **FIXED)
     assert state.residuals.shape == (2, 200, 2) and state.minimum.shape == (2, 200)
     assert np.all(np.diff(state.learnabilities[..., 1]) >= -1e-12) and np.all(state.learnabilities[:, -1, 1] > 0.85)
     assert np.all(state.variance > 0) and np.all(state.minimum**2 < 4.5)
-    plain = coexistence.coexistence(30.0, 5.0, 0.0)
+    plain = coexistence.coexistence(30.0, 5.0, 0.0, **FIXED)
     assert np.isnan(plain.learnabilities[1]) and plain.outliers == 0 and plain.residuals.shape == (2,)
 
 
@@ -349,25 +361,25 @@ def test_the_largest_ratio_on_the_spinodal_of_positive_targets():
     assert brentq(gap, 0.1, 0.4, xtol=1e-14) == pytest.approx(_coexistence.steepest(1.0), rel=1e-9)
 
 
-# --- where the center becomes unstable -------------------------------------------------------------------------------------------------
+# --- where the center becomes unstable ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("epsilon", [-0.3, 0.3, 0.0])
 def test_the_center_loses_its_minimum_on_the_line(epsilon):
-    load = coexistence.central_instability(40, [10.0, 30.0], epsilon)
+    load = coexistence.central_instability(40, [10.0, 30.0], epsilon, **FIXED)
     for strength, one in zip((10.0, 30.0), load):
         below, at, above = (
             at_finite_dimension(40, strength, one * factor, epsilon).landau[0] for factor in (0.97, 1.0, 1.03)
         )
         assert below > 0 > above and abs(at) < 1e-6
-    assert coexistence.central_instability(160, 30.0, epsilon) > 1.5 * load[1]
+    assert coexistence.central_instability(160, 30.0, epsilon, **FIXED) > 1.5 * load[1]
 
 
 def test_without_strength_the_center_stays():
-    assert coexistence.central_instability(2, 1e-5, -0.3) == np.inf
+    assert coexistence.central_instability(2, 1e-5, -0.3, **FIXED) == np.inf
 
 
-# --- bad input ---------------------------------------------------------------------------------------------------------------------------
+# --- bad input ----------------------------------------------------------------------------------------------
 
 STATE = {"strength": [3.0, 30.0], "load": [1.0, 5.0], "epsilon": -0.3, "weight_variance": 1.0}
 LINE = {name: value for name, value in STATE.items() if name != "load"}
@@ -376,7 +388,7 @@ CALLS = {
     coexistence.coexistence: STATE | FREE,
     coexistence.maxwell: LINE | FREE,
     coexistence.spinodal: LINE | FREE,
-    coexistence.central_instability: {"dimension": 10, "strength": 30.0, "epsilon": -0.3, "weight_variance": 1.0},
+    coexistence.central_instability: LINE | {"dimension": 10, "strength": 30.0} | FREE,
 }
 POSITIVE = [0, -1.0, [1.0, 0], [np.nan], [np.inf], "strength", None, [1j], True, [[1], [1, 2]]]
 BAD = {

@@ -1,4 +1,6 @@
-"""lib.fields.overlaps.escape_times against walks written out, the decoupled action, chains of overlaps and each other."""
+"""lib.fields.overlaps.escape_times against walks written out, the decoupled action, chains of overlaps and each
+other.
+"""
 
 import numpy as np
 import pytest
@@ -9,11 +11,12 @@ from hypothesis import strategies as st
 from lib.fields import hmc
 from lib.fields.overlaps import escape_times, monte_carlo, single_index
 
+FIXED = {"perpendicular": "fixed"}  # |w_⊥|² = σ_w², as the source has it
 TARGET = [1.0, -0.3 * 6**0.5]
 GRID = np.arange(-80, 81) * 0.05
 
 
-# --- first passage of given energies ---------------------------------------------------------------------------------------------
+# --- first passage of given energies ------------------------------------------------------------------------
 
 
 def walked(energy, barrier, step, neurons=1):
@@ -75,7 +78,7 @@ def test_the_time_grows_with_the_exponential_of_the_barrier():
     )  # e^{height} over an attempt rate that grows with the curvature
 
 
-# --- simulated nets ---------------------------------------------------------------------------------------------------------------
+# --- simulated nets -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("width", "barrier"), [(1, 0.7), (7, 0.8), (12, 0.45), (60, 1.0)])
@@ -139,7 +142,7 @@ def test_more_outliers_take_longer_and_a_limit_is_kept():
     assert some.mean().mean == 6 and some.mean().standard_error == pytest.approx(6 / 2**0.5)
 
 
-# --- the lazy phase -----------------------------------------------------------------------------------------------------------------
+# --- the lazy phase -----------------------------------------------------------------------------------------
 
 
 def test_in_a_wide_net_the_energy_is_the_decoupled_action():
@@ -168,7 +171,7 @@ def test_chains_in_the_lazy_phase_have_its_residuals(basis):
         "relu": ("relu", [0.0, 1.0, 0.2, -0.05]),
     }[basis]
     phase = escape_times.lazy_phase(activation, target, 60, 400, 300.0, 1.2, readout_variance=2.0)
-    run = monte_carlo.sample(activation, target, 60, 400, 300.0, 4, 300, 4, readout_variance=2.0)
+    run = monte_carlo.sample(activation, target, 60, 400, 300.0, 4, 300, 4, readout_variance=2.0, **FIXED)
     found = hmc.summary(run.residuals)
     assert np.all(np.abs(found.mean - phase.residuals) < 4 * found.error + 0.003)  # 1/N
     moment = hmc.summary(run.second_moment)
@@ -189,7 +192,7 @@ def test_an_energy_that_falls_steeply_beyond_the_wall_does_not_disturb_the_phase
     assert phase.second_moment == pytest.approx(weights @ phase.overlaps[inside] ** 2 / weights.sum(), rel=1e-8)
 
 
-# --- bad input -----------------------------------------------------------------------------------------------------------------------
+# --- bad input ----------------------------------------------------------------------------------------------
 
 MODEL = {"activation": "erf", "target": TARGET, "dimension": 5, "width": 4, "effective_samples": 3.0, "barrier": 1.0}
 PRIOR = {"weight_variance": 1.0, "readout_variance": 1.0}

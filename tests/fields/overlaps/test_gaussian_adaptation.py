@@ -1,4 +1,6 @@
-"""lib.fields.overlaps.gaussian_adaptation against its equations written out by other quadratures, limits, and the numbers of the talk's settings."""
+"""lib.fields.overlaps.gaussian_adaptation against its equations written out by other quadratures, limits, and the
+numbers of the talk's settings.
+"""
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from scipy.optimize import brentq, minimize_scalar
 
 from lib.fields.overlaps import gaussian_adaptation, single_index
 
+FIXED = {"perpendicular": "fixed"}  # |w_⊥|² = σ_w², as the source has it
 X, WEIGHTS = hermegauss(120)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 ACTIVATION, EPSILON = st.sampled_from(["erf", "relu"]), st.floats(-1, 1).map(lambda value: round(value, 6))
@@ -46,7 +49,7 @@ FIRST_ORDER = ("erf", single_index.staircase(1.0), 200, 1000, 6930.0)  # three s
 FIRST_ORDER_READOUT = {"readout_variance": 300 * 200 / 6930}
 
 
-# --- the equations ----------------------------------------------------------------------------------------------------------
+# --- the equations ------------------------------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=25)
@@ -140,14 +143,14 @@ def test_units_that_cannot_be_told_apart(activation, strength, factor):
         np.testing.assert_allclose(np.abs(other.residuals), np.abs(one.residuals), atol=1e-9)
 
 
-# --- limits -------------------------------------------------------------------------------------------------------------------
+# --- limits -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("activation", ["erf", "relu"])
 @pytest.mark.parametrize("approach", [gaussian_adaptation.solve, gaussian_adaptation.scaling])
 def test_the_wide_network_is_lazy_at_the_rate_of_its_width(activation, approach):
     y, d, samples = teacher(activation, -0.3), 50, 400.0
-    lazy = single_index.lazy(activation, y, d, samples)[0]
+    lazy = single_index.lazy(activation, y, d, samples, **FIXED)[0]
     far = [approach(activation, y, d, width, samples) for width in (10**6, 10**7, 10**10)]
     shift = [found.ratio.item() - 1 for found in far]
     assert shift[0] / shift[1] == pytest.approx(10, rel=1e-2)
@@ -173,7 +176,7 @@ def test_in_many_dimensions_the_lazy_solution_is_a_single_root():
     np.testing.assert_allclose(np.divide(error[:-1], error[1:]), 4, rtol=0.1)
 
 
-# --- the scaling approach ---------------------------------------------------------------------------------------------------------
+# --- the scaling approach -----------------------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=15)
@@ -199,11 +202,11 @@ def test_scaling_is_stationary_and_keeps_the_shape_of_the_prior(activation, epsi
     assert curvature > 0 and abs(slope) < 1e-5 * curvature
     np.testing.assert_allclose(found.variance, found.ratio * s / d, rtol=1e-13)
     if activation == "relu":
-        lazy = single_index.lazy(activation, y, d, found.ratio * samples, weight_variance=s)[0]
+        lazy = single_index.lazy(activation, y, d, found.ratio * samples, weight_variance=s, **FIXED)[0]
         np.testing.assert_allclose(found.residuals, lazy, atol=1e-10)
 
 
-# --- numbers of the talk's settings -------------------------------------------------------------------------------------------------
+# --- numbers of the talk's settings -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -239,7 +242,7 @@ def test_relu_networks_in_mean_field_scaling_learn_the_quadratic_part_at_samples
     np.testing.assert_allclose(ratio, [24.7, 36.7, 55, 84, 128], rtol=5e-3)
     y = single_index.relu_teacher(0.3)
     lazy = [
-        single_index.lazy("relu", y, 96 * b, found[2], readout_variance=1 / (750 * b))[1][2]
+        single_index.lazy("relu", y, 96 * b, found[2], readout_variance=1 / (750 * b), **FIXED)[1][2]
         for b, found in zip(beta, adaptive)
     ]
     np.testing.assert_allclose(lazy, [0.025, 0.013, 0.0068, 0.0034, 0.0017], rtol=0.025)
@@ -267,11 +270,11 @@ def test_one_gaussian_misses_the_jump_of_a_positive_cubic_part():
     samples = improved("erf", 50, 200, 1.0, 1000)
     found = gaussian_adaptation.solve("erf", single_index.staircase(-0.05), 50, 1000, samples, readout_variance=1e-3)
     assert found.ratio.item() == pytest.approx(11, abs=0.05)
-    lazy = single_index.lazy("erf", single_index.staircase(-0.05), 50, samples, readout_variance=1e-3)[1]
+    lazy = single_index.lazy("erf", single_index.staircase(-0.05), 50, samples, readout_variance=1e-3, **FIXED)[1]
     np.testing.assert_allclose(lazy, [0.57, 0.07], atol=0.005)
 
 
-# --- bad input: both public functions, every argument ------------------------------------------------------------------------
+# --- bad input: both public functions, every argument -------------------------------------------------------
 
 GOOD = {
     "activation": "erf",

@@ -16,6 +16,7 @@ from lib.fields import hmc
 from lib.fields.overlaps import monte_carlo as monte_carlo
 from lib.fields.overlaps import single_index, staircase
 
+FIXED = {"perpendicular": "fixed"}  # |w_⊥|² = σ_w², as the source has it
 TARGET = [1.0, -0.3 * 6**0.5]
 BASES = {
     "two": ("erf", (1, 3), [1.0, -0.7]),
@@ -33,11 +34,13 @@ def agree(series, expected, *, floor=0.0):
     return found
 
 
-# --- one and two neurons by quadrature ---------------------------------------------------------------------------------------
+# --- one and two neurons by quadrature ----------------------------------------------------------------------
 
 
 def exact(basis, width, dimension, samples, variance, readout, barrier):
-    """Mean residuals, m² and outliers by the trapezoidal rule over all overlaps, from the formula of E with numpy's determinants."""
+    """Mean residuals, m² and outliers by the trapezoidal rule over all overlaps, from the formula of E with numpy's
+    determinants.
+    """
     activation, degrees, target = BASES[basis]
     m = np.linspace(-7, 7, 561 if width == 1 else 281) * np.sqrt(variance)
     h = single_index.projections(activation, m, variance, degrees=degrees)
@@ -60,9 +63,8 @@ def exact(basis, width, dimension, samples, variance, readout, barrier):
 def test_one_and_two_neurons_have_the_averages_of_quadrature(basis, width, independence):
     setting = {"weight_variance": 1.4, "readout_variance": 0.8}
     activation, _, target = BASES[basis]
-    run = monte_carlo.sample(
-        activation, target, 3, width, 20.0, 8, 4000, 11, **setting, independence=independence, every=5, barrier=1.5
-    )
+    setting |= {"independence": independence, "every": 5, "barrier": 1.5, **FIXED}
+    run = monte_carlo.sample(activation, target, 3, width, 20.0, 8, 4000, 11, **setting)
     residual, square, out = exact(basis, width, 3, 20.0, 1.4, 0.8, 1.5)
     found = agree(run.residuals, residual, floor=1e-4)
     assert np.all(found.error < 0.02)
@@ -73,7 +75,7 @@ def test_one_and_two_neurons_have_the_averages_of_quadrature(basis, width, indep
 
 
 def test_the_histogram_is_the_density_of_one_neuron():
-    run = monte_carlo.sample("erf", TARGET, 5, 1, 30.0, 8, 20_000, 3, bins=24, edge=3.0, every=2)
+    run = monte_carlo.sample("erf", TARGET, 5, 1, 30.0, 8, 20_000, 3, bins=24, edge=3.0, every=2, **FIXED)
     m = np.linspace(-3, 3, 24 * 50 + 1)
     h = single_index.projections("erf", m)
     u, seen = 30 * (h**2).sum(axis=1), h @ TARGET
@@ -89,11 +91,13 @@ def test_the_histogram_is_the_density_of_one_neuron():
     assert np.array_equal(run.edges, np.linspace(-3, 3, 25))
 
 
-# --- free lengths of the perpendicular weights ---------------------------------------------------------------------------------
+# --- free lengths of the perpendicular weights --------------------------------------------------------------
 
 
 def exact_free(basis, width, dimension, samples, variance, readout, barrier, cells, nodes):
-    """Residuals, m², q⊥, outliers and their q⊥: trapezoidal in m, with the barrier between two points, Gauss and Laguerre in q⊥."""
+    """Residuals, m², q⊥, outliers and their q⊥: trapezoidal in m, with the barrier between two points, Gauss and
+    Laguerre in q⊥.
+    """
     activation, degrees, target = BASES[basis]
     m = barrier / (cells + 0.5) * np.arange(-7 * cells, 7 * cells + 1)
     lengths, shares = roots_genlaguerre(nodes, (dimension - 3) / 2)
@@ -210,12 +214,14 @@ def test_the_length_of_the_outliers_needs_outliers():
         run.outlier_perpendicular()
 
 
-# --- the prior ---------------------------------------------------------------------------------------------------------------
+# --- the prior ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("activation", "target"), [("erf", TARGET), ("relu", [0.0, 1.0, 0.2, 0.1])])
 def test_without_data_the_overlaps_are_the_priors(activation, target):
-    run = monte_carlo.sample(activation, target, 7, 20, 0.0, 4, 4000, 5, weight_variance=2.0, barrier=1.0, bins=50)
+    run = monte_carlo.sample(
+        activation, target, 7, 20, 0.0, 4, 4000, 5, weight_variance=2.0, barrier=1.0, bins=50, **FIXED
+    )
     assert np.array_equal(run.residuals, np.broadcast_to(target, run.residuals.shape))
     agree(run.second_moment, 2 / 7)
     agree(run.fourth_moment, 3 * (2 / 7) ** 2)
@@ -223,7 +229,7 @@ def test_without_data_the_overlaps_are_the_priors(activation, target):
     assert run.kurtosis() == pytest.approx(3, abs=0.1)
 
 
-# --- many neurons: the saddle, and the numbers of the staircase -------------------------------------------------------------------------
+# --- many neurons: the saddle, and the numbers of the staircase ---------------------------------------------
 
 
 @cache
@@ -251,7 +257,7 @@ def saddle(dimension, samples, width, readout, epsilon, near):
 @pytest.mark.parametrize(("scaled", "quoted"), [(200, 0.023), (400, 0.027), (600, 0.121), (1000, 0.408), (2000, 0.675)])
 def test_many_neurons_follow_the_saddle(scaled, quoted):
     run = monte_carlo.sample(
-        "erf", TARGET, 50, 1200, 4.0 * scaled, 4, 80, 2, readout_variance=2.0, burn_in=200, every=4
+        "erf", TARGET, 50, 1200, 4.0 * scaled, 4, 80, 2, readout_variance=2.0, burn_in=200, every=4, **FIXED
     )
     learned = hmc.summary(run.learnabilities()[..., 1])
     assert learned.mean == pytest.approx(quoted, abs=0.003 + 4 * learned.error) and learned.error < 0.005
@@ -266,14 +272,16 @@ def test_many_neurons_follow_the_saddle(scaled, quoted):
 
 
 def test_where_one_outlier_is_expected_or_none_a_narrow_net_learns_less_than_a_wide_one():
-    run = monte_carlo.sample("erf", TARGET, 50, 300, 600.0, 4, 250, 4, readout_variance=8.0, burn_in=300, every=4)
+    run = monte_carlo.sample(
+        "erf", TARGET, 50, 300, 600.0, 4, 250, 4, readout_variance=8.0, burn_in=300, every=4, **FIXED
+    )
     agree(run.learnabilities()[..., 1], 0.053, floor=0.002)  # 0.121 at N = 1200, at the same P_e/N and s_a² P_e
 
 
 @pytest.mark.parametrize(("samples", "quoted"), [(1500, 0.123), (3000, 0.502), (6000, 0.744)])
 def test_the_other_sign_of_the_cubic_part(samples, quoted):
     run = monte_carlo.sample(
-        "erf", [1.0, 0.3 * 6**0.5], 50, 600, samples, 4, 120, 6, readout_variance=4.0, burn_in=200, every=4
+        "erf", [1.0, 0.3 * 6**0.5], 50, 600, samples, 4, 120, 6, readout_variance=4.0, burn_in=200, every=4, **FIXED
     )
     agree(run.learnabilities()[..., 1], quoted, floor=0.006)
 
@@ -284,13 +292,13 @@ def test_local_moves_keep_phases_apart_that_independent_draws_join():
         start = monte_carlo.planted(300, 3000, 2, fraction, 1.6, 1)
         for share in (0.0, 0.5):  # at g_K = 30 and 1.25 times the coupling at which the phases are equal
             setting = {"readout_variance": 5 / 7, "start": start, "burn_in": 60, "independence": share, "barrier": 1.0}
-            run = monte_carlo.sample("erf", TARGET, 300, 3000, 12_600.0, 2, 40, 8, **setting)
+            run = monte_carlo.sample("erf", TARGET, 300, 3000, 12_600.0, 2, 40, 8, **setting, **FIXED)
             outliers[fraction, share] = 3000 * run.outliers[-1]
     assert np.all(outliers[0.0, 0.0] == 0) and np.all(outliers[0.003, 0.0] >= 1)
     assert np.all(outliers[0.0, 0.5] >= 1) and np.all(outliers[0.003, 0.5] <= 3)
 
 
-# --- symmetries and repetition ---------------------------------------------------------------------------------------------------
+# --- symmetries and repetition ------------------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=15)
@@ -353,12 +361,12 @@ def test_planted_overlaps_are_where_they_are_said_to_be():
 
 
 def test_the_learnabilities_are_those_of_the_components_that_the_target_has():
-    run = monte_carlo.sample("relu", BASES["relu"][2], 6, 10, 40.0, 2, 20, 1)
+    run = monte_carlo.sample("relu", BASES["relu"][2], 6, 10, 40.0, 2, 20, 1, **FIXED)
     np.testing.assert_allclose(run.learnabilities(), 1 - run.residuals[..., 1:] / [1.0, 0.4, -0.2], rtol=1e-14)
     assert run.kurtosis() == run.fourth_moment.mean() / run.second_moment.mean() ** 2
 
 
-# --- bad input -----------------------------------------------------------------------------------------------------------------------
+# --- bad input ----------------------------------------------------------------------------------------------
 
 CALLS = {
     monte_carlo.planted: {

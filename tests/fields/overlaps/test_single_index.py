@@ -1,4 +1,6 @@
-"""lib.fields.overlaps.single_index against quadrature over the inputs, Monte Carlo, series and closed forms, roots by hand, and regressions on drawn data."""
+"""lib.fields.overlaps.single_index against quadrature over the inputs, Monte Carlo, series and closed forms, roots
+by hand, and regressions on drawn data.
+"""
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from lib.fields import nngp
 from lib.fields.overlaps import single_index
 
 ERF, RELU = single_index.DEGREES["erf"], single_index.DEGREES["relu"]
+FIXED = {"perpendicular": "fixed"}  # |w_⊥|² = σ_w², as the source has it
 X, WEIGHTS = hermegauss(120)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 MEAN_ACTIVATION = {  # over the part of x across the teacher, which is normal of variance s
@@ -27,7 +30,7 @@ def normalized(n, v):
     return hermeval(v, np.eye(n + 1)[n]) / np.sqrt(float(np.prod(np.arange(1, n + 1))))
 
 
-# --- projections -----------------------------------------------------------------------------------------------------------
+# --- projections --------------------------------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=25)
@@ -108,7 +111,7 @@ def test_teachers_are_their_components():
         assert found == pytest.approx(quad(integrand, -12, 0)[0] + quad(integrand, 0, 12)[0], abs=1e-9)
 
 
-# --- moments ------------------------------------------------------------------------------------------------------------------
+# --- moments ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("activation", ["erf", "relu"])
@@ -148,7 +151,7 @@ def test_what_the_lazy_linear_mode_leaves_of_the_cubic_is_the_cubic_eigenvalue()
     np.testing.assert_allclose(m[:, 0, 0], 4 / (3 * np.pi * d), rtol=1e-3)
 
 
-# --- effective ridge ----------------------------------------------------------------------------------------------------------------
+# --- effective ridge ----------------------------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=20)
@@ -188,24 +191,24 @@ def test_ridge_on_drawn_data(activation, d, samples, bare):
     assert bare / samples < 0.65 * measured[0]  # the bare equivalent kernel
 
 
-# --- the lazy limit -----------------------------------------------------------------------------------------------------------------
+# --- the lazy limit -----------------------------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=20)
-@given(st.sampled_from(["erf", "relu"]), st.floats(0, 1e5), st.floats(-1, 1), st.booleans())
-def test_lazy_solves_the_linear_equations(activation, strength, epsilon, fixed):
+@given(st.sampled_from(["erf", "relu"]), st.floats(0, 1e5), st.floats(-1, 1), st.sampled_from(["fixed", "sphere"]))
+def test_lazy_solves_the_linear_equations(activation, strength, epsilon, kind):
     epsilon = round(epsilon, 6)
     target = single_index.staircase(epsilon) if activation == "erf" else single_index.relu_teacher(epsilon)
     d, s, readout = 30, 0.8, 1.7
     residuals, learned = single_index.lazy(
-        activation, target, d, [strength], weight_variance=s, readout_variance=readout, fixed_length=fixed
+        activation, target, d, [strength], weight_variance=s, readout_variance=readout, perpendicular=kind
     )
     m = np.sqrt(s / d) * X
     if activation == "erf":
-        u = m / np.sqrt(0.5 + s + (0 if fixed else m**2))
+        u = m / np.sqrt(0.5 + s + (0 if kind == "sphere" else m**2))
         seen = np.stack([np.sqrt(2 / np.pi) * u, -np.sqrt(1 / (3 * np.pi)) * u**3])
     else:
-        q = s + (0 * m if fixed else m**2)
+        q = s + (0 * m if kind == "sphere" else m**2)
         seen = np.stack(
             [np.sqrt(q), m * np.sqrt(np.pi / 2), m**2 / np.sqrt(2 * q), -(m**4) / np.sqrt(24 * q**3)]
         ) / np.sqrt(2 * np.pi)
@@ -223,11 +226,11 @@ def test_the_cubic_component_mixes_with_the_linear_one():
         return learned[1] / (-1 / d / 3 / epsilon * learned[0])
 
     positive, negative = (
-        single_index.lazy("erf", single_index.staircase(epsilon), 50, 840.0)[1][1] for epsilon in (0.3, -0.3)
+        single_index.lazy("erf", single_index.staircase(epsilon), 50, 840.0, **FIXED)[1][1] for epsilon in (0.3, -0.3)
     )
     assert positive < 0 and negative == pytest.approx(0.019, abs=5e-4)
     for epsilon in (-0.3, 0.3):
-        error = [abs(ratio(d, epsilon) - 1) for d in (400, 800, 1600)]
+        error = [abs(ratio(d, epsilon, **FIXED) - 1) for d in (400, 800, 1600)]
         np.testing.assert_allclose(
             np.log2([error[0] / error[1], error[1] / error[2]]), 1, atol=0.1
         )  # it is the leading order in 1/d
@@ -240,17 +243,14 @@ def half(d, **options):
 
 
 def test_sample_complexity_of_the_wide_network():
-    fixed = [half(d, fixed_length=True) for d in (25, 50, 100)]
+    fixed = [half(d, perpendicular="sphere") for d in (25, 50, 100)]
     np.testing.assert_allclose(fixed, [4.82, 5.06, 5.18], atol=0.006)
     limit = 27 * np.pi / 16
-    assert half(20_000) == pytest.approx(limit, rel=2e-3) and half(20_000, fixed_length=True) == pytest.approx(
-        limit, rel=2e-3
-    )
+    for kind in ("free", "fixed", "sphere"):
+        assert half(20_000, perpendicular=kind) == pytest.approx(limit, rel=2e-3)
     dimensions = np.array([50, 100, 200, 400])
-    slope = np.polyfit(np.log(dimensions), np.log([half(d, fixed_length=True) * d**3 for d in dimensions.tolist()]), 1)[
-        0
-    ]
-    assert slope == pytest.approx(3, abs=0.05)
+    samples = [half(d, perpendicular="sphere") * d**3 for d in dimensions.tolist()]
+    assert np.polyfit(np.log(dimensions), np.log(samples), 1)[0] == pytest.approx(3, abs=0.05)
     # Averaged over |w|² too, which is chi-squared across the teacher, it lies between the two.
     for d in (25, 50, 100):
         radii, weights = roots_genlaguerre(40, (d - 3) / 2)
@@ -260,8 +260,8 @@ def test_sample_complexity_of_the_wide_network():
         exact = np.exp(
             brentq(lambda u: np.linalg.solve(np.eye(2) + d**3 * np.exp(u) * kernel, target)[1] / target[1] - 0.5, -3, 4)
         )
-        assert half(d, fixed_length=True) < exact < half(d)
-        assert half(d, perpendicular="free") == pytest.approx(exact, rel=1e-7)
+        assert half(d, perpendicular="sphere") < exact < half(d, **FIXED)
+        assert half(d) == half(d, perpendicular="free") == pytest.approx(exact, rel=1e-7)
 
 
 def test_lazy_is_regression_on_drawn_data():
@@ -273,12 +273,12 @@ def test_lazy_is_regression_on_drawn_data():
         mean = nngp.kernel("erf", z, x) @ np.linalg.solve(nngp.kernel("erf", x) + bare * np.eye(samples), y)
         found.append([(mean * normalized(n, z[:, 0])).mean() for n in ERF] / target)
     measured, error = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / np.sqrt(len(found))
-    learned = single_index.lazy("erf", target, d, 1 / single_index.ridge("erf", d, samples, bare))[1]
+    learned = single_index.lazy("erf", target, d, 1 / single_index.ridge("erf", d, samples, bare), **FIXED)[1]
     assert np.all(np.abs(measured - learned) < 3 * error + 5 / samples * np.abs(learned))
     assert measured[1] < -3 * error[1]  # negative, as predicted
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument -------------------------------------------------------
 
 WEIGHT = {"weight_variance": 1.0, "readout_variance": 1.0}
 CALLS = {
@@ -288,7 +288,7 @@ CALLS = {
     single_index.relu_teacher: {"epsilon": 0.1},
     single_index.ridge: {"activation": "erf", "dimension": 20, "samples": 10.0, "ridge": 0.1, **WEIGHT},
     single_index.lazy: {"activation": "erf", "target": [1.0, 2.0], "dimension": 20, "effective_samples": 9.0, **WEIGHT}
-    | {"degrees": (1, 3), "fixed_length": True, "perpendicular": "fixed"},
+    | {"degrees": (1, 3), "perpendicular": "sphere"},
 }
 NOT_ARRAYS = ["x", None, np.nan, [np.inf], 1j, [True]]
 BAD = {
@@ -315,7 +315,6 @@ BAD = {
         [1.0, 1e-60],
     ],
     "effective_samples": [*NOT_ARRAYS, -1.0],
-    "fixed_length": [0, "no", None],
-    "perpendicular": ["other", True, None, 1.0, "free"],  # the last with a fixed length
+    "perpendicular": ["other", True, None, 1.0],
 }
 test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)

@@ -1,4 +1,6 @@
-"""lib.fields.overlaps.staircase with the length of the weights across the teacher's direction drawn from its prior, against sums over that length."""
+"""lib.fields.overlaps.staircase with the length of the weights across the teacher's direction drawn from its prior,
+against sums over that length.
+"""
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from scipy.special import logsumexp
 
 from lib.fields.overlaps import single_index, staircase
 
+FIXED = {"perpendicular": "fixed"}  # |w_⊥|² = σ_w², as the source has it
 DECK = {"readout_variance": 8.0}  # with d = 50 and N = 300 the numbers of the source's transition
 RESIDUAL = st.tuples(st.floats(-1, 1), st.floats(-1, 1)).map(np.array)
 
@@ -86,7 +89,7 @@ def test_outliers_of_free_weights_are_shorter_across_the_teacher():
         assert abs(at[2] - at[0]) < 1e-5 and sign * (at[0] + at[2] - 2 * at[1]) > 0
         assert place == state.minimum or at[1] == pytest.approx(state.height, rel=1e-8)
     assert [round(x, 3) for x in (state.learnabilities[1], state.minimum, state.perpendicular)] == [0.258, 1.364, 0.307]
-    assert staircase.solve(50, 300, 600.0, -0.3, **DECK).perpendicular == 1
+    assert staircase.solve(50, 300, 600.0, -0.3, **DECK, **FIXED).perpendicular == pytest.approx(1, rel=1e-14)
     # Without outliers all units count, and keep the prior's mean.
     lazy = staircase.solve(50, 10**9, 60.0, -0.3, perpendicular="free")
     assert lazy.minimum == 0 and lazy.perpendicular == pytest.approx(49 / 50, rel=1e-6)
@@ -125,7 +128,7 @@ def test_states_of_free_weights_with_a_fixed_fraction_beyond_the_barrier(samples
     lazy = staircase.solve(50, 300, samples, -0.3, outliers=0.0, **ways)
     assert lazy.free_energy > free.free_energy and lazy.learnabilities[1] < 0.06 and 0 < lazy.height < free.height
     # The pull only gets stronger where w_⊥ is short: the minimum over a larger family is lower.
-    assert free.free_energy < staircase.solve(50, 300, samples, -0.3, **DECK).free_energy
+    assert free.free_energy < staircase.solve(50, 300, samples, -0.3, **DECK, **FIXED).free_energy
 
 
 def test_a_wide_network_of_free_weights_is_lazy():
@@ -144,7 +147,7 @@ def test_the_sample_complexity_of_free_weights():
     lazy = [staircase.samples_to_learn(d, None, -0.3, perpendicular="free") / d**3 for d in (25, 50, 100)]
     np.testing.assert_allclose(lazy, [6.92, 6.08, 5.69], atol=6e-3)
     per_input = np.array([staircase.samples_to_learn(d, 4 * d, -0.3, perpendicular="free") / d for d in (25, 50, 100)])
-    fixed = np.array([staircase.samples_to_learn(d, 4 * d, -0.3) / d for d in (25, 50, 100)])
+    fixed = np.array([staircase.samples_to_learn(d, 4 * d, -0.3, **FIXED) / d for d in (25, 50, 100)])
     assert np.ptp(per_input) < 0.1 * per_input[2] and np.all(per_input < 0.9 * fixed)
 
 

@@ -1,4 +1,6 @@
-"""lib.fields.patches.patch_erf against its spectrum written out, the fully connected network, quadrature, the linear patch network, and limits."""
+"""lib.fields.patches.patch_erf against its spectrum written out, the fully connected network, quadrature, the
+linear patch network, and limits.
+"""
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from lib.fields import effective_ridge
 from lib.fields.overlaps import single_index, staircase
 from lib.fields.patches import patch_erf, patch_networks
 
+FIXED = {"perpendicular": "fixed"}  # |w_⊥|² = σ_w², as the source has it
 NET = {"patches": 3, "patch_size": 15, "channels": 60, "ridge": 0.3, "mean_field": 10.0}
 
 
@@ -41,7 +44,7 @@ def test_no_ridge_is_possible_with_the_competing_modes_alone():
 
 
 def test_the_specified_network_and_its_gaussian_process():
-    found = patch_erf.solve([60, 120], **NET, epsilon=-0.1)
+    found = patch_erf.solve([60, 120], **NET, epsilon=-0.1, **FIXED)
     assert found.ratio.round(2).tolist() == [3.97, 4.86]
     assert found.learnabilities.round(3).tolist() == [[0.765, 0.31], [0.907, 0.428]]
     assert found.lazy_learnabilities.round(2).tolist() == [[0.48, 0.08], [0.69, 0.12]]
@@ -53,7 +56,7 @@ def test_filters_of_free_length_are_those_that_are_sampled():
     assert found.ratio[1] == pytest.approx(4.31, abs=0.08)
     assert found.learnabilities[1] == pytest.approx([0.908, 0.502], abs=0.02)
     assert 15 / 14 * found.perpendicular[1] == pytest.approx(0.849, abs=0.025)
-    assert patch_erf.solve([60, 120], **NET, epsilon=-0.1).perpendicular == pytest.approx(
+    assert patch_erf.solve([60, 120], **NET, epsilon=-0.1, **FIXED).perpendicular == pytest.approx(
         1, rel=1e-14
     )  # rounded on some machines
     net = patch_erf.equivalent(60, **NET)
@@ -65,7 +68,7 @@ def test_filters_of_free_length_are_those_that_are_sampled():
 
 @pytest.mark.parametrize("epsilon", [-0.1, 0.1])
 def test_the_saddle_is_self_consistent_by_quadrature_of_the_patch_networks_own_action(epsilon):
-    found = patch_erf.solve(60, **NET, epsilon=epsilon, readout_variance=1.4, weight_variance=0.8)
+    found = patch_erf.solve(60, **NET, epsilon=epsilon, readout_variance=1.4, weight_variance=0.8, **FIXED)
     b, c = (1 - found.learnabilities) * [1, epsilon]
     patch_kernel = 1.4 / (10 * 3) / found.kappa
 
@@ -83,7 +86,8 @@ def test_the_saddle_is_self_consistent_by_quadrature_of_the_patch_networks_own_a
     total, square, fourth = mean(lambda m: 1), mean(lambda m: m**2), mean(lambda m: m**4)
     assert found.ratio == pytest.approx(15 / 0.8 * square / total, rel=1e-7)
     assert found.kurtosis == pytest.approx(fourth * total / square**2, rel=1e-7)
-    # H_1 and H_3 weigh 1 and 6 in the residual's components:  (b, c) + strength <h h^T> (b, c)/(1, 6) summed as functions = (1, epsilon).
+    # H_1 and H_3 weigh 1 and 6 in the residual's components:  (b, c) + strength <h h^T> (b, c)/(1, 6) summed as
+    # functions = (1, epsilon).
     moments = np.array([[mean(lambda m: unit(m)[i] * unit(m)[j]) / total for j in range(2)] for i in range(2)])
     learned = patch_kernel * moments @ [b, c] / [1, 6]
     np.testing.assert_allclose(np.array([b, c]) + learned, [1, epsilon], rtol=1e-7)
@@ -94,7 +98,7 @@ def test_small_weights_make_it_the_linear_patch_network():
     small, gain = {"weight_variance": 1e-4, "readout_variance": 1e4}, {"readout_variance": 4 / np.pi}
     for samples in (20, 60, 200):
         erf, linear = (
-            patch_erf.solve(samples, **NET, epsilon=0.0, **small),
+            patch_erf.solve(samples, **NET, epsilon=0.0, **small, **FIXED),
             patch_networks.linear(samples, **NET, **gain),
         )
         assert erf.kappa == pytest.approx(linear.kappa, rel=2e-3)
@@ -105,30 +109,30 @@ def test_small_weights_make_it_the_linear_patch_network():
 
 @pytest.mark.parametrize("limit", [{"mean_field": 1e-8}, {"channels": 10**11}])
 def test_without_mean_field_or_with_many_channels_the_filters_rest(limit):
-    found = patch_erf.solve([60, 120], **NET | limit, epsilon=-0.1)
+    found = patch_erf.solve([60, 120], **NET | limit, epsilon=-0.1, **FIXED)
     np.testing.assert_allclose(found.learnabilities, found.lazy_learnabilities, atol=1e-6)
     np.testing.assert_allclose(found.ratio, 1, atol=1e-6)
     np.testing.assert_allclose(found.kurtosis, 3, atol=1e-5)
 
 
 def test_more_samples_teach_more_and_the_filters_gain_on_the_process():
-    found = patch_erf.solve(np.geomspace(5, 1000, 12), **NET, epsilon=-0.1)
+    found = patch_erf.solve(np.geomspace(5, 1000, 12), **NET, epsilon=-0.1, **FIXED)
     assert np.all(np.diff(found.learnabilities, axis=0) > 0)
     assert np.all(found.learnabilities > found.lazy_learnabilities)
-    one = patch_erf.solve(60, **NET, epsilon=-0.1)
+    one = patch_erf.solve(60, **NET, epsilon=-0.1, **FIXED)
     assert one.learnabilities.shape == (2,) and np.ndim(one.ratio) == np.ndim(one.kurtosis) == np.ndim(one.kappa) == 0
-    assert patch_erf.solve([[60.0], [120.0]], **NET, epsilon=-0.1).learnabilities.shape == (2, 1, 2)
+    assert patch_erf.solve([[60.0], [120.0]], **NET, epsilon=-0.1, **FIXED).learnabilities.shape == (2, 1, 2)
 
 
 def test_one_patch_is_the_staircase():
-    found = patch_erf.solve(400, 1, 20, 50, 0.1, -0.3, readout_variance=1.3)
+    found = patch_erf.solve(400, 1, 20, 50, 0.1, -0.3, readout_variance=1.3, **FIXED)
     state = staircase.solve(
-        20, 50, 1 / single_index.ridge("erf", 20, 400, 0.1, readout_variance=1.3), -0.3, readout_variance=1.3
+        20, 50, 1 / single_index.ridge("erf", 20, 400, 0.1, readout_variance=1.3), -0.3, readout_variance=1.3, **FIXED
     )
     np.testing.assert_array_equal(found.learnabilities, state.learnabilities)
 
 
-# --- bad input -----------------------------------------------------------------------------------------------------------------------
+# --- bad input ----------------------------------------------------------------------------------------------
 
 NUMBERS = [-1.0, np.nan, np.inf, "1", None, [0.1], True, 1j, 10**400]
 COUNTS = [0, -2, 2.0, "2", None, True, [3]]

@@ -1,4 +1,6 @@
-"""lib.fields.patches.patch_gibbs against quadrature, the prior, the regression at fixed filters, and the theory with its gap at finite size."""
+"""lib.fields.patches.patch_gibbs against quadrature, the prior, the regression at fixed filters, and the theory
+with its gap at finite size.
+"""
 
 import numpy as np
 from bad_input import NUMBER, SEED, exercised
@@ -106,7 +108,7 @@ def test_the_theory_holds_within_a_gap_that_shrinks_with_the_size():
     assert abs(gaps[1]) < 0.12 and gaps[1] < gaps[0] - 0.03
 
 
-# --- bad input -----------------------------------------------------------------------------------------------------------------------
+# --- bad input ----------------------------------------------------------------------------------------------
 
 CALL = {
     "inputs": X,

@@ -1,4 +1,6 @@
-"""lib.fields.patches.patch_networks against its equations, the roots of the cubic, lib.fields.effective_ridge, quadrature, limits, and exponents in the dimension."""
+"""lib.fields.patches.patch_networks against its equations, the roots of the cubic, lib.fields.effective_ridge,
+quadrature, limits, and exponents in the dimension.
+"""
 
 import numpy as np
 import pytest
@@ -29,7 +31,7 @@ def constants(samples, net, kappa):
     return prior / (chi * d * kappa), prior / (kappa**2 * chi * d * net["channels"]), d, prior / (chi * d)
 
 
-# --- the linear network ------------------------------------------------------------------------------------------------------------
+# --- the linear network -------------------------------------------------------------------------------------
 
 
 @settings(max_examples=60)
@@ -173,7 +175,7 @@ def test_no_ridge_is_possible_below_the_number_of_inputs_alone():
         patch_networks.samples_needed(0.5, **SMALL | {"ridge": 0.0}, bare=True)
 
 
-# --- bad input -----------------------------------------------------------------------------------------------------------------------
+# --- bad input ----------------------------------------------------------------------------------------------
 
 VARIANCES = {"mean_field": 30.0, "readout_variance": 1.0, "weight_variance": 1.0}
 NET = {"patches": [4, 5], "patch_size": 25, "channels": 100, "ridge": 1.0, **VARIANCES}

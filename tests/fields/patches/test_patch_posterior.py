@@ -1,4 +1,6 @@
-"""lib.fields.patches.patch_posterior against finite differences, SciPy's Gaussian density, scikit-learn, Monte Carlo, exact sampling and the theory."""
+"""lib.fields.patches.patch_posterior against finite differences, SciPy's Gaussian density, scikit-learn, Monte
+Carlo, exact sampling and the theory.
+"""
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from scipy.special import erf
 from scipy.stats import kstest, multivariate_normal
 from sklearn.linear_model import Ridge
 
-from lib.fields import hmc, network_posterior
+from lib.fields import _activations, _readouts, hmc, network_posterior
 from lib.fields.patches import patch_erf, patch_gibbs, patch_posterior
 from lib.foundations import sampling
 
@@ -25,7 +27,15 @@ def features(weights, activation, inputs):
     return np.array([[PHI[activation](w @ patch) for patch in one for w in weights] for one in inputs])
 
 
-# --- data and what is measured -----------------------------------------------------------------------------------------------------
+def potential(
+    weights, activation, inputs, targets, ridge, *, mean_field=1.0, readout_variance=1.0, weight_variance=1.0
+):
+    """U and its gradient, as they are sampled."""
+    units, prior = _activations.ACTIVATIONS[activation], (ridge / mean_field, readout_variance / mean_field)
+    return _readouts.evaluated(weights, units, inputs, targets, *prior, weight_variance)
+
+
+# --- data and what is measured ------------------------------------------------------------------------------
 
 
 def test_the_data_are_those_of_the_teacher():
@@ -66,7 +76,7 @@ def test_a_linear_teacher_has_no_cubic_learnability():
     assert patch_posterior.measure(W, np.ones((3, 2, 4)), "erf", data).shape == (3, 2)
 
 
-# --- the density and its gradient ----------------------------------------------------------------------------------------------------
+# --- the density and its gradient ---------------------------------------------------------------------------
 
 
 @activations
@@ -82,9 +92,9 @@ def test_gradient_is_the_finite_difference(activation, count, patches, size, cha
         rng.standard_normal((2, channels, size)),
     )
     call = {"activation": activation, "inputs": x, "targets": y, "ridge": ridge, "weight_variance": 0.7, **NET}
-    gradient = patch_posterior.potential(w, **call)[1]
+    gradient = potential(w, **call)[1]
     direction, h = rng.standard_normal(w.shape), 1e-5
-    there, back = (patch_posterior.potential(w + sign * h * direction, **call)[0] for sign in (1, -1))
+    there, back = (potential(w + sign * h * direction, **call)[0] for sign in (1, -1))
     kink = activation == "relu" and count and np.abs(np.einsum("pis,mcs->mpic", x, w)).min() < 20 * h
     if not kink:
         np.testing.assert_allclose(
@@ -94,7 +104,7 @@ def test_gradient_is_the_finite_difference(activation, count, patches, size, cha
 
 @activations
 def test_the_density_is_the_prior_times_the_gaussian_density_of_the_targets(activation):
-    value, _ = patch_posterior.potential(W, activation, X, Y, 0.3, weight_variance=0.7, **NET)
+    value, _ = potential(W, activation, X, Y, 0.3, weight_variance=0.7, **NET)
     expected = []
     for one in W:
         f = features(one, activation, X)
@@ -117,29 +127,29 @@ def test_the_mean_readouts_are_ridge_regression_on_the_features(activation):
 def test_one_patch_is_the_network_of_two_layers(activation):
     flat = X.reshape(6, 6)
     w = RNG.standard_normal((2, 5, 6))
-    one = patch_posterior.potential(w, activation, flat[:, None], Y, 0.3, weight_variance=0.7, **NET)
+    one = potential(w, activation, flat[:, None], Y, 0.3, weight_variance=0.7, **NET)
     other = network_posterior.potential(w, activation, flat, Y, 0.12, weight_variance=0.7, readout_variance=1.9 / 2.5)
     for left, right in zip(one, other):
         np.testing.assert_allclose(left, right, rtol=1e-12)
 
 
 def test_patches_may_change_places():
-    one, other = (patch_posterior.potential(W, "erf", x, Y, 0.3)[0] for x in (X, X[:, ::-1]))
+    one, other = (potential(W, "erf", x, Y, 0.3)[0] for x in (X, X[:, ::-1]))
     np.testing.assert_allclose(one, other, rtol=1e-13)
 
 
 def test_a_ridge_lost_in_rounding_is_refused():
     same = np.ones((2, 2, 3))
-    for call in (patch_posterior.potential, patch_posterior.mean_readouts):
+    for size in (1e9, 1e200):
         with pytest.raises(ValueError, match="^ridge must be large enough"):
-            call(np.full((1, 4, 3), 1e9), "relu", same, [1.0, 1.0], 1e-3)
-    with pytest.raises(ValueError, match="^weights must keep the result inside"):
-        patch_posterior.potential(np.full((1, 4, 3), 1e200), "erf", same, [1.0, 1.0], 1e-3)
+            patch_posterior.mean_readouts(np.full((1, 4, 3), size), "relu", same, [1.0, 1.0], 1e-3)
+    lost, sound = potential(np.array([[[1e9] * 3], [[1.0] * 3]]), "relu", same, np.ones(2), 1e-3)[0]
+    assert lost == np.inf and sound < np.inf  # one that is lost does not stop the others
     with pytest.raises(ValueError, match="^epsilon must keep the result inside"):
         patch_posterior.draw(5, 2, 3, 0, epsilon=1e308)
 
 
-# --- the samples -----------------------------------------------------------------------------------------------------------------------
+# --- the samples --------------------------------------------------------------------------------------------
 
 
 def test_without_data_the_filters_have_their_prior():
@@ -189,7 +199,7 @@ def test_the_erf_network_follows_the_theory():
     assert cubic == pytest.approx(theory.learnabilities[1], abs=0.06) and cubic > theory.lazy_learnabilities[1] + 0.1
 
 
-# --- bad input -----------------------------------------------------------------------------------------------------------------------
+# --- bad input ----------------------------------------------------------------------------------------------
 
 TEACHER = patch_posterior.draw(6, 2, 3, 0, epsilon=0.1)
 DATA = {"activation": "erf", "inputs": X, "targets": Y, "ridge": 0.1}
@@ -213,7 +223,6 @@ CALLS = {
         "data": TEACHER,
         "weight_variance": 1.0,
     },
-    patch_posterior.potential: {"weights": W, **DATA, **NET, "weight_variance": 1.0},
     patch_posterior.mean_readouts: {"weights": W, **DATA, **NET},
     patch_posterior.sample: {**DATA, **RUN, **NET, "weight_variance": 1.0},
 }

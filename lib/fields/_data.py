@@ -1,0 +1,51 @@
+"""Checks of what the modules of this part are given: inputs, targets, ridges, and numbers that must be positive."""
+
+import numpy as np
+
+from lib.common import checks
+
+
+def positive(**given):
+    """Every argument as a number > 0."""
+    return [checks.number(name, value, above=0) for name, value in given.items()]
+
+
+def points(name, value, dimension=None):
+    """One input or more, a row each."""
+    result = checks.array(name, value, shape=(None, dimension))  # (n, d)
+    if result.size == 0:
+        checks.fail(name, "hold one or more inputs of one or more components", f"shape {result.shape}")
+    return result
+
+
+def examples(inputs, targets):
+    """X and y; no rows at all leave the prior."""
+    x = checks.array("inputs", inputs, ndim=2)  # (P, d)
+    if x.shape[1] == 0:
+        checks.fail("inputs", "have one component or more", f"shape {x.shape}")
+    return x, checks.array("targets", targets, shape=(len(x),))  # (P, d), (P,)
+
+
+def targets(value, count, several=False):
+    """y, or several columns of them."""
+    values = checks.array("targets", value)  # (P,) or (P, m)
+    if len(np.atleast_1d(values)) != count or values.ndim not in ((1, 2) if several else (1,)):
+        shapes = f"({count},) or ({count}, m)" if several else f"({count},)"
+        checks.fail("targets", f"have shape {shapes}, one row an example", f"shape {values.shape}")
+    return values
+
+
+def per_sample(name, value, shape, **bounds):
+    """One number for all, or one each: an array of that shape."""
+    values = checks.entries(name, value, **bounds)  # () or shape
+    if values.shape not in ((), shape):
+        checks.fail(name, f"be one number or have shape {shape}", f"shape {values.shape}")
+    return np.full(shape, values)
+
+
+def whole(name, value, *, at_most=None):
+    """One or more whole numbers >= 1, as integers."""
+    values = checks.entries(name, value, at_least=1, at_most=at_most, ndim=1)  # (n,)
+    if values.size == 0 or np.any(values != np.rint(values)):
+        checks.fail(name, "hold one or more whole numbers", value)
+    return values.astype(int)

@@ -1,0 +1,42 @@
+"""Kernels of erf and ReLU units from the covariances of their pre-activations, with derivatives, unchecked."""
+
+import numpy as np
+
+from lib.common import checks
+from lib.foundations import gaussian, gaussian_formulas
+
+
+def variances(name, weighted, points):
+    """s_11 of each input, (n,); not below zero where Σ is singular, refused where the averages leave their range."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        result = np.maximum(np.einsum("ij,ij->i", weighted, points), 0)  # (n,)
+    if not np.all(result <= gaussian.LARGEST / 2):
+        seen = f"variance {result.max():.3g}"
+        checks.fail(name, f"give pre-activations of a variance <= {gaussian.LARGEST / 2:g}", seen)
+    return result
+
+
+def covariances(s11, s12, s22):
+    """Matrices (..., 2, 2) of arrays that broadcast: covariances by construction, so the formulas need no checks."""
+    result = np.empty((*np.broadcast_shapes(s11.shape, s12.shape, s22.shape), 2, 2))  # (..., 2, 2)
+    result[..., 0, 0], result[..., 1, 1] = s11, s22
+    result[..., 0, 1] = result[..., 1, 0] = s12
+    return result
+
+
+def average(activation, c):
+    """⟨φφ⟩ at covariances c; erf(u) is the g(√2 u) of the formulas."""
+    return gaussian_formulas.erf_i2(2 * c) if activation == "erf" else gaussian_formulas.arccosine(c, 1)  # (...)
+
+
+def with_slopes(activation, c):
+    """⟨φφ⟩ with its derivatives by s_12 and s_11, (...) each."""
+    s11, s12, s22 = c[..., 0, 0], c[..., 0, 1], c[..., 1, 1]  # (...) each
+    area = gaussian_formulas.determinant(s11, s12, s22)  # (...)
+    if activation == "erf":
+        root = np.sqrt(1 + 2 * (s11 + s22) + 4 * area)  # (...)
+        slopes = 4 / np.pi / root, -4 / np.pi * s12 / (root * (1 + 2 * s11))
+    else:
+        by_variance = np.divide(np.sqrt(area), 4 * np.pi * s11, out=np.zeros(area.shape), where=s11 > 0)  # (...)
+        slopes = gaussian_formulas.arccosine(c, 0), by_variance
+    return average(activation, c), *slopes

@@ -1,0 +1,84 @@
+"""What :mod:`lib.fields.overlaps.single_index` computes with, unchecked, and the checks of its arguments."""
+
+from math import factorial
+
+import numpy as np
+
+from lib.common import checks
+
+DEGREES = {"erf": (1, 3), "relu": (0, 1, 2, 4)}  # the components of the teachers `staircase` and `relu_teacher`
+HIGHEST_DEGREE = 20
+LARGEST = 1e50  # largest variance, inverse variance or target: products of several stay floats
+_STEPS = np.linspace(-1, 1, 121)  # (K,)  of the rule for averages over a Gaussian overlap
+_REACH = 9.0  # its end, in standard deviations
+
+
+def basis(activation, degrees):
+    """Checked activation and degrees (n,); those of the activation's teacher if none are given."""
+    own = DEGREES[checks.one_of("activation", activation, DEGREES)]
+    given = own if degrees is None else degrees
+    listed = checks.entries("degrees", given, at_least=0, at_most=HIGHEST_DEGREE, ndim=1)  # (n,)
+    if listed.size == 0 or np.any(listed != np.rint(listed)) or np.unique(listed).size < listed.size:
+        checks.fail("degrees", "hold one or more different integers", degrees)
+    return activation, listed.astype(int)
+
+
+def target(value, size):
+    """Checked Y_n (n,), not all zero, and none so small that a learnability overflows."""
+    y = checks.entries("target", value, at_least=-LARGEST, at_most=LARGEST, shape=(size,))  # (n,)
+    if not y.any() or np.any((y != 0) & (np.abs(y) < 1 / LARGEST)):
+        checks.fail("target", f"have components that are zero or {1 / LARGEST:g} and more in size, not all zero", value)
+    return y
+
+
+def variance(name, value):
+    """Checked variance, of a size whose square is still a number."""
+    return checks.number(name, value, at_least=1 / LARGEST, at_most=LARGEST)
+
+
+def coefficient(activation, n):
+    """The number in front of ĥ_n: ĥ_n = c_n (m/√(½ + |w|²))^n for erf,  c_n |w| (m/|w|)^n for ReLU."""
+    half, odd = divmod(n, 2)
+    if activation == "erf":
+        return np.sqrt(2 / np.pi * factorial(n)) * (-0.5) ** half / (factorial(half) * n) if odd else 0.0
+    if n < 2:
+        return 0.5 if odd else 1 / np.sqrt(2 * np.pi)
+    if odd:
+        return 0.0
+    return (-0.5) ** (half - 1) * factorial(n - 2) / (factorial(half - 1) * np.sqrt(2 * np.pi * factorial(n)))
+
+
+def components(activation, degrees, overlap, length):
+    """ĥ_n (..., n) of units of overlap m (...) and length |w|, of a shape that broadcasts with it."""
+    length = np.asarray(length)[..., None]  # (..., 1)
+    ratio = overlap[..., None] / (np.hypot(np.sqrt(0.5), length) if activation == "erf" else length)  # (..., 1)
+    powers = np.ones((*ratio.shape[:-1], degrees.max() + 1))  # (..., 1+highest)  multiplied up: faster than to raise
+    for n in range(degrees.max()):
+        powers[..., n + 1] = powers[..., n] * ratio[..., 0]
+    size = 1.0 if activation == "erf" else length
+    return size * np.array([coefficient(activation, n) for n in degrees.tolist()]) * powers[..., degrees]  # (..., n)
+
+
+def gaussian_overlap(activation, variance, weight_variance):
+    """Nodes m and weights, both (..., K), of the average over m ~ N(0, variance), the nodes on an axis of their own.
+
+    The trapezoidal rule in t, m = c sinh t:  ĥ depends on tanh t then, and is resolved to rounding up to variances of
+    10⁶ c².  A Gauss-Hermite rule of as many nodes is as exact far below c², and off by 10⁻³ at ten times that.
+    """
+    scale = np.sqrt(weight_variance + (0.5 if activation == "erf" else 0.0))  # () or (...)
+    end = np.maximum(np.arcsinh(_REACH * np.sqrt(variance) / scale), 1e-100)[..., None]  # (..., 1)
+    x = _REACH * np.sinh(end * _STEPS) / np.sinh(end)  # (..., K)  m in standard deviations
+    weights = np.exp(-(x**2) / 2) * np.cosh(end * _STEPS)  # (..., K)
+    return np.sqrt(variance)[..., None] * x, weights / weights.sum(axis=-1, keepdims=True)
+
+
+def residuals(moments, strength, target):
+    """(1 + strength M)⁻¹Y in the eigenbasis of M = moments, whose eigenvalues are not below zero: never singular."""
+    values, modes = np.linalg.eigh(moments)  # (..., n), (..., n, n)
+    left = 1 / (1 + strength[..., None] * np.maximum(values, 0))  # (..., n)
+    return np.einsum("...ij,...j,...kj,k->...i", modes, left, modes, target)  # (..., n)
+
+
+def learnabilities(residuals, target):
+    """R_n = 1 - r_n/Y_n, nan where Y_n = 0."""
+    return 1 - np.divide(residuals, target, out=np.full(residuals.shape, np.nan), where=target != 0)  # (..., n)
