@@ -1,52 +1,33 @@
 r"""A linear student that may train only some of its weights: what the frozen ones cost.
 
-Student and teacher as in :mod:`lib.scaling.linear_student`, with N weights in the eigenbasis of the inputs, of which the first N_l are trained.  The tail
-of the spectrum stays as an error,  ε_∞ = (1+σ_J²)/(2N) Σ_{k>N_l} λ_k,  and acts on the trained weights as noise on the label.  Weights that belong
-to another basis: :mod:`lib.scaling.feature_bases`.  Source: worschech2024, eqs. (10), (11) and (58) to (79).
+Student and teacher as in :mod:`lib.scaling.linear_student`, with N weights in the eigenbasis of the inputs, of which
+the first N_l are trained.  The tail of the spectrum stays as an error,  ε_∞ = (1+σ_J²)/(2N) Σ_{k>N_l} λ_k,  and acts
+on the trained weights as noise on the label.  Weights that belong to another basis: :mod:`lib.scaling.feature_bases`.
+Source: worschech2024, eqs. (10), (11) and (58) to (79).
+
+In all functions the time is α = examples / N >= 0, the learning rate η > 0, eigenvalues λ_k > 0 stand for every
+component, the trained ones first, and have mean one, 1 <= N_l <= N, and σ_J² >= 0 (default 0) is the variance of the
+entries of J at the start.  Power laws have L = N levels and the exponent β > 0.
 """
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.optimize import brentq
+from scipy.special import gamma, gammaincc
 
 from lib.common import checks
-from lib.scaling.linear_student import _modes_between
+from lib.scaling import _arguments, _linear
 from lib.scaling.spectra import checked_spectrum, power_law
-
-
-def _variance(student_variance):
-    return 1 + checks.number("student_variance", student_variance, at_least=0)
-
-
-def _squares(squares, size, student_variance):
-    """The squares given by the caller, (N,) or (runs, N)."""
-    if _variance(student_variance) != 1:
-        checks.fail("student_variance", "be left at 0 where squares are given", student_variance)
-    squares = checks.entries("squares", squares, at_least=0)  # (..., N)
-    if squares.ndim not in (1, 2) or squares.shape[-1] != size or squares.size == 0:
-        checks.fail("squares", f"have shape (N,) or (runs, N) with N = {size}", f"shape {squares.shape}")
-    return squares
-
-
-def _trained(trained, size):
-    trained = checks.integer("trained", trained)
-    if trained > size:
-        checks.fail("trained", f"be at most the number of weights, {size}", trained)
-    return trained
 
 
 @checks.one_or_many
 def generalization_error(alpha, eigenvalues, trained, learning_rate, *, student_variance=0.0):
     r"""Error when the first N_l components in the eigenbasis are trained with a small learning rate.
 
-    ε_g = (1+σ_J²)/(2N) [Σ_{k≤N_l} λ_k e^{-2ηλ_kα} + Σ_{k>N_l} λ_k].  Source: worschech2024, eq. (10).
+    ε_g = (1+σ_J²)/(2N) [Σ_{k≤N_l} λ_k e^{-2ηλ_kα} + Σ_{k>N_l} λ_k]  (eq. (10)).
 
     Parameters
     ----------
-    alpha : float or array (A,) time, examples / N; >= 0
-    eigenvalues : array (N,)    λ_k of every component, the trained ones first; > 0, of mean one
-    trained : int               N_l; 1 <= N_l <= N
-    learning_rate : float       η; > 0
-    student_variance : float    σ_J²; >= 0
+    alpha, eigenvalues, trained, learning_rate, student_variance : α or (A,) of them, λ_k (N,) of mean one, N_l, η, σ_J²
 
     Returns
     -------
@@ -57,92 +38,65 @@ def generalization_error(alpha, eigenvalues, trained, learning_rate, *, student_
     >>> generalization_error([0.0, 1e9], [1.5, 0.5], 1, 0.1).tolist()
     [0.5, 0.125]
     """
-    alpha = checks.entries("alpha", alpha, at_least=0, ndim=1)  # (A,)
-    lam, _ = checked_spectrum(eigenvalues)  # (N,)
-    trained = _trained(trained, lam.size)
-    rate = checks.number("learning_rate", learning_rate, above=0)
-    learned = np.exp(-2 * rate * np.outer(alpha, lam[:trained])) @ lam[:trained]  # (A,)
-    return _variance(student_variance) / (2 * lam.size) * (learned + lam[trained:].sum())
+    alpha, rate = _arguments.times(alpha), _arguments.learning_rate(learning_rate)
+    lam, fractions = checked_spectrum(eigenvalues)  # (N,), (N,)
+    error = _linear.flow_error(alpha, lam, fractions, rate, _arguments.trained(trained, lam.size))  # (A,)
+    return _arguments.variance(student_variance) * error
 
 
 @checks.one_or_many
 def finite_size_error(alpha, eigenvalues, trained, learning_rate, *, squares=None, student_variance=0.0):
-    r"""Mean error of stochastic gradient descent on the first N_l components, exact for Gaussian inputs at every N and η.
+    r"""Mean error of stochastic gradient descent on the first N_l components, exact for Gaussian inputs at any N, η.
 
-    With a_k = ηλ_k/N a step changes the means c_k of the trained D_k²/N to  (1 - 2a_k + 2a_k²) c_k + a_k Σ_{j≤N} a_j c_j;  the frozen ones stay.
-    ε_g = ½ Σ_k λ_k c_k.  The limit η -> 0 at fixed ηα is worschech2024, eq. (10).
+    With a_k = ηλ_k/N a step changes the means c_k of the trained D_k²/N to  (1 - 2a_k + 2a_k²) c_k + a_k Σ_{j≤N} a_j
+    c_j; the frozen ones stay.  ε_g = ½ Σ_k λ_k c_k.  The limit η -> 0 at fixed ηα is :func:`generalization_error`.
 
     Parameters
     ----------
-    alpha : float or array (A,)                     time, examples / N; >= 0; αN is rounded to whole steps
-    eigenvalues : array (N,)                        λ_k of every component, the trained ones first; > 0, of any mean
-    trained : int                                   N_l; 1 <= N_l <= N
-    learning_rate : float                           η; > 0
-    squares : array (N,) or (runs, N), optional     D_k² of the deviation J - B at the start; >= 0; default: 1 + σ_J², their mean
-    student_variance : float                        σ_J²; >= 0; only without `squares`
+    alpha : float or array (A,)  time; >= 0; αN is rounded to whole steps
+    eigenvalues : array (N,)    λ_k, here of any mean
+    trained, learning_rate : N_l, η
+    squares : array (N,) or (runs, N), optional
+                                D_k² of the deviation J - B at the start; >= 0; default: 1 + σ_J², their mean
+    student_variance : float    σ_J²; >= 0; only without `squares`
 
     Returns
     -------
-    array (A,) or (runs, A)                         mean over examples; the second for squares of shape (runs, N)
-
-    Raises
-    ------
-    ValueError                                      if an argument is outside its range, or the error overflows
+    array (A,) or (runs, A)     mean over examples; the second for squares of shape (runs, N)
 
     Examples
     --------
     >>> finite_size_error([0.0, 0.5, 1e3], [1.5, 0.5], 1, 0.4).round(6).tolist()  # rests at 0.125 / (1 - 0.3/1.4)
     [0.5, 0.3875, 0.159091]
     """
-    alpha = checks.entries("alpha", alpha, at_least=0, ndim=1)  # (A,)
-    lam = checks.entries("eigenvalues", eigenvalues, above=0, ndim=1)  # (N,)
-    if lam.size == 0:
-        checks.fail("eigenvalues", "hold at least one eigenvalue", "none")
-    trained = _trained(trained, lam.size)
-    rate = checks.number("learning_rate", learning_rate, above=0)
-    start = (
-        np.full(lam.size, _variance(student_variance))
-        if squares is None
-        else _squares(squares, lam.size, student_variance)
-    )
-    c = np.atleast_2d(start) / lam.size  # (runs, N)
-    share = rate * lam / lam.size  # (N,)
-    a = share[:trained]  # (N_l,)
-    with np.errstate(over="ignore", invalid="ignore"):
-        # The loss of a step, 1 - M, and not its matrix M: at a small rate M is one up to rounding.
-        lost = np.diag(2 * a * (1 - a)) - np.outer(a, a)  # (N_l, N_l)
-        if not np.isfinite(lost).all():
-            checks.fail("learning_rate", "keep the matrix of a step inside the floating-point range", learning_rate)
-        loss, modes = eigh(lost)  # (N_l,), (N_l, N_l); loss < 1
-        exponent = np.outer(np.log1p(-loss), np.rint(alpha * lam.size))  # (N_l, A)
-        sums = np.tile(
-            np.rint(alpha * lam.size), (trained, 1)
-        )  # (N_l, A)  1 + M + M² + ..., here for modes that keep their size
-        np.divide(-np.expm1(exponent), loss[:, None], out=sums, where=loss[:, None] != 0)
-        reach = lam[:trained] @ modes  # (N_l,)
-        drive = np.outer(c[:, trained:] @ share[trained:], a)  # (runs, N_l)
-        trained_part = (c[:, :trained] @ modes * reach) @ np.exp(exponent) + (drive @ modes * reach) @ sums  # (runs, A)
-        result = 0.5 * (trained_part + (c[:, trained:] @ lam[trained:])[:, None])  # (runs, A)
-    if not np.isfinite(result).all():
-        checks.fail(
-            "learning_rate", "keep the error inside the floating-point range up to the last time", learning_rate
-        )
-    return result if start.ndim == 2 else result[0]
+    alpha, rate, lam = _arguments.times(alpha), _arguments.learning_rate(learning_rate), _arguments.levels(eigenvalues)
+    size, variance = lam.size, _arguments.variance(student_variance)
+    trained = _arguments.trained(trained, size)
+    if squares is None:
+        start = np.full(size, variance)  # (N,)
+    elif variance != 1:
+        checks.fail("student_variance", "be left at 0 where squares are given", student_variance)
+    else:
+        start = checks.entries("squares", squares, at_least=0)  # (N,) or (runs, N)
+        if start.ndim not in (1, 2) or start.shape[-1] != size or start.size == 0:
+            checks.fail("squares", f"have shape (N,) or (runs, N) with N = {size}", f"shape {start.shape}")
+    error = _linear.descent_error(alpha, lam, np.ones(size), rate, np.atleast_2d(start) / size, trained)  # (runs, A)
+    return error if start.ndim == 2 else error[0]
 
 
 def error_floor(eigenvalues, trained, learning_rate, *, student_variance=0.0, multiplicity=None):
     r"""Error that is left at the end at any learning rate: the frozen tail acts as label noise.
 
-    ε_∞(η) = ε_∞(0) / (1 - (η/2) Σ_{k≤N_l} n_kλ_k)  for N -> ∞, and with  Σ m_k (ηλ_k/N)/{2(1 - ηλ_k/N)}  at finite N.
-    Source: worschech2024, eq. (74), is the limit η -> 0.
+    ε_∞(η) = ε_∞(0) / (1 - (η/2) Σ_{k≤N_l} n_kλ_k)  for N -> ∞, and with  Σ m a_k/{2(1 - a_k)},  a_k = ηλ_k/N,  at
+    finite N.  The limit η -> 0 is eq. (74).
 
     Parameters
     ----------
-    eigenvalues : array (L,)            λ_k, the trained ones first; > 0, of mean one
-    trained : int                       how many of them are trained; 1 <= trained <= L
-    learning_rate : float               η; >= 0, below the stability threshold of the trained part
-    student_variance : float            σ_J²; >= 0
-    multiplicity : int, optional        m, dimension of each eigenspace, N = mL; default: infinite
+    eigenvalues : array (L,)       λ_k, one for each eigenspace
+    trained : int                  how many of them are trained; 1 <= trained <= L
+    learning_rate : float          η; >= 0, below the stability threshold of the trained part
+    student_variance : float       σ_J²; >= 0
+    multiplicity : int, optional   m, dimension of each eigenspace, N = mL; default: infinite
 
     Returns
     -------
@@ -154,7 +108,7 @@ def error_floor(eigenvalues, trained, learning_rate, *, student_variance=0.0, mu
     (0.125, 0.2)
     """
     lam, _ = checked_spectrum(eigenvalues)  # (L,)
-    trained = _trained(trained, lam.size)
+    trained = _arguments.trained(trained, lam.size)
     rate = checks.number("learning_rate", learning_rate, at_least=0)
     share = rate * lam[:trained] / lam.size  # (N_l,)
     if multiplicity is None:
@@ -165,21 +119,17 @@ def error_floor(eigenvalues, trained, learning_rate, *, student_variance=0.0, mu
             feedback = np.inf if share.max() >= count else (share / (1 - share / count)).sum() / 2
     if not feedback < 1:
         checks.fail("learning_rate", "be smaller: the error of the trained part grows", learning_rate)
-    return float(_variance(student_variance) * lam[trained:].sum() / (2 * lam.size) / (1 - feedback))
+    return float(_arguments.variance(student_variance) * lam[trained:].sum() / (2 * lam.size) / (1 - feedback))
 
 
 def tail_floor(levels, trained, exponent, *, student_variance=0.0, ends="midpoint"):
-    r"""The floor at small learning rate over a power-law spectrum as an integral:  (1+σ_J²) λ₊/(2βL) (N_l^{-β} - L^{-β}).
-
-    Source: worschech2024, eq. (74); with the midpoints N_l + 1/2, L + 1/2 it is closer to the sum.
+    r"""The floor at small η over a power-law spectrum as an integral:  (1+σ_J²) λ₊/(2βL) (N_l^{-β} - L^{-β}).
 
     Parameters
     ----------
-    levels : int                L; >= 1
+    levels, exponent, student_variance : L, β, σ_J²
     trained : int or array      N_l; 1 <= N_l <= L
-    exponent : float            β; > 0
-    student_variance : float    σ_J²; >= 0
-    ends : str                  "midpoint" or "endpoint" (the source's)
+    ends : str                  "midpoint", N_l + 1/2 and L + 1/2, closer to the sum, or "endpoint" (eq. (74))
 
     Returns
     -------
@@ -187,36 +137,30 @@ def tail_floor(levels, trained, exponent, *, student_variance=0.0, ends="midpoin
 
     Examples
     --------
-    >>> from lib.scaling.spectra import power_law
     >>> bool(abs(tail_floor(256, 50, 0.75) / error_floor(power_law(256, 0.75), 50, 0.0) - 1) < 1e-3)
     True
     """
     levels, beta = checks.integer("levels", levels), checks.number("exponent", exponent, above=0)
     trained = checks.entries("trained", trained, at_least=1, at_most=levels)  # (...)
-    if ends not in ("midpoint", "endpoint"):
-        checks.fail("ends", 'be "midpoint" or "endpoint"', ends)
-    shift = 0.5 if ends == "midpoint" else 0.0
-    floor = (
-        power_law(levels, beta)[0] / (2 * beta * levels) * ((trained + shift) ** -beta - (levels + shift) ** -beta)
-    )  # (...)
-    return (_variance(student_variance) * floor)[()]
+    shift = 0.5 if checks.one_of("ends", ends, ("midpoint", "endpoint")) == "midpoint" else 0.0
+    return (_arguments.variance(student_variance) * _tail(power_law(levels, beta), trained, beta, shift))[()]
+
+
+def _tail(lam, trained, beta, shift):
+    return lam[0] / (2 * beta * lam.size) * ((trained + shift) ** -beta - (lam.size + shift) ** -beta)  # (...)
 
 
 @checks.one_or_many
 def power_law_error(alpha, levels, trained, exponent, learning_rate, *, student_variance=0.0):
     r"""Time and features together over a power-law spectrum:  :func:`tail_floor` plus two incomplete Gamma functions.
 
-    The time part is  (1+σ_J²) λ₊/(2L) c^{-s}/(1+β) [Γ(s, c/b^{1+β}) - Γ(s, c/a^{1+β})],  c = 2ηλ₊α,  s = β/(1+β), with a = 1/2, b = N_l + 1/2:
-    only trained modes take part.  Source: worschech2024, eqs. (11) and (79), corrected: there b = L, which counts the frozen modes twice.
+    The time part is that of :func:`lib.scaling.linear_student.power_law_error` with the ends 1/2 and N_l + 1/2: only
+    trained modes take part.  Eqs. (11) and (79), corrected: there the second end is L, which counts the frozen modes
+    twice.
 
     Parameters
     ----------
-    alpha : float or array (A,) time; > 0
-    levels : int                L; >= 1
-    trained : int               N_l; 1 <= N_l <= L
-    exponent : float            β; > 0
-    learning_rate : float       η; > 0
-    student_variance : float    σ_J²; >= 0
+    alpha, levels, trained, exponent, learning_rate, student_variance : α or (A,) of them, L, N_l, β, η, σ_J²
 
     Returns
     -------
@@ -224,14 +168,58 @@ def power_law_error(alpha, levels, trained, exponent, learning_rate, *, student_
 
     Examples
     --------
-    >>> from lib.scaling.spectra import power_law
     >>> exact = generalization_error([30.0], power_law(1000, 1.0), 100, 0.1)
     >>> abs(float((power_law_error([30.0], 1000, 100, 1.0, 0.1) / exact)[0]) - 1) < 1e-3
     True
     """
     alpha = checks.entries("alpha", alpha, above=0, ndim=1)  # (A,)
     levels, beta = checks.integer("levels", levels), checks.number("exponent", exponent, above=0)
-    trained = _trained(trained, levels)
-    rate = checks.number("learning_rate", learning_rate, above=0)
-    learned = _modes_between(0.5, trained + 0.5, alpha, power_law(levels, beta), beta, rate)  # (A,)
-    return _variance(student_variance) * learned + tail_floor(levels, trained, beta, student_variance=student_variance)
+    trained, rate = _arguments.trained(trained, levels), _arguments.learning_rate(learning_rate)
+    lam = power_law(levels, beta)  # (L,)
+    learned = _linear.modes_between(0.5, trained + 0.5, alpha, lam, beta, rate)  # (A,)
+    return _arguments.variance(student_variance) * (learned + _tail(lam, trained, beta, 0.5))
+
+
+def best_split(budget, levels, exponent, learning_rate, *, student_variance=0.0):
+    r"""How many weights to train at a given product of weights and time, over a power-law spectrum, and the error then.
+
+    With C = N_l α the least error is at  N_l* = (2ηλ₊C/z)^{1/(2+β)},  where z = 2ηλ_{N_l}α, what the weakest trained
+    mode has reached, is the only root of  e^{-z} + β/((1+β)(2+β)) u = (1+β)/(2+β),  u = z^{-s} Γ(s, z),  s = β/(1+β),
+    and ε* = (1+σ_J²) λ₊/(2L) [z^{β/(2+β)} (1/β + u/(1+β)) (2ηλ₊C)^{-β/(2+β)} - L^{-β}/β].  For sums that are
+    integrals, 1 ≪ N_l <= L; not in the source.
+
+    Parameters
+    ----------
+    budget : array              C; > 0
+    levels, exponent, learning_rate, student_variance : L, β, η, σ_J²
+
+    Returns
+    -------
+    (array, array)              N_l* (no whole number), ε*, as `budget`; C so large that N_l* > L is refused
+
+    Examples
+    --------
+    >>> size, error = best_split(1e4, 20000, 0.5, 0.01)
+    >>> trained = round(float(size))
+    >>> around = [power_law_error([1e4 / n], 20000, n, 0.5, 0.01)[0] for n in (trained // 2, trained, 2 * trained)]
+    >>> bool(np.argmin(around) == 1 and abs(error / around[1] - 1) < 0.01)
+    True
+    """
+    budget = checks.entries("budget", budget, above=0)  # (...)
+    levels, beta = checks.integer("levels", levels), checks.number("exponent", exponent, above=0)
+    rate, variance = _arguments.learning_rate(learning_rate), _arguments.variance(student_variance)
+    s, top = beta / (1 + beta), power_law(levels, beta)[0]
+
+    def rest(z):
+        return z**-s * gamma(s) * gammaincc(s, z)
+
+    def excess(z):
+        return np.exp(-z) + s / (2 + beta) * rest(z) - (1 + beta) / (2 + beta)
+
+    z = brentq(excess, 1e-9, 10.0, xtol=1e-14)
+    scaled = 2 * rate * top * budget  # (...)
+    size = (scaled / z) ** (1 / (2 + beta))  # (...)
+    if np.any(size > levels):
+        checks.fail("budget", f"ask for no more than the {levels} weights that there are", budget)
+    bracket = z ** (beta / (2 + beta)) * (1 / beta + rest(z) / (1 + beta)) * scaled ** (-beta / (2 + beta))  # (...)
+    return size, variance * top / (2 * levels) * (bracket - levels**-beta / beta)

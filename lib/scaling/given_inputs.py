@@ -1,12 +1,14 @@
-r"""One-pass learning of a linear teacher on given inputs: descent on single samples drawn from a data set with replacement.
+r"""One-pass learning of a linear teacher on given inputs: descent on single samples of a data set, with replacement.
 
-The deviation D = J - B moves by  D ← D - (η/N)(D·x) x  with x drawn from N-dimensional samples of any law.  Its second moment G = E[DDᵀ] obeys
+The deviation D = J - B moves by  D ← D - (η/N)(D·x) x  with x drawn from N-dimensional samples of any law.  Its second
+moment G = E[DDᵀ] obeys
 
     G ← G - (η/N)(ΛG + GΛ) + (η/N)² F[G],        F[G] = <(xᵀGx) x xᵀ>,        ε_g = Tr(ΛG)/(2N),
 
-in the PCA basis of :mod:`lib.fluctuations.regression`, where <x xᵀ> = Λ is diagonal: only fourth moments of the inputs enter.  All functions start at G = 1,
-random teachers and students that are zero.  The threshold of the learning rate is N times :func:`lib.fluctuations.linear.learning_rate_threshold` with batch 1
-and replacement.  Not in the source (worschech2024), where inputs are Gaussian.  Time is α = examples / N.
+in the PCA basis of :mod:`lib.fluctuations.regression`, where <x xᵀ> = Λ is diagonal: only fourth moments of the inputs
+enter.  All functions start at G = 1, random teachers and students that are zero; the targets of the problem play no
+part.  The threshold of the learning rate is N times :func:`lib.fluctuations.linear.learning_rate_threshold` with batch
+1 and replacement.  Not in worschech2024, where inputs are Gaussian.  Time is α = examples / N.
 """
 
 import numpy as np
@@ -15,50 +17,45 @@ from scipy.linalg import eigh
 from lib.common import checks
 from lib.common.linalg import slices
 from lib.fluctuations.regression import Regression
+from lib.scaling import _arguments, _linear
 
 LARGEST = 80  # inputs for the exact mean: a dense matrix for the N(N+1)/2 entries of G
 
 
-def _decay(alpha, matrix, start, read, size, rate):
+def _decay(alpha, matrix, start, read, size):
     """read · (1 - matrix)^{αN} start  for the symmetric matrix of the loss in one step."""
     loss, modes = eigh(matrix)  # (n,), (n, n)
     steps = np.rint(alpha * size)  # (A,)
     weights = (read @ modes) * (start @ modes)  # (n,)
     with np.errstate(over="ignore", invalid="ignore"):
-        result = (
-            np.power(1 - loss, steps[:, None]) @ weights
-        )  # (A,); factors may be negative at large rates, and `steps` are whole
-    if not np.isfinite(result).all():
-        checks.fail("learning_rate", "keep the error inside the floating-point range up to the last time", rate)
-    return result
+        # Factors may be negative at large rates, and `steps` are whole.
+        return _linear.in_range(np.power(1 - loss, steps[:, None]) @ weights)  # (A,)
 
 
-def _arguments(alpha, problem, learning_rate):
-    alpha = checks.entries("alpha", alpha, at_least=0, ndim=1)  # (A,)
-    problem = checks.instance("problem", problem, Regression, "as regression.fit returns it")
-    return alpha, problem, checks.number("learning_rate", learning_rate, above=0)
+def _problem(problem):
+    return checks.instance("problem", problem, Regression, "as regression.fit returns it")
+
+
+def _checked(alpha, problem, learning_rate):
+    return _arguments.times(alpha), _problem(problem), _arguments.learning_rate(learning_rate)  # (A,), ., float
 
 
 @checks.one_or_many
 def generalization_error(alpha, problem, learning_rate):
     r"""Mean generalization error on given inputs, exact at every learning rate, from all fourth moments.
 
-    One `eigh` of the map of G on its upper triangle, off-diagonal entries times √2, serves every time.  Not in the source; for Gaussian inputs
-    it is :func:`lib.scaling.linear_student.finite_size_error`, which replaces worschech2024, eq. (6), at finite N.
+    One `eigh` of the map of G on its upper triangle, off-diagonal entries times √2, serves every time.  For Gaussian
+    inputs it is :func:`lib.scaling.linear_student.finite_size_error`.
 
     Parameters
     ----------
     alpha : float or array (A,)  time, examples / N; >= 0; αN is rounded to whole steps
-    problem : Regression     its inputs, N <= 80 of them; targets play no part
+    problem : Regression     its inputs, N <= 80 of them
     learning_rate : float    η; > 0
 
     Returns
     -------
     array (A,)               mean over sequences of samples, for E[DDᵀ] = 1 at the start
-
-    Raises
-    ------
-    ValueError               if an argument is outside its range, or the error overflows
 
     Examples
     --------
@@ -67,7 +64,7 @@ def generalization_error(alpha, problem, learning_rate):
     >>> generalization_error([0.0, 1.0], problem, 0.25).round(6).tolist()
     [1.25, 0.351562]
     """
-    alpha, problem, rate = _arguments(alpha, problem, learning_rate)
+    alpha, problem, rate = _checked(alpha, problem, learning_rate)
     lam, inputs = problem.eigenvalues, problem.inputs  # (N,), (samples, N)
     size = lam.size
     if size > LARGEST:
@@ -80,29 +77,25 @@ def generalization_error(alpha, problem, learning_rate):
         fourth += products.T @ products
     loss = np.diag(rate / size * (lam[row] + lam[column])) - (rate / size) ** 2 * fourth / len(inputs)  # (n, n)
     start, read = np.where(row == column, 1.0, 0.0), np.where(row == column, lam[row], 0.0)  # (n,), (n,)
-    return _decay(alpha, loss, start, read / (2 * size), size, rate)
+    return _decay(alpha, loss, start, read / (2 * size), size)
 
 
 @checks.one_or_many
 def diagonal_error(alpha, problem, learning_rate):
-    r"""Mean generalization error from the squares alone: right to first order in the learning rate, for any number of inputs.
+    r"""Mean generalization error from the squares alone: right to first order in η, for any number of inputs.
 
-    e_k ← (1 - 2ηλ_k/N) e_k + (η/N)² Σ_j <x_k² x_j²> e_j.  Off-diagonal entries of G are of order η and act back at order η².  Not in the source
-    (worschech2024).
+    e_k ← (1 - 2ηλ_k/N) e_k + (η/N)² Σ_j <x_k² x_j²> e_j.  Off-diagonal entries of G are of order η and act back at
+    order η².
 
     Parameters
     ----------
     alpha : float or array (A,)  time, examples / N; >= 0; αN is rounded to whole steps
-    problem : Regression     its inputs; targets play no part
+    problem : Regression     its inputs
     learning_rate : float    η; > 0
 
     Returns
     -------
     array (A,)               for E[DDᵀ] = 1 at the start
-
-    Raises
-    ------
-    ValueError               if an argument is outside its range, or the error overflows
 
     Examples
     --------
@@ -111,30 +104,26 @@ def diagonal_error(alpha, problem, learning_rate):
     >>> diagonal_error([0.0, 1.0], problem, 0.25).round(6).tolist()
     [1.25, 0.351562]
     """
-    alpha, problem, rate = _arguments(alpha, problem, learning_rate)
+    alpha, problem, rate = _checked(alpha, problem, learning_rate)
     lam, squares = problem.eigenvalues, problem.inputs**2  # (N,), (samples, N)
     loss = np.diag(2 * rate * lam / lam.size) - (rate / lam.size) ** 2 * (squares.T @ squares) / len(squares)  # (N, N)
-    return _decay(alpha, loss, np.ones(lam.size), lam / (2 * lam.size), lam.size, rate)
+    return _decay(alpha, loss, np.ones(lam.size), lam / (2 * lam.size), lam.size)
 
 
 def contrast_kurtosis(problem):
-    r"""Fourth moment of the length of the inputs over that of Gaussian inputs:  κ = <|x|⁴> / ((Σ_k λ_k)² + 2 Σ_k λ_k²).
+    r"""Fourth moment of the length of the inputs over that of Gaussian ones:  κ = <|x|⁴> / ((Σ_k λ_k)² + 2 Σ_k λ_k²).
 
-    If x is a Gaussian vector times an independent contrast √u with <u> = 1, then κ = <u²>, every fourth moment is κ times the Gaussian one, and
-    descent has the noise of Gaussian inputs at the rate κη: its threshold is the Gaussian one divided by κ.  Not in the source
-    (worschech2024).
+    If x is a Gaussian vector times an independent contrast √u with <u> = 1, then κ = <u²>, every fourth moment is κ
+    times the Gaussian one, and descent has the noise of Gaussian inputs at the rate κη: its threshold is theirs
+    divided by κ.
 
     Parameters
     ----------
-    problem : Regression     its inputs, whatever their scale; targets play no part
+    problem : Regression     its inputs, whatever their scale
 
     Returns
     -------
     float                    1 for Gaussian inputs; below it if lengths scatter less
-
-    Raises
-    ------
-    ValueError               if `problem` is not a Regression
 
     Examples
     --------
@@ -142,8 +131,6 @@ def contrast_kurtosis(problem):
     >>> round(contrast_kurtosis(regression.fit([[1.0], [-1.0]], [[0.0], [0.0]])), 12)  # <x⁴> = 1 instead of 3
     0.333333333333
     """
-    lam, lengths = (
-        checks.instance("problem", problem, Regression, "as regression.fit returns it").eigenvalues,
-        (problem.inputs**2).sum(axis=1),
-    )  # (N,), (samples,)
+    problem = _problem(problem)
+    lam, lengths = problem.eigenvalues, (problem.inputs**2).sum(axis=1)  # (N,), (samples,)
     return float(np.mean(lengths**2) / (lam.sum() ** 2 + 2 * lam @ lam))

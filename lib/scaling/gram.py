@@ -1,13 +1,17 @@
-r"""Stochastic gradient descent of a soft committee machine without its weights: exact in law, at a cost that does not grow with N.
+r"""Stochastic gradient descent of a soft committee machine without its weights: exact in law, at a cost free of N.
 
-Inputs are Gaussian with L eigenspaces of dimensions m_k.  All that a step needs of the N(K+M) weights V = (B, J) are the Gram matrices
-G^k = V P_k Vᵀ/N: given them, the fields and |P_kξ|² of the next example have a known law.  With G^k = C Cᵀ and u ~ N(0, 1),
+Inputs are Gaussian with L eigenspaces of dimensions m_k.  All that a step needs of the N(K+M) weights V = (B, J) are
+the Gram matrices  G^k = V P_k Vᵀ/N: given them, the fields and |P_kξ|² of the next example have a known law.  With G^k
+= C Cᵀ and u ~ N(0, 1),
 
     h^k = √λ_k C u,    h = (y, x) = Σ_k h^k,    |P_kξ|² = λ_k (|u|² + χ²),    χ² with m_k - K - M degrees of freedom,
 
-and a step  J_i ← J_i + c_i ξ/√N  moves  G^k_ij by (c_i h^k_j + c_j h^k_i)/N + c_i c_j |P_kξ|²/N²,  c = 0 for a teacher.  So the Gram
-matrices are a Markov chain of their own.  Eigenspaces with m_k <= K + M keep their few coordinates instead.
-Nothing is averaged and N is finite: this is worschech2024, eqs. (2) and (3), not its limit N -> ∞.
+and a step  J_i ← J_i + c_i ξ/√N  moves  G^k_ij by (c_i h^k_j + c_j h^k_i)/N + c_i c_j |P_kξ|²/N²,  c = 0 for a
+teacher.  So the Gram matrices are a Markov chain of their own.  Eigenspaces with m_k <= K + M keep their few
+coordinates instead.  Nothing is averaged and N is finite: this is worschech2024, eqs. (2) and (3), not its limit N ->
+∞.
+
+Inside this module, and only here, teachers stand before students: their rows of the factors C then never change.
 """
 
 from math import erf, exp, pi, sqrt
@@ -17,16 +21,19 @@ from joblib import Parallel, delayed
 from numba import njit
 
 from lib.common import checks
+from lib.common.linalg import psd_root
+from lib.common.random import children
 from lib.foundations import committee_matrices
+from lib.scaling import _arguments
 from lib.scaling.spectra import checked_spectrum
-from lib.scaling.structured import Path, _joint, checked_resolved
+from lib.scaling.structured import Path, checked_resolved
 
 RANK = 1e-15  # a pivot below this part of its diagonal entry is rounding: the vector lies in the span of the others
 
 
 @njit(cache=True, nogil=True)
 def _factor(gram, factor, first):
-    """Rows `first` and later of the Cholesky factor of a positive semidefinite matrix; a zero pivot leaves a zero column."""
+    """Rows `first` and later of the Cholesky factor of a semidefinite matrix; a zero pivot leaves a zero column."""
     size = len(gram)
     for i in range(first, size):
         left = gram[i, i]
@@ -90,29 +97,25 @@ def _descend(gram, factor, lam, counts, teachers, learning_rate, steps, snapshot
 
 
 def _start(joint, counts):
-    """Factors C with C Cᵀ = G^k: triangular, or of m_k columns where the eigenspace has no more than K + M dimensions."""
+    """Factors C with C Cᵀ = G^k: triangular, or of m_k columns where the eigenspace has at most K + M dimensions."""
     factors = np.zeros_like(joint)  # (L, K+M, K+M)
     for gram, factor, count in zip(joint, factors, counts):
         if count > len(gram):
             _factor(gram, factor, 0)
         else:
-            values, vectors = np.linalg.eigh(gram)  # (K+M,), (K+M, K+M)
-            if values[: len(gram) - count].max(initial=0) > 1e-9 * values[-1]:
-                checks.fail(
-                    "multiplicities",
-                    f"be at least the rank of the overlaps in each eigenspace, or draw these in {count} dimensions",
-                    count,
-                )
-            factor[:, :count] = vectors[:, len(gram) - count :] * np.sqrt(np.maximum(values[len(gram) - count :], 0))
+            root = psd_root(gram)  # (K+M, K+M), columns ascending in length
+            squares = (root**2).sum(axis=0)  # (K+M,)
+            if squares[: len(gram) - count].max(initial=0) > 1e-9 * squares[-1]:
+                wanted = f"be at least the rank of the overlaps in each eigenspace, or draw these in {count} dimensions"
+                checks.fail("multiplicities", wanted, count)
+            factor[:, :count] = root[:, len(gram) - count :]
     return factors
 
 
 def _one_run(joint, factors, lam, counts, teachers, learning_rate, steps, seed):
-    gram, factor = joint.copy(), factors.copy()  # (L, K+M, K+M)
+    gram, factor, random = joint.copy(), factors.copy(), checks.generator("seed", seed)  # (L, K+M, K+M)
     snapshots = np.zeros((len(steps), *joint.shape[1:]))  # (n, K+M, K+M)
-    _descend(
-        gram, factor, lam, counts, teachers, learning_rate, steps, snapshots, np.random.Generator(np.random.SFC64(seed))
-    )
+    _descend(gram, factor, lam, counts, teachers, learning_rate, steps, snapshots, random)
     return snapshots, gram
 
 
@@ -131,8 +134,8 @@ def simulate(
 ):
     r"""Runs of stochastic gradient descent from given overlaps, in the space of Gram matrices.
 
-    Source: worschech2024, eqs. (2) and (3).  A step costs O(L (K+M)³), whatever N; the law of the overlaps is that of
-    :func:`lib.foundations.online.simulate` with the same start.  Rounding limits ε_g to about 1e-13.
+    A step costs O(L (K+M)³), whatever N; the law of the overlaps is that of :func:`lib.foundations.online.simulate`
+    with the same start.  Rounding limits ε_g to about 1e-13.
 
     Parameters
     ----------
@@ -141,7 +144,7 @@ def simulate(
     cross_resolved : array (L, K, M)     R^k at α = 0
     teacher_resolved : array (L, M, M)   T^k
     eigenvalues : array (L,)             λ_k; > 0, of weighted mean one
-    multiplicities : int array (L,)      m_k, N = Σ_k m_k; >= 1, and at least the rank of the overlaps of each eigenspace
+    multiplicities : int array (L,)      m_k >= 1, at least the rank of eigenspace k's overlaps; they fix N: no default
     learning_rate : float                η; > 0
     seed : int or SeedSequence           run number r draws from its r-th child, so results do not depend on `workers`
     runs : int                           number of runs; >= 1
@@ -150,10 +153,6 @@ def simulate(
     Returns
     -------
     Path                                 its arrays, but for `times` and `teacher_overlap`, have a leading axis of runs
-
-    Raises
-    ------
-    ValueError                           if an argument is outside its range, or the overlaps overflow
 
     Examples
     --------
@@ -165,41 +164,21 @@ def simulate(
     """
     times = checks.times("times", times)  # (n,)
     lam, _ = checked_spectrum(eigenvalues, multiplicities)  # (L,)
-    counts = checks.entries("multiplicities", multiplicities, at_least=1, shape=lam.shape)  # (L,)
-    if np.any(counts != np.rint(counts)):
-        checks.fail("multiplicities", "hold whole numbers", multiplicities)
-    counts = counts.astype(np.int64)  # (L,)
+    if multiplicities is None:
+        checks.fail("multiplicities", "be given: they say how many inputs there are", multiplicities)
+    counts = _arguments.counts(multiplicities, lam.shape).astype(np.int64)  # (L,)
     q, r, t = checked_resolved(student_resolved, cross_resolved, teacher_resolved, lam)
     teachers, dimension = t.shape[1], counts.sum()
-    learning_rate = checks.number("learning_rate", learning_rate, above=0)
-    steps = np.rint(times * dimension).astype(np.int64)  # (n,)
-    if np.any(np.diff(steps) < 1):
-        checks.fail("times", f"lie at least one example, 1/N = {1 / dimension:.3g}, apart", times)
-    given = checks.seed_sequence("seed", seed)
-    runs, workers = checks.integer("runs", runs), checks.integer("workers", workers)
-    # A fresh copy of the sequence: spawning changes a SeedSequence, and the caller's must give the same runs again.
-    streams = np.random.SeedSequence(given.entropy, spawn_key=given.spawn_key, pool_size=given.pool_size).spawn(runs)
-    joint = _joint(t, np.swapaxes(r, 1, 2), q)  # (L, K+M, K+M), teachers first: their rows never change
-    factors = _start(joint, counts)  # (L, K+M, K+M)
-    one = delayed(_one_run)
-    done = Parallel(n_jobs=workers, prefer="threads")(
-        one(joint, factors, lam, counts, teachers, learning_rate, steps, stream) for stream in streams
-    )
+    rate, steps = _arguments.learning_rate(learning_rate), _arguments.whole_steps(times, dimension)  # float, (n,)
+    streams, workers = children(seed, checks.integer("runs", runs)), checks.integer("workers", workers)
+    joint = np.block([[t, np.swapaxes(r, 1, 2)], [r, q]])  # (L, K+M, K+M)
+    given = joint, _start(joint, counts), lam, counts, teachers, rate, steps
+    done = Parallel(n_jobs=workers, prefer="threads")(delayed(_one_run)(*given, stream) for stream in streams)
     seen, last = (np.stack(part) for part in zip(*done))  # (runs, n, K+M, K+M), (runs, L, K+M, K+M)
     if not np.isfinite(seen).all():
         checks.fail("learning_rate", "keep the overlaps inside the floating-point range", learning_rate)
-    student, cross = (
-        seen[:, :, teachers:, teachers:],
-        seen[:, :, teachers:, :teachers],
-    )  # (runs, n, K, K), (runs, n, K, M)
+    # (runs, n, K, K), (runs, n, K, M), (runs, L, K, K), (runs, L, K, M)
+    student, cross, *at_end = (part[:, :, teachers:, s] for part in (seen, last) for s in np.s_[teachers:, :teachers])
     teacher = np.tensordot(lam, t, axes=1)  # (M, M)
     error = committee_matrices.error(student, cross, teacher)  # (runs, n)
-    return Path(
-        steps / dimension,
-        student,
-        cross,
-        teacher,
-        error,
-        last[:, :, teachers:, teachers:],
-        last[:, :, teachers:, :teachers],
-    )
+    return Path(steps / dimension, student, cross, teacher, error, *at_end)

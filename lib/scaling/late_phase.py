@@ -1,12 +1,18 @@
-r"""The end of learning of a soft committee machine with structured inputs: how the error vanishes, and up to which learning rate.
+r"""The end of learning of a soft committee machine with structured inputs: how the error vanishes, and at which rates.
 
-K = M units as in :mod:`lib.foundations.committee`, teachers with  B P_k Bᵀ/N = n_k 1, every student near its own teacher: Δ_i = J_i - B_i.  The error
-needs of Δ only  y_k and z_k, the mean diagonal and off-diagonal entry of  E^k = Δ P_k Δᵀ/N, and these obey, with  a = 2/(√3 π M),
+K = M units as in :mod:`lib.foundations.committee`, teachers with  B P_k Bᵀ/N = n_k 1, every student near its own
+teacher: Δ_i = J_i - B_i.  The error needs of Δ only  y_k and z_k, the mean diagonal and off-diagonal entry of  E^k = Δ
+P_k Δᵀ/N, and these obey, with  a = 2/(√3 π M),
 
-    dy_k/dα = -ηaλ_k [2y_k + √3(M-1) z_k] + η²/M λ_k n_k E_d,    dz_k/dα = -ηaλ_k [√3 y_k + (2 + √3(M-2)) z_k] + η²/M λ_k n_k E_o.
+    dy_k/dα = -ηaλ_k [2y_k + √3(M-1) z_k] + η²/M λ_k n_k E_d,
+    dz_k/dα = -ηaλ_k [√3 y_k + (2 + √3(M-2)) z_k] + η²/M λ_k n_k E_o.
 
-Source: worschech2024, eqs. (16), (17) and (118) to (122).  There the solution runs over 4L eigenvectors, found numerically;
-y and z need none.  What lies inside the teachers' span enters through squares: :mod:`lib.scaling.teacher_span`.
+Source: worschech2024, eqs. (16), (17) and (118) to (122).  There the solution runs over 4L eigenvectors, found
+numerically; y and z need none.  What lies inside the teachers' span enters through squares:
+:mod:`lib.scaling.teacher_span`.
+
+In all functions α >= 0 is the time since y_k and z_k were as given (z_k is of no effect for M = 1), eigenvalues are
+λ_k > 0, multiplicities m_k, all equal by default, may be given up to a factor, M >= 1, and the learning rate is η > 0.
 """
 
 from dataclasses import dataclass
@@ -15,6 +21,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from lib.common import checks
+from lib.scaling import _arguments
 from lib.scaling.site_symmetric import site_means
 from lib.scaling.spectra import checked_spectrum
 
@@ -28,20 +35,12 @@ class Groups:
     local_exponent: np.ndarray  # (A,)  d ln ε_g / d ln(α₀ + α)
 
 
-def _units(units):
-    return checks.integer("units", units, at_least=1)
-
-
-def _groups(units):
-    """Rates γ of u = y - z and of v = y + (M-1)z, in units of ηaλ_k."""
-    return 2 - np.sqrt(3), 2 + np.sqrt(3) * (units - 1)
-
-
 def _coupling(units):
     """Symmetric matrices (2, 2) of drift and noise for the coordinates  (√M y, √{M(M-1)} z)/√n_k."""
     root, m = np.sqrt(units - 1), units
     drift = np.array([[2, np.sqrt(3) * root], [np.sqrt(3) * root, 2 + np.sqrt(3) * (m - 2)]])
-    # E_ij = (1/M) Σ_nm <g'_i g'_j g'_n g'_m> E_nm at J = B, by the number of units that coincide; <g'^p> = (2/π)^{p/2}/√(1+p)
+    # E_ij = (1/M) Σ_nm <g'_i g'_j g'_n g'_m> E_nm at J = B, by the number of units that coincide;
+    # <g'^p> = (2/π)^{p/2}/√(1+p)
     diagonal = 1 / np.sqrt(5) + (m - 1) / 3
     mixed = root * (1 / np.sqrt(2) + (m - 2) / (2 * np.sqrt(3)))
     off = 2 / 3 + 2 * (m - 2) / np.sqrt(3) + (m - 2) * (m - 3) / 4
@@ -57,20 +56,18 @@ def _symmetric(lam, fractions, units, rate):
     return (rate / units) ** 2 * np.kron(np.outer(v, v), noise) - pull
 
 
-def _arguments(alpha, diagonal, off_diagonal, eigenvalues, units, learning_rate):
-    alpha = checks.entries("alpha", alpha, at_least=0, ndim=1)  # (A,)
-    lam = checks.entries("eigenvalues", eigenvalues, above=0, ndim=1)  # (L,)
-    if lam.size == 0:
-        checks.fail("eigenvalues", "hold at least one eigenvalue", "none")
+def _checked(alpha, diagonal, off_diagonal, eigenvalues, units, learning_rate):
+    alpha, lam = _arguments.times(alpha), _arguments.levels(eigenvalues)  # (A,), (L,)
     y = checks.array("diagonal", diagonal, shape=lam.shape)  # (L,)
     z = checks.array("off_diagonal", off_diagonal, shape=lam.shape)  # (L,)
-    return alpha, y, z, lam, _units(units), checks.number("learning_rate", learning_rate, above=0)
+    return alpha, y, z, lam, checks.integer("units", units), _arguments.learning_rate(learning_rate)
 
 
 def _decays(alpha, y, z, lam, m, rate):
     """Terms (A, L) of the closed form and their rates (L,), first of the fast group, then of the slow one."""
     found = []
-    for gamma, start in zip(_groups(m)[::-1], (y + (m - 1) * z, (m - 1) * (y - z))):
+    groups = (2 + np.sqrt(3) * (m - 1), y + (m - 1) * z), (2 - np.sqrt(3), (m - 1) * (y - z))
+    for gamma, start in groups:
         pace = rate * 2 / (np.sqrt(3) * np.pi * m) * gamma * lam  # (L,)
         found.append((np.exp(-np.outer(alpha, pace)) * (gamma * lam * start / (2 * np.sqrt(3) * np.pi * m)), pace))
     return found
@@ -78,8 +75,6 @@ def _decays(alpha, y, z, lam, m, rate):
 
 def deviations(student_resolved, cross_resolved, teacher_resolved):
     r"""y_k and z_k, the mean diagonal and off-diagonal entries of  E^k = Q^k - R^k - R^kᵀ + T^k = (J-B) P_k (J-B)ᵀ/N.
-
-    Source: worschech2024, eq. (121), where they are q_k - 2r_k and c_k - 2s_k.
 
     Parameters
     ----------
@@ -89,7 +84,7 @@ def deviations(student_resolved, cross_resolved, teacher_resolved):
 
     Returns
     -------
-    (array (L,), array (L,))              y_k, z_k
+    (array (L,), array (L,))              y_k, z_k: q_k - 2r_k and c_k - 2s_k of eq. (121)
 
     Examples
     --------
@@ -107,28 +102,20 @@ def deviations(student_resolved, cross_resolved, teacher_resolved):
 
 @checks.one_or_many
 def groups(alpha, diagonal, off_diagonal, eigenvalues, units, learning_rate, *, origin=0.0):
-    r"""The fast and the slow part of :func:`generalization_error` at first order in η, and the local exponent of their sum.
+    r"""The fast and the slow part of :func:`generalization_error` at first order in η, and the exponent of their sum.
 
-    fast = Σ_k λ_kγ_f v_k e^{-ηaγ_fλ_kα}/(2√3πM),  slow = (M-1) Σ_k λ_kγ_s u_k e^{-ηaγ_sλ_kα}/(2√3πM);  the exponent is their exact derivative.
-    Source: worschech2024, eqs. (17) and (122), corrected.
+    fast = Σ_k λ_kγ_f v_k e^{-ηaγ_fλ_kα}/(2√3πM),  slow = (M-1) Σ_k λ_kγ_s u_k e^{-ηaγ_sλ_kα}/(2√3πM), notation as
+    there; the local exponent is the exact derivative.  Refused where the error is zero or underflows.
 
     Parameters
     ----------
-    alpha : float or array (A,)   time since y and z were as given; >= 0
-    diagonal : array (L,)         y_k, mean of E^k_ii
-    off_diagonal : array (L,)     z_k, mean of E^k_ij, i ≠ j; of no effect for M = 1
-    eigenvalues : array (L,)      λ_k; > 0
-    units : int                   M; >= 1
-    learning_rate : float         η; > 0
-    origin : float                α₀, the time at which y and z were as given, for the exponent with respect to α₀ + α; >= 0
+    alpha, diagonal, off_diagonal, units, learning_rate : α or (A,) of them, y_k (L,), z_k (L,), M, η
+    eigenvalues : array (L,)      λ_k; > 0, of any mean
+    origin : float                α₀ >= 0, the time at which y and z were as given: the exponent is that in α₀ + α
 
     Returns
     -------
     Groups
-
-    Raises
-    ------
-    ValueError                    if an argument is outside its range, or the error is zero or underflows
 
     Examples
     --------
@@ -136,7 +123,7 @@ def groups(alpha, diagonal, off_diagonal, eigenvalues, units, learning_rate, *, 
     >>> (part.fast > part.slow).tolist()  # the fast group is the larger, and ends first
     [True, False]
     """
-    alpha, y, z, lam, m, rate = _arguments(alpha, diagonal, off_diagonal, eigenvalues, units, learning_rate)
+    alpha, y, z, lam, m, rate = _checked(alpha, diagonal, off_diagonal, eigenvalues, units, learning_rate)
     origin = checks.number("origin", origin, at_least=0)
     decays = _decays(alpha, y, z, lam, m, rate)
     parts = [terms.sum(axis=1) for terms, _ in decays]  # (A,), (A,)
@@ -151,23 +138,19 @@ def groups(alpha, diagonal, off_diagonal, eigenvalues, units, learning_rate, *, 
 def generalization_error(
     alpha, diagonal, off_diagonal, eigenvalues, units, learning_rate, *, multiplicities=None, second_order=False
 ):
-    r"""Generalization error near perfect learning, to first order in E^k; in closed form to first order in the learning rate.
+    r"""Generalization error near perfect learning, to first order in E^k; in closed form to first order in η.
 
-    ε_g = 1/(2√3πM) Σ_k λ_k [(M-1)γ_s u_k e^{-ηaγ_sλ_kα} + γ_f v_k e^{-ηaγ_fλ_kα}],  u = y - z,  v = y + (M-1)z,  γ_s = 2 - √3,
-    γ_f = 2 + √3(M-1),  a = 2/(√3πM).  Source: worschech2024, eqs. (17), (121) and (122), corrected: the factor η of the rates, and
-    the groups of eigenvalues, which are printed for M = 2.  With the noise of single examples the y and z of all eigenspaces mix, by the
-    symmetric matrix of :func:`rates`; for deviations outside the teachers' span.
+    ε_g = 1/(2√3πM) Σ_k λ_k [(M-1)γ_s u_k e^{-ηaγ_sλ_kα} + γ_f v_k e^{-ηaγ_fλ_kα}],  u = y - z,  v = y + (M-1)z, γ_s =
+    2 - √3,  γ_f = 2 + √3(M-1)  (eqs. (17), (121), (122), corrected: the factor η of the rates, and the groups of
+    eigenvalues, which are printed for M = 2).  With the noise of single examples the y and z of all eigenspaces mix,
+    by the symmetric matrix of :func:`rates`; for deviations outside the teachers' span.
 
     Parameters
     ----------
-    alpha : float or array (A,)              time since y and z were as given; >= 0
-    diagonal : array (L,)                    y_k, mean of E^k_ii
-    off_diagonal : array (L,)                z_k, mean of E^k_ij, i ≠ j; of no effect for M = 1
-    eigenvalues : array (L,)                 λ_k; > 0; of weighted mean one if one of the two options is used
-    units : int                              M; >= 1
-    learning_rate : float                    η; > 0
-    multiplicities : array (L,), optional    m_k up to a factor; default: all equal
-    second_order : bool                      True adds the η² term, the noise of single examples
+    alpha, diagonal, off_diagonal : α or (A,) of them, y_k (L,), z_k (L,)
+    units, learning_rate, multiplicities : M, η, m_k (L,)
+    eigenvalues : array (L,)      λ_k; > 0; of weighted mean one if one of the two options is used
+    second_order : bool           True adds the η² term, the noise of single examples
 
     Returns
     -------
@@ -180,40 +163,34 @@ def generalization_error(
     >>> bool(np.isclose(error[1] / error[0], np.exp(-rate)))
     True
     """
-    alpha, y, z, lam, m, rate = _arguments(alpha, diagonal, off_diagonal, eigenvalues, units, learning_rate)
+    alpha, y, z, lam, m, rate = _checked(alpha, diagonal, off_diagonal, eigenvalues, units, learning_rate)
     second_order = checks.boolean("second_order", second_order)
     fractions = checked_spectrum(lam, multiplicities)[1] if second_order or multiplicities is not None else None  # (L,)
     if not second_order:
         return sum(terms.sum(axis=1) for terms, _ in _decays(alpha, y, z, lam, m, rate))
-    pair = np.stack([y, np.sqrt(m - 1) * z], axis=1)[:, : min(m, 2)]  # (L, 2)
-    weights = np.array([2 * np.sqrt(3), 3 * np.sqrt(m - 1)])[: min(m, 2)] / (6 * np.pi)  # (2,)
+    root, modes = np.sqrt(fractions), min(m, 2)  # (L,), int
+    pair = np.stack([y, np.sqrt(m - 1) * z], axis=1)[:, :modes]  # (L, 2)
+    weights = np.array([2 * np.sqrt(3), 3 * np.sqrt(m - 1)])[:modes] / (6 * np.pi)  # (2,)
     values, frame = eigh(_symmetric(lam, fractions, m, rate))  # (2L,), (2L, 2L)
-    row, start = (
-        np.kron(lam * np.sqrt(fractions), weights),
-        (pair / np.sqrt(fractions)[:, None]).ravel(),
-    )  # (2L,), (2L,)
+    row, start = np.kron(lam * root, weights), (pair / root[:, None]).ravel()  # (2L,), (2L,)
     return np.exp(np.outer(alpha, values)) @ ((row @ frame) * (frame.T @ start))
 
 
 def quadratic_error(student_overlap, cross_overlap, teacher_overlap):
     r"""Generalization error to second order in Δ = J - B, for orthonormal teachers, T = 1.
 
-    ε_g ≈ (1/πM) [Σ_i (E_ii - ⅔ r_ii²)/√3 + ½ Σ_{i≠j} (E_ij - ½ r_ii r_ji - ½ r_ij r_jj)],  r_ij = Δ_i·ΣB_j/N,  E = Q - R - Rᵀ + T.
-    Source: worschech2024, eq. (121), is the expansion to first order; at few eigenvalues the terms in r² do not fall behind.
+    ε_g ≈ (1/πM) [Σ_i (E_ii - ⅔ r_ii²)/√3 + ½ Σ_{i≠j} (E_ij - ½ r_ii r_ji - ½ r_ij r_jj)],  r_ij = Δ_i·ΣB_j/N,
+    E = Q - R - Rᵀ + T.  Eq. (121) is the first order in E; at few eigenvalues the terms in r² do not fall behind.
 
     Parameters
     ----------
     student_overlap : array (M, M)      Q
     cross_overlap : array (M, M)        R, student i near teacher i
-    teacher_overlap : array (M, M)      T = 1
+    teacher_overlap : array (M, M)      T = 1; any other is refused
 
     Returns
     -------
     float
-
-    Raises
-    ------
-    ValueError                          if the shapes differ, an entry is not finite, or T is not the identity
 
     Examples
     --------
@@ -235,19 +212,16 @@ def quadratic_error(student_overlap, cross_overlap, teacher_overlap):
 def rates(eigenvalues, units, learning_rate, *, multiplicities=None):
     r"""Decay rates of y and z near perfect learning with the noise of single examples, all 2L of them.
 
-    The symmetric matrix  S = -ηa diag(λ) ⊗ 𝒢 + (η²/M²) v vᵀ ⊗ 𝒞,  v_k = λ_k √n_k, with the drift 𝒢 and noise 𝒞 of two coordinates.
-    Source: worschech2024, eqs. (118) to (120), with the η² block for deviations outside the teachers' span written out.
+    The symmetric matrix  S = -ηa diag(λ) ⊗ 𝒢 + (η²/M²) v vᵀ ⊗ 𝒞,  v_k = λ_k √n_k, with the drift 𝒢 and noise 𝒞 of two
+    coordinates: eqs. (118) to (120) with the η² block for deviations outside the teachers' span written out.
 
     Parameters
     ----------
-    eigenvalues : array (L,)                 λ_k; > 0, of weighted mean one
-    units : int                              M; >= 1
-    learning_rate : float                    η; > 0
-    multiplicities : array (L,), optional    m_k up to a factor; default: all equal
+    eigenvalues, units, learning_rate, multiplicities : λ_k (L,) of mean one, M, η, m_k (L,)
 
     Returns
     -------
-    array (2L,), or (L,) for M = 1           growth rates per unit of α, ascending; all negative below :func:`critical_learning_rate`
+    array (2L,), (L,) for M = 1   growth rates, ascending; all negative below :func:`critical_learning_rate`
 
     Examples
     --------
@@ -256,15 +230,16 @@ def rates(eigenvalues, units, learning_rate, *, multiplicities=None):
     True
     """
     lam, fractions = checked_spectrum(eigenvalues, multiplicities)  # (L,), (L,)
-    m, rate = _units(units), checks.number("learning_rate", learning_rate, above=0)
+    m, rate = checks.integer("units", units), _arguments.learning_rate(learning_rate)
     return eigh(_symmetric(lam, fractions, m, rate), eigvals_only=True)
 
 
 def critical_learning_rate(units):
     r"""Learning rate at which perfect learning becomes unstable, for every spectrum:  η_c = a M² / ρ_max(𝒢⁻¹𝒞).
 
-    From π√(5/3) at M = 1 to √3 π for M -> ∞.  :func:`lib.foundations.stability.critical_learning_rate` finds it for one eigenvalue from the full equations.
-    Source: worschech2024, the η² block of eqs. (118) to (120); the threshold is not in that text.
+    From π√(5/3) at M = 1 to √3 π for M -> ∞; not in the source.
+    :func:`lib.foundations.stability.critical_learning_rate` is the same number and stands by itself because that part
+    comes before this one.
 
     Parameters
     ----------
@@ -279,6 +254,6 @@ def critical_learning_rate(units):
     >>> bool(np.isclose(critical_learning_rate(1), np.pi * np.sqrt(5 / 3)))
     True
     """
-    m = _units(units)
+    m = checks.integer("units", units)
     drift, noise = _coupling(m)
     return float(2 * m / (np.sqrt(3) * np.pi) / eigh(noise, drift, eigvals_only=True)[-1])

@@ -1,8 +1,8 @@
 r"""One-pass stochastic gradient descent of a linear student, which :mod:`lib.scaling.linear_student` is held against.
 
-Only the deviation D = J - B of the student from its teacher moves: every step draws a fresh ξ ~ N(0, Σ) in N dimensions and sets
-D ← D - (η/N) (D·ξ) ξ,  the linear case of worschech2024, eq. (3), with ξ in the eigenbasis of Σ, where its components are
-independent.  Nothing is averaged and nothing is approximated at finite N: |D_c|² is measured.  Time is α = examples / N.
+Only the deviation D = J - B of the student from its teacher moves: every step draws a fresh ξ ~ N(0, Σ) in N dimensions
+and sets  D ← D - (η/N) (D·ξ) ξ,  the linear case of worschech2024, eq. (3), with ξ in the eigenbasis of Σ, where its
+components are independent.  Nothing is averaged and nothing is approximated.  Time is α = examples / N.
 """
 
 from dataclasses import dataclass
@@ -12,6 +12,8 @@ from joblib import Parallel, delayed
 from numba import njit
 
 from lib.common import checks
+from lib.common.random import children
+from lib.scaling import _arguments
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,9 +27,7 @@ class Runs:
 
 
 def random_deviations(runs, dimension, seed, *, student_variance=0.0):
-    """Deviations D = J - B at the start, for students and teachers with independent Gaussian entries, one pair for each run.
-
-    The random initial conditions of worschech2024, eq. (8): the entries of the teacher have variance one.
+    """Deviations D = J - B at the start, for pairs of student and teacher with independent Gaussian entries.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def random_deviations(runs, dimension, seed, *, student_variance=0.0):
     (3, 100)
     """
     shape = checks.integer("runs", runs), checks.integer("dimension", dimension)
-    spread = np.sqrt(1 + checks.number("student_variance", student_variance, at_least=0))
+    spread = np.sqrt(_arguments.variance(student_variance))
     return spread * checks.generator("seed", seed).standard_normal(shape)  # (runs, N)
 
 
@@ -75,12 +75,12 @@ def _descend(moving, scale, frozen_spread, rate, steps, snapshots, random):
 
 
 def _one_run(deviation, variances, trained, rate, steps, first, seed):
-    """Errors (n, L) of the eigenspaces that begin at the components `first`, errors (n,), and the last deviation (N,)."""
+    """Errors (n, L) of the eigenspaces that begin at the components `first`, errors (n,), the last deviation (N,)."""
     size = len(deviation)
     path = np.tile(deviation, (len(steps), 1))  # (n, N)
     moving = deviation[:trained].copy()  # (N_l,)
     moved = np.empty((len(steps), trained))  # (n, N_l)
-    # Frozen components meet a fresh example in every step: their part of D·ξ is one Gaussian number of constant variance.
+    # Frozen components meet a fresh example in every step: their part of D·ξ is one Gaussian of constant variance.
     frozen_spread = float(np.sqrt(variances[trained:] @ deviation[trained:] ** 2))
     random = np.random.Generator(np.random.SFC64(seed))
     _descend(moving, np.sqrt(variances[:trained]), frozen_spread, rate / size, steps, moved, random)
@@ -93,28 +93,23 @@ def _one_run(deviation, variances, trained, rate, steps, first, seed):
 def simulate(deviation, eigenvalues, learning_rate, times, seed, *, multiplicities=None, trained=None, workers=1):
     r"""Train linear students on independent streams of examples and record their errors.
 
-    D ← D - (η/N) (D·ξ) ξ  in the first N_l components, D constant in the others.  Source: worschech2024, eq. (3) with
-    g(x) = x and K = M = 1; with N_l < N the student of its section on feature scaling.
+    D ← D - (η/N) (D·ξ) ξ  in the first N_l components; the others stay, as in :mod:`lib.scaling.feature_scaling`.
 
     Parameters
     ----------
-    deviation : array (runs, N)              D = J - B at the start, one row for each run, in the eigenbasis of Σ
-    eigenvalues : array (N,)                 variance λ_c of every component of ξ; > 0, of any mean
-    learning_rate : float                    η; > 0
-    times : array (n,)                       α = examples / N at which to record; >= 0, increasing by at least 1/N
-    seed : int or SeedSequence               run number r draws from its r-th child, so results do not depend on `workers`
+    deviation : array (runs, N)    D = J - B at the start, one row for each run, in the eigenbasis of Σ
+    eigenvalues : array (N,)       variance λ_c of every component of ξ; > 0, of any mean
+    learning_rate : float          η; > 0
+    times : array (n,)             α at which to record; >= 0, increasing by at least 1/N
+    seed : int or SeedSequence     run number r draws from its r-th child, so results do not depend on `workers`
     multiplicities : int array (L,), optional
-                                             m_k: the components of eigenspace 1, then 2, ...; they add up to N; default: all 1
-    trained : int, optional                  N_l; 1 <= N_l <= N; default: N
-    workers : int                            threads that share the runs; >= 1
+                                   m_k: the components of eigenspace 1, then 2, ...; they add up to N; default: all one
+    trained : int, optional        N_l; 1 <= N_l <= N; default: N
+    workers : int                  threads that share the runs; >= 1
 
     Returns
     -------
     Runs
-
-    Raises
-    ------
-    ValueError                               if an argument is outside its range, or a run leaves the floating-point range
 
     Examples
     --------
@@ -128,32 +123,18 @@ def simulate(deviation, eigenvalues, learning_rate, times, seed, *, multipliciti
         checks.fail("deviation", "hold at least one run and one component", f"shape {deviation.shape}")
     size = deviation.shape[1]
     variances = checks.entries("eigenvalues", eigenvalues, above=0, shape=(size,))  # (N,)
-    rate = checks.number("learning_rate", learning_rate, above=0)
-    times = checks.times("times", times)  # (n,)
-    steps = np.rint(times * size).astype(np.int64)  # (n,)
-    if np.any(np.diff(steps) < 1):
-        checks.fail("times", f"lie at least one example, 1/N = {1 / size:.3g}, apart", times)
-    counts = (
-        np.ones(size)
-        if multiplicities is None
-        else checks.entries("multiplicities", multiplicities, at_least=1, ndim=1)
-    )
-    if counts.sum() != size or np.any(counts != np.rint(counts)):
+    rate = _arguments.learning_rate(learning_rate)
+    steps = _arguments.whole_steps(checks.times("times", times), size)  # (n,)
+    counts = _arguments.counts(multiplicities, (size if multiplicities is None else None,))  # (L,)
+    if counts.sum() != size:
         checks.fail("multiplicities", f"be whole numbers that add up to N = {size}", multiplicities)
     first = np.concatenate([[0], np.cumsum(counts[:-1])]).astype(np.int64)  # (L,)
-    trained = size if trained is None else checks.integer("trained", trained)
-    if trained > size:
-        checks.fail("trained", f"be at most N = {size}", trained)
-    given, workers = checks.seed_sequence("seed", seed), checks.integer("workers", workers)
-    # A fresh copy of the sequence: spawning changes a SeedSequence, and the caller's must give the same runs again.
-    streams = np.random.SeedSequence(given.entropy, spawn_key=given.spawn_key, pool_size=given.pool_size).spawn(
-        len(deviation)
-    )
+    trained = size if trained is None else _arguments.trained(trained, size)
+    streams, workers = children(seed, len(deviation)), checks.integer("workers", workers)
     one = delayed(_one_run)
     jobs = (one(start, variances, trained, rate, steps, first, stream) for start, stream in zip(deviation, streams))
     spaces, errors, last = (np.stack(part) for part in zip(*Parallel(n_jobs=workers, prefer="threads")(jobs)))
     if not (np.isfinite(spaces).all() and np.isfinite(errors).all()):
-        checks.fail(
-            "learning_rate", "keep every run inside the floating-point range up to the last time", learning_rate
-        )
+        wanted = "keep every run inside the floating-point range up to the last time"
+        checks.fail("learning_rate", wanted, learning_rate)
     return Runs(steps / size, spaces, errors, last)

@@ -1,41 +1,28 @@
 r"""One-pass learning of a linear teacher by a linear student with structured inputs: exact at any learning rate.
 
-Student and teacher are single vectors J and B; K students and M teachers reduce to one of each with the learning rate ηM/K and the
-variance σ_J² M/K.  The errors of the eigenspaces,  e_k = |P_k(J - B)|²/N,  obey
+Student and teacher are single vectors J and B; K students and M teachers reduce to one of each with the learning rate
+ηM/K and the variance σ_J² M/K.  The errors of the eigenspaces,  e_k = |P_k(J - B)|²/N,  start at (1 + σ_J²) n_k,
+n_k = m_k/N, and obey
 
     de_k/dα = -2ηλ_k e_k + η²λ_k n_k Σ_j λ_j e_j,        ε_g = ½ Σ_k λ_k e_k        (N -> ∞ with L fixed),
 
-and a recursion of the same form is exact for the mean at finite N.  Divided by √n_k the matrix becomes symmetric: one `eigh` serves
-every α, and L may be in the thousands.  Source: worschech2024, eqs. (5) to (9), where powers of the covariance lose all
-digits beyond a dozen eigenvalues.  Time is α = examples / N.
+and a recursion of the same form is exact for the mean at finite N.  Divided by √n_k the matrix becomes symmetric: one
+`eigh` serves every α, and L may be in the thousands.  Source: worschech2024, eqs. (5) to (9), where powers of the
+covariance lose all digits beyond a dozen eigenvalues.  Students that train a part of their weights:
+:mod:`lib.scaling.feature_scaling`.
+
+In all functions the time is α = examples / N >= 0, the learning rate η > 0, eigenvalues λ_k > 0 have mean one,
+weighted with their multiplicities m_k, which may be given up to a factor and are all equal by default, and σ_J² >= 0
+(default 0) is the variance of the entries of J at the start.  Power laws have L levels and the exponent β > 0.
 """
 
 import numpy as np
-from scipy.linalg import eigh
 from scipy.optimize import brentq
-from scipy.special import gamma, gammaincc
+from scipy.special import gamma
 
 from lib.common import checks
+from lib.scaling import _arguments, _linear
 from lib.scaling.spectra import checked_spectrum, power_law
-
-
-def _times(alpha):
-    return checks.entries("alpha", alpha, at_least=0, ndim=1)  # (A,)
-
-
-def _start(student_variance, fractions):
-    """Mean of e_k at the start, over teachers with entries of variance one and students of variance σ_J²."""
-    return (1 + checks.number("student_variance", student_variance, at_least=0)) * fractions  # (L,)
-
-
-def _rate(learning_rate):
-    return checks.number("learning_rate", learning_rate, above=0)
-
-
-def _modes(lam, fractions, rate):
-    """Eigenvalues and eigenvectors of  S = -2η diag(λ) + η² v vᵀ,  v_k = λ_k √n_k."""
-    v = lam * np.sqrt(fractions)  # (L,)
-    return *eigh(rate**2 * np.outer(v, v) - np.diag(2 * rate * lam)), v  # (L,), (L, L), (L,)
 
 
 @checks.one_or_many
@@ -44,59 +31,41 @@ def generalization_error(
 ):
     r"""Generalization error for N -> ∞ at a fixed number of eigenvalues, exact in the learning rate.
 
-    ε_g = ½ vᵀ e^{Sα} w(0)  with  S = -2η diag(λ) + η² v vᵀ,  v_k = λ_k √n_k,  w_k = e_k/√n_k.  Source: worschech2024,
-    eq. (6), corrected: the matrix there is 2A_1 + ηU, and the amplitudes are those of :func:`modes`.
+    ε_g = ½ vᵀ e^{Sα} w(0)  with  S = -2η diag(λ) + η² v vᵀ,  v_k = λ_k √n_k,  w_k = e_k/√n_k.  This is eq. (6),
+    corrected: the matrix there is 2A_1 + ηU, and the amplitudes are those of :func:`modes`.
 
     Parameters
     ----------
-    alpha : float or array (A,)              time; >= 0
-    eigenvalues : array (L,)                 λ_k; > 0, of weighted mean one
-    learning_rate : float                    η; > 0; the error decays for η < 2, whatever the spectrum
-    multiplicities : array (L,), optional    m_k up to a factor; default: all equal
-    student_variance : float                 σ_J²; >= 0
-    derivative : bool                        return dε_g/dα instead
+    alpha, eigenvalues, multiplicities, student_variance : α or (A,) of them, λ_k (L,) of mean one, m_k (L,), σ_J²
+    learning_rate : float       η; the error decays for η < 2, whatever the spectrum
+    derivative : bool           True returns dε_g/dα instead
 
     Returns
     -------
     array (A,)
-
-    Raises
-    ------
-    ValueError                               if an argument is outside its range, or the error overflows
 
     Examples
     --------
     >>> generalization_error([0.0, 1.0], [1.0], 0.5).round(6).tolist()  # e^{-(2η - η²)α} / 2
     [0.5, 0.236183]
     """
-    alpha = _times(alpha)
+    alpha, variance = _arguments.times(alpha), _arguments.variance(student_variance)
     lam, fractions = checked_spectrum(eigenvalues, multiplicities)  # (L,), (L,)
-    rates, modes, v = _modes(lam, fractions, _rate(learning_rate))
-    weights = (v @ modes) * (modes.T @ (_start(student_variance, fractions) / np.sqrt(fractions)))  # (L,)
+    rates, modes, v = _linear.flow_modes(lam, fractions, _arguments.learning_rate(learning_rate))
+    weights = (v @ modes) * (modes.T @ (variance * fractions / np.sqrt(fractions)))  # (L,)
     if checks.boolean("derivative", derivative):
         weights = weights * rates
     with np.errstate(over="ignore", invalid="ignore"):
-        result = 0.5 * np.exp(np.outer(alpha, rates)) @ weights  # (A,)
-    if not np.isfinite(result).all():
-        checks.fail(
-            "learning_rate", "keep the error inside the floating-point range up to the last time", learning_rate
-        )
-    return result
+        return _linear.in_range(0.5 * np.exp(np.outer(alpha, rates)) @ weights)  # (A,)
 
 
 @checks.one_or_many
 def gradient_flow_error(alpha, eigenvalues, learning_rate, *, multiplicities=None, student_variance=0.0):
-    r"""Generalization error for η -> 0 at fixed ηα:  ½ (1 + σ_J²) Σ_k n_k λ_k e^{-2ηλ_kα}.
-
-    Source: worschech2024, eq. (8).
+    r"""Generalization error for η -> 0 at fixed ηα:  ½ (1 + σ_J²) Σ_k n_k λ_k e^{-2ηλ_kα}  (eq. (8)).
 
     Parameters
     ----------
-    alpha : float or array (A,)              time; >= 0
-    eigenvalues : array (L,)                 λ_k; > 0, of weighted mean one
-    learning_rate : float                    η; > 0
-    multiplicities : array (L,), optional    m_k up to a factor; default: all equal
-    student_variance : float                 σ_J²; >= 0
+    alpha, eigenvalues, learning_rate, multiplicities, student_variance : α or (A,) of them, λ_k (L,), η, m_k (L,), σ_J²
 
     Returns
     -------
@@ -107,59 +76,51 @@ def gradient_flow_error(alpha, eigenvalues, learning_rate, *, multiplicities=Non
     >>> gradient_flow_error([0.0, 1.0], [1.0], 0.5).round(6).tolist()
     [0.5, 0.18394]
     """
-    alpha, rate = _times(alpha), _rate(learning_rate)
+    alpha, rate = _arguments.times(alpha), _arguments.learning_rate(learning_rate)
     lam, fractions = checked_spectrum(eigenvalues, multiplicities)  # (L,), (L,)
-    return 0.5 * np.exp(-2 * rate * np.outer(alpha, lam)) @ (lam * _start(student_variance, fractions))
+    return _arguments.variance(student_variance) * _linear.flow_error(alpha, lam, fractions, rate, lam.size)
 
 
 @checks.one_or_many
 def local_exponent(alpha, eigenvalues, learning_rate, *, multiplicities=None):
     r"""Slope  d ln ε_g / d ln α  of :func:`gradient_flow_error`, without any fit.
 
-    It tends to -β/(1+β) of worschech2024, eq. (9), only slowly: the correction at ηλ₊α = z L^{1+β} is of order z^{β/(1+β)}.
+    It tends to -β/(1+β), eq. (9), only slowly: the correction at ηλ₊α = z L^{1+β} is of order z^{β/(1+β)}.
 
     Parameters
     ----------
-    alpha : float or array (A,)              time; >= 0
-    eigenvalues : array (L,)                 λ_k; > 0, of weighted mean one
-    learning_rate : float                    η; > 0
-    multiplicities : array (L,), optional    m_k up to a factor; default: all equal
+    alpha, eigenvalues, learning_rate, multiplicities : α or (A,) of them, λ_k (L,) of mean one, η, m_k (L,)
 
     Returns
     -------
-    array (A,)                               <= 0; relative accuracy kept where the error itself underflows
+    array (A,)                  <= 0; relative accuracy kept where the error itself underflows
 
     Examples
     --------
     >>> local_exponent([0.5, 2.0], [1.0], 0.5).tolist()  # a single exponential: -2ηα
     [-0.5, -2.0]
     """
-    alpha, rate = _times(alpha), _rate(learning_rate)
+    alpha, rate = _arguments.times(alpha), _arguments.learning_rate(learning_rate)
     lam, fractions = checked_spectrum(eigenvalues, multiplicities)  # (L,), (L,)
-    exponent = -2 * rate * np.outer(alpha, lam - lam.min())  # (A, L)
-    weights = fractions * lam * np.exp(exponent)  # (A, L)
+    weights = fractions * lam * np.exp(-2 * rate * np.outer(alpha, lam - lam.min()))  # (A, L)
     return -2 * rate * alpha * (weights @ lam) / weights.sum(axis=1)
 
 
 def modes(eigenvalues, learning_rate, *, multiplicities=None):
     r"""Shifted eigenvalues λ̃_j and amplitudes b_j of  ε_g = (1 + σ_J²)/(2 - η) Σ_j b_j λ̃_j e^{-2ηλ̃_jα}.
 
-    Source: worschech2024, eqs. (6) and (54) to (57), corrected.  They solve  1 = η Σ_k n_k λ_k² / (2(λ_k - λ̃_j));
-    Σ_j b_j = 1 and Σ_j b_j λ̃_j = (2 - η)/2.
+    They solve  1 = η Σ_k n_k λ_k² / (2(λ_k - λ̃_j))  (eqs. (54) to (57), corrected);  Σ_j b_j = 1, Σ_j b_j λ̃_j = (2 -
+    η)/2.
 
     Parameters
     ----------
-    eigenvalues : array (L,)                 λ_k; > 0, all different, of weighted mean one
-    learning_rate : float                    η; 0 < η < 2
-    multiplicities : array (L,), optional    m_k up to a factor; default: all equal
+    eigenvalues : array (L,)    λ_k, all different
+    learning_rate : float       η; 0 < η < 2
+    multiplicities : array (L,), optional    m_k up to a factor
 
     Returns
     -------
-    (array (L,), array (L,))                 λ̃_j, descending; b_j, > 0
-
-    Raises
-    ------
-    ValueError                               if an argument is outside its range, or two eigenvalues are equal
+    (array (L,), array (L,))    λ̃_j, descending; b_j, > 0
 
     Examples
     --------
@@ -171,86 +132,66 @@ def modes(eigenvalues, learning_rate, *, multiplicities=None):
     if len(np.unique(lam)) < lam.size:
         checks.fail("eigenvalues", "all differ: merge equal ones and add their multiplicities", eigenvalues)
     rate = checks.number("learning_rate", learning_rate, above=0, below=2)
-    rates, vectors, v = _modes(lam, fractions, rate)
+    rates, vectors, v = _linear.flow_modes(lam, fractions, rate)
     shifted = -rates / (2 * rate)  # (L,)
-    # Contribution of mode j to ε_g, from the eigenvectors: the differences λ_k - λ̃_j of the printed form lose their digits.
+    # What mode j adds to ε_g, from the eigenvectors: the differences λ_k - λ̃_j of the printed form lose their digits.
     weights = (v @ vectors) * (vectors.T @ np.sqrt(fractions))  # (L,)
     return shifted, (2 - rate) / 2 * weights / shifted
 
 
 @checks.one_or_many
-def finite_size_error(alpha, eigenvalues, multiplicities, learning_rate, *, student_variance=0.0):
-    r"""Mean generalization error of stochastic gradient descent with N inputs, exact for Gaussian inputs at every N and L.
+def finite_size_error(alpha, eigenvalues, learning_rate, *, multiplicities=None, student_variance=0.0):
+    r"""Mean generalization error of stochastic gradient descent on N Gaussian inputs, exact at every N, L and η.
 
-    A step multiplies the mean of e_k by  1 - 2ηλ_k/N + 2η²λ_k²/N²  and adds  (η²/N²) λ_k m_k Σ_j λ_j e_j.  This is what runs at L = N
-    do, where the equations for N -> ∞ behind worschech2024, eq. (6), do not hold.
+    A step multiplies the mean of e_k by  1 - 2a_k + 2a_k²,  a_k = ηλ_k/N,  and adds  a_k m_k Σ_j a_j e_j.  This is
+    what runs at L = N do, where the equations for N -> ∞ do not hold.
 
     Parameters
     ----------
-    alpha : float or array (A,)        time; >= 0; αN is rounded to whole steps
-    eigenvalues : array (L,)           λ_k; > 0, of weighted mean one
-    multiplicities : int array (L,)    m_k, dimensions of the eigenspaces, N = Σ_k m_k; >= 1
-    learning_rate : float              η; > 0
-    student_variance : float           σ_J²; >= 0
+    alpha : float or array (A,)  time; αN is rounded to whole steps
+    eigenvalues, learning_rate, student_variance : λ_k (L,) of mean one, η, σ_J²
+    multiplicities : int array (L,), optional
+                                m_k themselves, not up to a factor: N = Σ_k m_k; default: all one, N = L
 
     Returns
     -------
-    array (A,)                         mean over examples, teachers and initial students
-
-    Raises
-    ------
-    ValueError                         if an argument is outside its range, or the error overflows
+    array (A,)                  mean over examples, teachers and initial students
 
     Examples
     --------
-    >>> finite_size_error([0.0, 1.0], [1.0], [1], 0.5).tolist()  # one input: 1 - 2η + 3η² a step
+    >>> finite_size_error([0.0, 1.0], [1.0], 0.5).tolist()  # one input: 1 - 2η + 3η² a step
     [0.5, 0.375]
     """
-    alpha, rate = _times(alpha), _rate(learning_rate)
-    lam, counts, size = _dimensions(eigenvalues, multiplicities)
-    v = lam * np.sqrt(counts)  # (L,)
-    keep = 1 - 2 * rate * lam / size + 2 * (rate * lam / size) ** 2  # (L,)
-    factors, vectors = eigh(np.diag(keep) + (rate / size) ** 2 * np.outer(v, v))  # (L,), (L, L); all factors > 0
-    weights = (v @ vectors) * (vectors.T @ (_start(student_variance, counts / size) / np.sqrt(counts)))  # (L,)
-    steps = np.rint(alpha * size)  # (A,)
-    with np.errstate(over="ignore", invalid="ignore"):
-        result = 0.5 * np.exp(np.outer(steps, np.log(factors))) @ weights  # (A,)
-    if not np.isfinite(result).all():
-        checks.fail(
-            "learning_rate", "keep the error inside the floating-point range up to the last time", learning_rate
-        )
-    return result
+    alpha, rate = _arguments.times(alpha), _arguments.learning_rate(learning_rate)
+    lam, fractions = checked_spectrum(eigenvalues, multiplicities)  # (L,), (L,)
+    counts, start = _arguments.counts(multiplicities, lam.shape), _arguments.variance(student_variance) * fractions
+    return _linear.descent_error(alpha, lam, counts, rate, start[None], lam.size)[0]
 
 
-def _dimensions(eigenvalues, multiplicities):
-    lam, _ = checked_spectrum(eigenvalues, multiplicities)  # (L,)
-    counts = checks.entries("multiplicities", multiplicities, at_least=1, shape=lam.shape)  # (L,)
-    if np.any(counts != np.rint(counts)):
-        checks.fail("multiplicities", "hold whole numbers", multiplicities)
-    return lam, counts, counts.sum()
-
-
-def finite_size_threshold(eigenvalues, multiplicities):
+def finite_size_threshold(eigenvalues, *, multiplicities=None):
     r"""Learning rate at which the mean error of :func:`finite_size_error` stops decaying.
 
-    The smallest root of  Σ_k m_k (ηλ_k/N) / (2(1 - ηλ_k/N)) = 1.  It is 2 for N -> ∞ at fixed L, as in worschech2024, and
-    clearly less at L = N, where one eigenvalue is a finite part of the trace.
+    The smallest root of  Σ_k m_k a_k / (2(1 - a_k)) = 1,  a_k = ηλ_k/N.  It is 2 for N -> ∞ at fixed L, and clearly
+    less at L = N, where one eigenvalue is a finite part of the trace.
 
     Parameters
     ----------
-    eigenvalues : array (L,)           λ_k; > 0, of weighted mean one
-    multiplicities : int array (L,)    m_k, dimensions of the eigenspaces, N = Σ_k m_k; >= 1
+    eigenvalues : array (L,)    λ_k
+    multiplicities : int array (L,), optional
+                                m_k themselves; default: all one, N = L
 
     Returns
     -------
-    float                              η_c
+    float                       η_c
 
     Examples
     --------
-    >>> round(finite_size_threshold([1.0], [10]), 12)  # 2N / (N + 2)
+    >>> round(finite_size_threshold([1.0], multiplicities=[10]), 12)  # 2N / (N + 2)
     1.666666666667
     """
-    lam, counts, size = _dimensions(eigenvalues, multiplicities)
+    lam, _ = checked_spectrum(eigenvalues, multiplicities)  # (L,)
+    counts = _arguments.counts(multiplicities, lam.shape)  # (L,)
+    size = counts.sum()
 
     def excess(rate):
         part = rate * lam / size  # (L,)
@@ -263,19 +204,15 @@ def finite_size_threshold(eigenvalues, multiplicities):
 
 @checks.one_or_many
 def power_law_error(alpha, levels, exponent, learning_rate, *, student_variance=0.0, ends="midpoint"):
-    r"""The sum of :func:`gradient_flow_error` over a power-law spectrum, as an integral:  two incomplete Gamma functions.
+    r""":func:`gradient_flow_error` over a power-law spectrum as an integral:  two incomplete Gamma functions.
 
-    ε_g ≈ (1+σ_J²) λ₊/(2L) c^{-s}/(1+β) [Γ(s, c b^{-(1+β)}) - Γ(s, c a^{-(1+β)})],  c = 2ηλ₊α,  s = β/(1+β).  With a = 1, b = L it is
-    worschech2024, eqs. (9) and (50); the midpoints a = 1/2, b = L + 1/2 are closer to the sum.
+    ε_g ≈ (1+σ_J²) λ₊/(2L) c^{-s}/(1+β) [Γ(s, c b^{-(1+β)}) - Γ(s, c a^{-(1+β)})],  c = 2ηλ₊α,  s = β/(1+β).  With a =
+    1, b = L it is eqs. (9) and (50); the midpoints a = 1/2, b = L + 1/2 are closer to the sum.
 
     Parameters
     ----------
-    alpha : float or array (A,)  time; > 0
-    levels : int               L; >= 1, or >= 2 between endpoints
-    exponent : float           β; > 0
-    learning_rate : float      η; > 0
-    student_variance : float   σ_J²; >= 0
-    ends : str                 "midpoint" or "endpoint" (the source's)
+    alpha, levels, exponent, learning_rate, student_variance : α or (A,) of them, L, β, η, σ_J²
+    ends : str                  "midpoint" or "endpoint" (the source's)
 
     Returns
     -------
@@ -283,25 +220,42 @@ def power_law_error(alpha, levels, exponent, learning_rate, *, student_variance=
 
     Examples
     --------
-    >>> from lib.scaling.spectra import power_law
     >>> total = gradient_flow_error([30.0], power_law(1000, 1.0), 0.1)
     >>> abs(float((power_law_error([30.0], 1000, 1.0, 0.1) / total)[0]) - 1) < 1e-4
     True
     """
     alpha = checks.entries("alpha", alpha, above=0, ndim=1)  # (A,)
     levels, exponent = checks.integer("levels", levels), checks.number("exponent", exponent, above=0)
-    rate = _rate(learning_rate)
-    if ends not in ("midpoint", "endpoint"):
-        checks.fail("ends", 'be "midpoint" or "endpoint"', ends)
-    if ends == "endpoint" and levels == 1:
+    rate, variance = _arguments.learning_rate(learning_rate), _arguments.variance(student_variance)
+    middle = checks.one_of("ends", ends, ("midpoint", "endpoint")) == "midpoint"
+    if levels == 1 and not middle:
         checks.fail("levels", "be at least 2 between endpoints, which coincide for one level", levels)
-    start = 1 + checks.number("student_variance", student_variance, at_least=0)
-    first, last = (0.5, levels + 0.5) if ends == "midpoint" else (1.0, float(levels))
-    return start * _modes_between(first, last, alpha, power_law(levels, exponent), exponent, rate)
+    first, last = (0.5, levels + 0.5) if middle else (1.0, float(levels))
+    return variance * _linear.modes_between(first, last, alpha, power_law(levels, exponent), exponent, rate)
 
 
-def _modes_between(first, last, alpha, lam, exponent, rate):
-    """½ Σ_k λ_k e^{-2ηλ_kα}/L over the power law λ_k = λ₊ k^{-(1+β)}, as an integral over k from `first` to `last`."""
-    s, c = exponent / (1 + exponent), 2 * rate * lam[0] * alpha  # (A,)
-    bracket = gammaincc(s, c * last ** -(1 + exponent)) - gammaincc(s, c * first ** -(1 + exponent))  # (A,)
-    return lam[0] / (2 * len(lam) * (1 + exponent)) * gamma(s) * c**-s * bracket
+def power_law_window(levels, exponent, learning_rate):
+    r"""Times between which the error over a power-law spectrum is a power of time,  α_lo = 1/(2ηλ₊) ≪ α ≪ α_hi.
+
+    The first mode is learned at α_lo.  The finite number of modes lowers the power law by the part (α/α_hi)^s of it,
+    to first order, with  α_hi = α_lo L^{1+β} Γ(1+s)^{1/s},  s = β/(1+β)  (eqs. (51) to (53)): a fifth at α_hi/3125 for
+    β = 1/4.
+
+    Parameters
+    ----------
+    levels, exponent, learning_rate : L, β, η
+
+    Returns
+    -------
+    (float, float)           α_lo, α_hi; the window is empty where α_hi is not the larger one
+
+    Examples
+    --------
+    >>> lo, hi = power_law_window(128, 1.0, 0.01)
+    >>> bool(np.isclose(hi / lo, 128**2 * np.pi / 4))
+    True
+    """
+    beta, rate = checks.number("exponent", exponent, above=0), _arguments.learning_rate(learning_rate)
+    lam, s = power_law(levels, beta), beta / (1 + beta)  # (L,), float
+    start = 1 / (2 * rate * lam[0])
+    return float(start), float(start * lam.size ** (1 + beta) * gamma(1 + s) ** (1 / s))

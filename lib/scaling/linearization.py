@@ -1,16 +1,17 @@
 r"""Linearization of the structured equations around any state: one column for every independent entry of Q^k and R^k.
 
-The equations of :mod:`lib.scaling.structured` are analytic wherever |R_in| and |Q_ij| stay below their bounds, on the edge of the covariance
-matrices too, where the fixed points lie: perfect learning and the plateau.  A direction (X^k, Y^k) of (Q^k, R^k) is written as one vector of
-n = L K(K+1)/2 + L K M coordinates: the upper triangles of X^1, ..., X^L row by row, then Y^1, ..., Y^L row by row.
-For one eigenvalue this is :func:`lib.foundations.stability.jacobian`.  Source: worschech2024, eqs. (100), (112) and (118) are special cases.
+The equations of :mod:`lib.scaling.structured` are analytic wherever |R_in| and |Q_ij| stay below their bounds, on the
+edge of the covariance matrices too, where the fixed points lie: perfect learning and the plateau.  A direction (X^k,
+Y^k) of (Q^k, R^k) is written as one vector of  n = L K(K+1)/2 + L K M  coordinates: the upper triangles of X^1, ...,
+X^L row by row, then Y^1, ..., Y^L row by row.  For one eigenvalue this is :func:`lib.foundations.stability.jacobian`.
+Source: worschech2024, eqs. (100), (112) and (118) are special cases, for units that are alike.
 """
 
 import numpy as np
 
 from lib.common import checks
-from lib.foundations import committee_matrices
-from lib.scaling import structured
+from lib.foundations.committee_matrices import STEP
+from lib.scaling import _arguments, structured
 from lib.scaling.spectra import checked_spectrum
 
 
@@ -19,10 +20,16 @@ def _flat(x, y):
     return np.concatenate([x[:, i, j].ravel(), y.ravel()])  # (n,)
 
 
+def _parts(vector, levels, students, teachers):
+    """Inverse of :func:`_flat`."""
+    i, j = np.triu_indices(students)
+    x = np.empty((levels, students, students))  # (L, K, K)
+    x[:, i, j] = x[:, j, i] = vector[: levels * len(i)].reshape(levels, -1)
+    return x, vector[levels * len(i) :].reshape(levels, students, teachers)
+
+
 def coordinates(student_direction, cross_direction):
     r"""The vector that stands for a direction of Q^k and R^k in :func:`jacobian`.
-
-    The directions are those of worschech2024, eqs. (100) and (118), for units that need not be alike.
 
     Parameters
     ----------
@@ -31,11 +38,7 @@ def coordinates(student_direction, cross_direction):
 
     Returns
     -------
-    array (n,)                             n = L K(K+1)/2 + L K M
-
-    Raises
-    ------
-    ValueError                             if shapes disagree, an X^k is not symmetric, or an entry is not finite
+    array (n,)
 
     Examples
     --------
@@ -43,33 +46,23 @@ def coordinates(student_direction, cross_direction):
     [1.0, 2.0, 3.0, 4.0, 5.0]
     """
     x = checks.array("student_direction", student_direction, ndim=3)  # (L, K, K)
-    if (
-        x.size == 0
-        or x.shape[1] != x.shape[2]
-        or not np.allclose(x, np.swapaxes(x, 1, 2), rtol=0, atol=1e-10 * np.abs(x).max())
-    ):
+    square = x.size > 0 and x.shape[1] == x.shape[2]
+    if not square or not np.allclose(x, np.swapaxes(x, 1, 2), rtol=0, atol=1e-10 * np.abs(x).max()):
         checks.fail("student_direction", "hold symmetric matrices", f"shape {x.shape}")
     return _flat(x, checks.array("cross_direction", cross_direction, shape=(*x.shape[:2], None)))
 
 
 def directions(vector, levels, students, teachers):
-    r"""Inverse of :func:`coordinates`: the matrices X^k and Y^k of a vector, such as an eigenvector of :func:`jacobian`.
-
-    The directions are those of worschech2024, eqs. (100) and (118), for units that need not be alike.
+    r"""Inverse of :func:`coordinates`: X^k and Y^k of a vector, such as an eigenvector of :func:`jacobian`.
 
     Parameters
     ----------
-    vector : array (n,)               n = L K(K+1)/2 + L K M
-    levels : int                      L; >= 1
-    students, teachers : int          K, M; >= 1
+    vector : array (n,)
+    levels, students, teachers : int    L, K, M; >= 1
 
     Returns
     -------
     (array (L, K, K), array (L, K, M))
-
-    Raises
-    ------
-    ValueError                        if a size is out of range, or the vector has another length
 
     Examples
     --------
@@ -78,11 +71,8 @@ def directions(vector, levels, students, teachers):
     """
     sizes = (("levels", levels), ("students", students), ("teachers", teachers))
     levels, students, teachers = (checks.integer(name, value) for name, value in sizes)
-    own, total = levels * students * (students + 1) // 2, levels * students * teachers
-    vector = checks.array("vector", vector, shape=(own + total,))  # (n,)
-    x, (i, j) = np.empty((levels, students, students)), np.triu_indices(students)  # (L, K, K)
-    x[:, i, j] = x[:, j, i] = vector[:own].reshape(levels, -1)
-    return x, vector[own:].reshape(levels, students, teachers)
+    total = levels * students * (students + 1) // 2 + levels * students * teachers
+    return _parts(checks.array("vector", vector, shape=(total,)), levels, students, teachers)
 
 
 def jacobian(
@@ -97,22 +87,22 @@ def jacobian(
 ):
     r"""Derivatives of dQ^k/dα and dR^k/dα by the independent entries of all Q^k and R^k.
 
-    By a complex step, as :func:`lib.foundations.stability.jacobian`, and as accurate for fields of the same covariances.
-    Source: worschech2024, eqs. (4) and (18), corrected, resolved by eigenspace.
+    By a complex step, as :func:`lib.foundations.stability.jacobian`, and as accurate for fields of the same
+    covariances.
 
     Parameters
     ----------
-    student_resolved : array (L, K, K)       Q^k
-    cross_resolved : array (L, K, M)         R^k
-    teacher_resolved : array (L, M, M)       T^k
-    eigenvalues : array (L,)                 λ_k; > 0, of weighted mean one
-    learning_rate : float                    η; > 0
+    student_resolved : array (L, K, K)    Q^k
+    cross_resolved : array (L, K, M)      R^k
+    teacher_resolved : array (L, M, M)    T^k
+    eigenvalues : array (L,)              λ_k; > 0, of weighted mean one
+    learning_rate : float                 η; > 0
     multiplicities : array (L,), optional    m_k up to a factor; default: all equal
-    second_order : bool                      False leaves out the η² term
+    second_order : bool                   False leaves out the η² term
 
     Returns
     -------
-    array (n, n)                             in the order of :func:`coordinates`, per unit of α
+    array (n, n)                          in the order of :func:`coordinates`, per unit of α
 
     Examples
     --------
@@ -123,18 +113,11 @@ def jacobian(
     """
     lam, fractions = checked_spectrum(eigenvalues, multiplicities)  # (L,), (L,)
     q, r, t = structured.checked_resolved(student_resolved, cross_resolved, teacher_resolved, lam)
-    rate = checks.number("learning_rate", learning_rate, above=0)
+    rate = _arguments.learning_rate(learning_rate)
     second_order = checks.boolean("second_order", second_order)
-    levels, units, teachers = r.shape
-
-    def velocity(q, r):
-        return _flat(*structured._velocity(q, r, t, lam, fractions, rate, second_order))  # (n,)
-
     columns = []
-    for unit in np.eye(levels * units * (units + 1) // 2 + r.size):
-        x, y = directions(unit, levels, units, teachers)
-        columns.append(
-            velocity(q + 1j * committee_matrices.STEP * x, r + 1j * committee_matrices.STEP * y).imag
-            / committee_matrices.STEP
-        )
+    for unit in np.eye(_flat(q, r).size):
+        x, y = _parts(unit, *r.shape)  # (L, K, K), (L, K, M)
+        moved = structured._velocity(q + 1j * STEP * x, r + 1j * STEP * y, t, lam, fractions, rate, second_order)
+        columns.append(_flat(*moved).imag / STEP)  # (n,)
     return np.stack(columns, axis=1)

@@ -1,12 +1,15 @@
-r"""Descent of an erf committee close to its teacher: exact for the second moment at any number of inputs, any spectrum and any teacher.
+r"""Descent of an erf committee close to its teacher: exact second moments at any N, for any spectrum and any teacher.
 
-K = M units with g(x) = erf(x/√2), as in :mod:`lib.foundations.committee`; every student is near its own teacher.  To first order in  Δ_i = J_i - B_i  a step
-is linear,  Δ_i ← Δ_i - η/(MN) g'(y_i) Σ_n g'(y_n)(Δ_n·ξ) ξ,  so that  C_nm = E[Δ_nΔ_mᵀ]  obeys a closed linear map.  The factors g' are Gaussian
-functions of the fields  y = Bξ/√N  and turn the law of ξ into another Gaussian one, with smaller variance along the teachers.  Second moments are
-matrices (MN, MN) whose rows run over the N components of unit 1, then of unit 2, ..., in the eigenbasis of Σ.
+K = M units with g(x) = erf(x/√2), as in :mod:`lib.foundations.committee`; every student is near its own teacher.  To
+first order in  Δ_i = J_i - B_i  a step is linear,  Δ_i ← Δ_i - η/(MN) g'(y_i) Σ_n g'(y_n)(Δ_n·ξ) ξ,  so that  C_nm =
+E[Δ_nΔ_mᵀ] obeys a closed linear map.  The factors g' are Gaussian functions of the fields  y = Bξ/√N  and turn the law
+of ξ into another Gaussian one, N(0, Σ_w) of :func:`tilt`, with smaller variance along the teachers:
 
-:mod:`lib.scaling.late_phase` is the limit N -> ∞ at fixed L for orthogonal teachers.  The step is worschech2024, eq. (3); the map is not in
-that source.
+    C_ij ← C_ij - η (𝓗C + C𝓗)_ij + η²/(MN)² Σ_nm Z_w [Σ_w Tr(Σ_w C_nm) + Σ_w (C_nm + C_nmᵀ) Σ_w],  w counting ijnm,
+
+with the blocks  𝓗_in = Z_w Σ_w/(MN),  w counting i, n.  Second moments are matrices (MN, MN) whose rows run over the N
+components of unit 1, then of unit 2, ..., in the eigenbasis of Σ.  :mod:`lib.scaling.late_phase` is the limit N -> ∞ at
+fixed L for orthogonal teachers.  The step is worschech2024, eq. (3); the map is not in that source.
 """
 
 from itertools import combinations_with_replacement
@@ -15,14 +18,13 @@ import numpy as np
 
 from lib.common import checks
 from lib.common.linalg import largest
+from lib.scaling import _arguments, _linear
 
 SINGULAR = 1e-13  # rates of the drift below this part of the largest are zero up to rounding
 
 
 def _checked(teacher, eigenvalues):
-    lam = checks.entries("eigenvalues", eigenvalues, above=0, ndim=1)  # (N,)
-    if lam.size == 0:
-        checks.fail("eigenvalues", "hold at least one eigenvalue", "none")
+    lam = _arguments.levels(eigenvalues)  # (N,)
     teacher = checks.array("teacher", teacher, shape=(None, lam.size))  # (M, N)
     if len(teacher) == 0:
         checks.fail("teacher", "hold at least one unit", f"shape {teacher.shape}")
@@ -42,11 +44,8 @@ def _tilt(teacher, lam, units):
 def _maps(teacher, lam):
     """The matrix 𝓗 (MN, MN) of the drift and the function 𝓕 of the noise:  C ← C - η(𝓗C + C𝓗) + η²𝓕[C]."""
     units, size = teacher.shape
-    tilts = {
-        key: _tilt(teacher, lam, key)
-        for number in (2, 4)
-        for key in combinations_with_replacement(range(units), number)
-    }
+    keys = [key for number in (2, 4) for key in combinations_with_replacement(range(units), number)]
+    tilts = {key: _tilt(teacher, lam, key) for key in keys}
     pairs = list(combinations_with_replacement(range(units), 2))
     drift = np.empty((units, size, units, size))
     for i, n in pairs:
@@ -66,23 +65,17 @@ def _maps(teacher, lam):
         for i, j in pairs:
             result[j, :, i, :] = result[i, :, j, :]
         flat = result.reshape(moment.shape)  # (MN, MN)
-        return (flat + flat.T) / (
-            2 * (units * size) ** 2
-        )  # exactly symmetric: an antisymmetric rounding error would grow from step to step
+        # Exactly symmetric: an antisymmetric rounding error would grow from step to step.
+        return (flat + flat.T) / (2 * (units * size) ** 2)
 
     return drift.reshape(units * size, units * size), noise
-
-
-def _step(moment, drift, noise, rate):
-    pull = drift @ moment  # (MN, MN)
-    return moment - rate * (pull + pull.T) + rate**2 * noise(moment)
 
 
 def tilt(teacher, eigenvalues, units):
     r"""Weight and covariance of the Gaussian law that factors g'(y) make of the law of the inputs.
 
-    <Π_m g'(y_m)^{w_m} f(ξ)> = Z_w <f> over N(0, Σ_w),  Σ_w = Σ - ΣBᵀ(N W⁻¹ + BΣBᵀ)⁻¹BΣ,  Z_w = (2/π)^{Σw/2} det(1 + WT)^{-1/2},  with W = diag(w)
-    over the units that occur and T = BΣBᵀ/N.  Not in the source (worschech2024).
+    <Π_m g'(y_m)^{w_m} f(ξ)> = Z_w <f> over N(0, Σ_w),  Σ_w = Σ - ΣBᵀ(N W⁻¹ + BΣBᵀ)⁻¹BΣ,
+    Z_w = (2/π)^{Σw/2} det(1 + WT)^{-1/2},  with W = diag(w) over the units that occur and T = BΣBᵀ/N.
 
     Parameters
     ----------
@@ -110,43 +103,15 @@ def tilt(teacher, eigenvalues, units):
     return _tilt(teacher, lam, np.array(units, dtype=np.int64))
 
 
-def step(moment, teacher, eigenvalues, learning_rate):
-    r"""The second moment of the deviations after one more example, exact for Δ -> 0.
-
-    C_ij ← C_ij - η/(MN) Σ_n (H_in C_nj + C_in H_nj) + η²/(MN)² Σ_nm Z_w [Σ_w Tr(Σ_w C_nm) + Σ_w (C_nm + C_nmᵀ) Σ_w],  w counting i, j, n, m;
-    H_in = Z_w Σ_w with w counting i, n.  Not in the source (worschech2024); the step is its eq. (3).
-
-    Parameters
-    ----------
-    moment : array (MN, MN)    C, symmetric
-    teacher : array (M, N)     B, in the eigenbasis of Σ
-    eigenvalues : array (N,)   of Σ; > 0, of any mean
-    learning_rate : float      η; > 0
-
-    Returns
-    -------
-    array (MN, MN)
-
-    Examples
-    --------
-    >>> after = step([[1.0]], [[0.0]], [1.0], np.pi / 4)  # a linear unit at half the rate: 1 - 2/2 + 3/4
-    >>> after.round(12).tolist()
-    [[0.75]]
-    """
-    teacher, lam = _checked(teacher, eigenvalues)
-    moment = checks.symmetric("moment", moment, size=teacher.size)  # (MN, MN)
-    return _step(moment, *_maps(teacher, lam), checks.number("learning_rate", learning_rate, above=0))
-
-
 @checks.one_or_many
 def generalization_error(alpha, deviation, teacher, eigenvalues, learning_rate):
     r"""Mean generalization error of descent that starts near the teacher, exact for Δ -> 0 at every N and η.
 
-    ε_g = 1/(2MN) Σ_in Tr(H_in C_ni),  with C from the map of :func:`step`.  Not in the source (worschech2024).
+    ε_g = ½ Tr(𝓗C),  with C from the map of this module.  A step takes about M⁴/2 products of N x N matrices.
 
     Parameters
     ----------
-    alpha : float or array (A,)  time, examples / N; >= 0; αN is rounded to whole steps, and each takes about M⁴/2 products of N x N matrices
+    alpha : float or array (A,)  time, examples / N; >= 0; αN is rounded to whole steps
     deviation : array (M, N)     Δ = J - B at the start; ε_g is quadratic in it
     teacher : array (M, N)       B, in the eigenbasis of Σ
     eigenvalues : array (N,)     of Σ; > 0, of any mean
@@ -156,39 +121,31 @@ def generalization_error(alpha, deviation, teacher, eigenvalues, learning_rate):
     -------
     array (A,)                   mean over examples
 
-    Raises
-    ------
-    ValueError                   if an argument is outside its range, or the error overflows
-
     Examples
     --------
     >>> generalization_error([0.0, 2.0], [[1.0]], [[0.0]], [1.0], np.pi / 4).round(6).tolist()  # (2/π)/2, times 0.75²
     [0.31831, 0.179049]
     """
-    alpha = checks.entries("alpha", alpha, at_least=0, ndim=1)  # (A,)
+    alpha, rate = _arguments.times(alpha), _arguments.learning_rate(learning_rate)  # (A,), float
     teacher, lam = _checked(teacher, eigenvalues)
     deviation = checks.array("deviation", deviation, shape=teacher.shape)  # (M, N)
-    rate = checks.number("learning_rate", learning_rate, above=0)
     drift, noise = _maps(teacher, lam)
     moment = np.outer(deviation, deviation)  # (MN, MN)
     steps, found = np.rint(alpha * lam.size).astype(np.int64), {}  # (A,)
     with np.errstate(over="ignore", invalid="ignore"):
         for number in range(steps.max(initial=0) + 1):
-            found[number] = np.sum(drift * moment) / 2
-            if not np.isfinite(found[number]):
-                checks.fail(
-                    "learning_rate", "keep the error inside the floating-point range up to the last time", learning_rate
-                )
-            moment = _step(moment, drift, noise, rate)
+            found[number] = _linear.in_range(np.sum(drift * moment) / 2)
+            pull = drift @ moment  # (MN, MN)
+            moment = moment - rate * (pull + pull.T) + rate**2 * noise(moment)
     return np.array([found[number] for number in steps])  # (A,)
 
 
 def critical_learning_rate(teacher, eigenvalues):
     r"""Learning rate above which the mean square of the deviations from the teacher grows.
 
-    1/η_c is the largest θ in  𝓕[C] = θ(𝓗C + C𝓗),  the terms of order η² and η of :func:`step`.  Both 𝓕 and the inverse of  C -> 𝓗C + C𝓗  keep
-    positive matrices positive, so no other root comes first.  Not in the source (worschech2024); for N -> ∞ at fixed L and orthogonal
-    teachers it is :func:`lib.scaling.late_phase.critical_learning_rate`, whatever the spectrum.
+    1/η_c is the largest θ in  𝓕[C] = θ(𝓗C + C𝓗),  η²𝓕 the noise of the map.  Both 𝓕 and the inverse of  C -> 𝓗C + C𝓗
+    keep positive matrices positive, so no other root comes first.  For N -> ∞ at fixed L and orthogonal teachers it is
+    :func:`lib.scaling.late_phase.critical_learning_rate`, whatever the spectrum.
 
     Parameters
     ----------
@@ -201,7 +158,8 @@ def critical_learning_rate(teacher, eigenvalues):
 
     Examples
     --------
-    >>> round(critical_learning_rate([[0.0]], [1.0]), 12) == round(np.pi / 3, 12)  # linear, one input: 1 - 2η' + 3η'², η' = 2η/π
+    >>> edge = critical_learning_rate([[0.0]], [1.0])  # linear, one input: 1 - 2η' + 3η'²,  η' = 2η/π
+    >>> round(edge, 12) == round(np.pi / 3, 12)
     True
     """
     teacher, lam = _checked(teacher, eigenvalues)

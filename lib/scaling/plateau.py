@@ -1,10 +1,11 @@
 r"""The plateau of a soft committee machine for any teacher and any input covariance: its height, its escape rates.
 
-K = M units as in :mod:`lib.foundations.committee`, small learning rate.  On the plateau all students are one vector  J = Σ_n ρ_n B_n.  Only the
-teachers' overlaps of first and second order matter,  T = BΣBᵀ/N  and  T⁽²⁾ = BΣ²Bᵀ/N, whatever the number of eigenvalues of Σ.
-Source: worschech2024, eqs. (13) to (15) and (97) to (116), for teachers that are alike, and the approximation (95), (96) for any;
-here every teacher has its own, exactly.
-:mod:`lib.foundations.stability` has the special case T = 1 with the learning rate at any size.
+K = M >= 2 units as in :mod:`lib.foundations.committee`, small learning rate.  On the plateau all students are one
+vector J = Σ_n ρ_n B_n.  Only the teachers' overlaps of first and second order matter,  T = BΣBᵀ/N  and  T⁽²⁾ =
+BΣ²Bᵀ/N, symmetric and positive definite, whatever the number of eigenvalues of Σ.  Source: worschech2024, eqs. (13) to
+(15) and (97) to (116), for teachers that are alike, and the approximation (95), (96) for any; here every teacher has
+its own, exactly.  :func:`lib.foundations.stability.plateau` and :func:`lib.foundations.stability.escape_rate` are the
+case T = T⁽²⁾ = 1; they stand by themselves because that part comes before this one.
 """
 
 from dataclasses import dataclass
@@ -13,16 +14,17 @@ import numpy as np
 
 from lib.common import checks
 from lib.foundations import committee_matrices
+from lib.scaling import _arguments
 
 SWEEPS = 500  # of the fixed-point iteration; some tens are needed
 
 
 @dataclass(frozen=True, eq=False)
-class Plateau:
+class SymmetricPoint:
     """The symmetric fixed point: every student is Σ_n weights_n B_n."""
 
     weights: np.ndarray  # (M,)  ρ
-    cross_overlap: np.ndarray  # (M,)  R_n, the same for every student
+    cross_overlap: np.ndarray  # (M,)  R_n, of every student with teacher n
     student_overlap: float  # every Q_ij
     generalization_error: float
 
@@ -37,20 +39,16 @@ def _teacher(name, value, size=None):
 def fixed_point(teacher_overlap):
     r"""The plateau for a given teacher, exact to first order in the learning rate.
 
-    Stationary equal students have  ρ_n = (1/M) √{(1+2Q) / ((1+Q)(1+T_nn) - R_n²)},  R = Tρ,  Q = ρᵀTρ, which is iterated from ρ = 1/M.
-    Source: worschech2024, eqs. (13) and (97) to (99), for alike teachers, and (95), (96), an approximation for any.
+    Stationary equal students have  ρ_n = (1/M) √{(1+2Q) / ((1+Q)(1+T_nn) - R_n²)},  R = Tρ,  Q = ρᵀTρ, which is
+    iterated from ρ = 1/M.  A teacher for which this does not converge is refused.
 
     Parameters
     ----------
-    teacher_overlap : array (M, M)    T = BΣBᵀ/N; symmetric, positive definite, M >= 2
+    teacher_overlap : array (M, M)    T
 
     Returns
     -------
-    Plateau
-
-    Raises
-    ------
-    ValueError                        if T is outside its range, or the iteration does not converge
+    SymmetricPoint
 
     Examples
     --------
@@ -58,7 +56,10 @@ def fixed_point(teacher_overlap):
     >>> round(point.student_overlap, 9), round(point.generalization_error, 9)  # 1/3; (π/6 - 2 arcsin 1/4)/π
     (0.333333333, 0.00580542)
     """
-    t = _teacher("teacher_overlap", teacher_overlap)  # (M, M)
+    return _fixed_point(_teacher("teacher_overlap", teacher_overlap))
+
+
+def _fixed_point(t):
     units = len(t)
     rho = np.full(units, 1 / units)  # (M,)
     for _ in range(SWEEPS):
@@ -73,26 +74,25 @@ def fixed_point(teacher_overlap):
     r = t @ rho  # (M,)
     q = float(rho @ r)
     error = committee_matrices.error(np.full((units, units), q), np.tile(r, (units, 1)), t)
-    return Plateau(rho, r, q, float(error))
+    return SymmetricPoint(rho, r, q, float(error))
 
 
 def escape_rates(teacher_overlap, second_overlap, learning_rate):
     r"""Growth rates of the differences among students on the plateau, for any teacher, per unit of α.
 
     A student's deviation r_n of its overlap with teacher n, at fixed mean, grows as  dr/dα = (η/M) T⁽²⁾ w(r): with
-    Λ_m = (1+Q)(1+T_mm) - R_m²,  κ = (2/π)(1+2Q)^{-3/2},  p = ρ·r,
-    δa_m = (2/π) Λ_m^{-3/2} [R_m r_m - (1+T_mm) p],  δd = (δa·R + κMpQ)/(1+Q),  w_m = δa_m + ρ_m (κMp - δd).
-    Source: worschech2024, eqs. (14), (15) and (112) to (116), for teachers that are alike.
+    Λ_m = (1+Q)(1+T_mm) - R_m²,  κ = (2/π)(1+2Q)^{-3/2},  p = ρ·r,  δa_m = (2/π) Λ_m^{-3/2} [R_m r_m - (1+T_mm) p],
+    δd = (δa·R + κMpQ)/(1+Q),  w_m = δa_m + ρ_m (κMp - δd).
 
     Parameters
     ----------
-    teacher_overlap : array (M, M)     T = BΣBᵀ/N; symmetric, positive definite, M >= 2
-    second_overlap : array (M, M)      T⁽²⁾ = BΣ²Bᵀ/N; the same
-    learning_rate : float              η; > 0
+    teacher_overlap : array (M, M)    T
+    second_overlap : array (M, M)     T⁽²⁾
+    learning_rate : float             η; > 0
 
     Returns
     -------
-    array (M,)                         descending; the first M - 1 are the escape rates, each (M-1)-fold in the full equations
+    array (M,)                        descending; the first M - 1 are the escape rates, (M-1)-fold in the full equations
 
     Examples
     --------
@@ -102,7 +102,7 @@ def escape_rates(teacher_overlap, second_overlap, learning_rate):
     """
     t = _teacher("teacher_overlap", teacher_overlap)  # (M, M)
     second = _teacher("second_overlap", second_overlap, len(t))  # (M, M)
-    rate, point, units = checks.number("learning_rate", learning_rate, above=0), fixed_point(t), len(t)
+    rate, point, units = _arguments.learning_rate(learning_rate), _fixed_point(t), len(t)
     q, r, rho, width = point.student_overlap, point.cross_overlap, point.weights, 1 + np.diag(t)  # (M,) but q
     kappa = 2 / np.pi * (1 + 2 * q) ** -1.5
     sharp = 2 / np.pi * ((1 + q) * width - r**2) ** -1.5  # (M,)
@@ -116,9 +116,9 @@ def escape_rates(teacher_overlap, second_overlap, learning_rate):
 def symmetric_escape_rate(units, diagonal, off_diagonal, second_diagonal, second_off_diagonal, learning_rate):
     r"""The escape rate 1/τ_r where all teachers are alike:  T_nn = T,  T_nm = D/(M-1) for m ≠ n, and T₂, D₂ for T⁽²⁾.
 
-    1/τ_r = η g_r (T₂ - D₂/(M-1)),  g_r = 2S / {π [(M-1)T - D + M]^{1/2} [D + (M+1)T + M]^{3/2}},  S = T + D.  Of the overlaps: the excess
-    ε* - ε_g is quadratic in them and grows at twice this rate.  Source: worschech2024, eqs. (15) and (114) to (116), where
-    ε* - ε_g has this rate itself.
+    1/τ_r = η g_r (T₂ - D₂/(M-1)),  g_r = 2S / {π [(M-1)T - D + M]^{1/2} [D + (M+1)T + M]^{3/2}},  S = T + D  (eqs.
+    (15) and (114) to (116)).  Of the overlaps: the excess ε* - ε_g is quadratic in them and grows at twice this rate,
+    while in the source it has this rate itself.
 
     Parameters
     ----------
@@ -143,6 +143,5 @@ def symmetric_escape_rate(units, diagonal, off_diagonal, second_diagonal, second
     d = checks.number("off_diagonal", off_diagonal, above=-t, below=(m - 1) * t)
     t2 = checks.number("second_diagonal", second_diagonal, above=0)
     d2 = checks.number("second_off_diagonal", second_off_diagonal, above=-t2, below=(m - 1) * t2)
-    rate = checks.number("learning_rate", learning_rate, above=0)
     strength = 2 * (t + d) / (np.pi * np.sqrt((m - 1) * t - d + m) * (d + (m + 1) * t + m) ** 1.5)
-    return float(rate * strength * (t2 - d2 / (m - 1)))
+    return float(_arguments.learning_rate(learning_rate) * strength * (t2 - d2 / (m - 1)))

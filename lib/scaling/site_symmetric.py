@@ -1,12 +1,14 @@
 r"""A committee on structured inputs whose units are all alike: any number of units at the price of one.
 
-K = M units as in :mod:`lib.scaling.structured` with teachers T^k = t_k 1.  If student i stands to teacher i as every other student to its own,
+K = M units as in :mod:`lib.scaling.structured` with teachers T^k = t_k 1.  If student i stands to teacher i as every
+other student to its own,
 
     R^k = r_k δ + s_k (1 - δ),    Q^k = q_k δ + c_k (1 - δ),
 
-the equations keep it so, and the 4L numbers obey a closed system.  Such matrices commute: the uniform sector (x + (M-1)y of a pair x, y)
-and the sector of differences (x - y) each follow the flow of a single unit, coupled only through the coefficients.
-Source: worschech2024, eqs. (92) to (94) with this ansatz, which that text uses near the fixed points.
+the equations keep it so, and the 4L numbers obey a closed system.  Such matrices commute: the uniform sector (x +
+(M-1)y of a pair x, y) and the sector of differences (x - y) each follow the flow of a single unit, coupled only
+through the coefficients.  Source: worschech2024, eqs. (92) to (94) with this ansatz, which that text uses near the
+fixed points.
 """
 
 from dataclasses import dataclass
@@ -35,9 +37,7 @@ class SymmetricPath:
 
 
 def site_means(resolved):
-    r"""Mean diagonal and mean off-diagonal entry of square matrices, those of R^k for instance: its site-symmetric part.
-
-    The averages over sites of worschech2024, eqs. (92) to (94).  Inverse of :func:`site_matrices` where all units are alike.
+    r"""Mean diagonal and mean off-diagonal entry of square matrices; inverse of :func:`site_matrices` for alike units.
 
     Parameters
     ----------
@@ -46,10 +46,6 @@ def site_means(resolved):
     Returns
     -------
     array (..., 2)                  such as r_k, s_k; the second is zero for M = 1
-
-    Raises
-    ------
-    ValueError                      if the matrices are not square, or an entry is not finite
 
     Examples
     --------
@@ -68,20 +64,14 @@ def site_means(resolved):
 def site_matrices(pair, units):
     r"""Matrices  x δ + y (1 - δ)  from their entries x, y: the ansatz of this module.
 
-    Source: worschech2024, eqs. (92) to (94).
-
     Parameters
     ----------
-    pair : array (..., 2)           diagonal and off-diagonal entry, such as r_k, s_k
-    units : int                     M; >= 1 (for one unit the second is of no effect)
+    pair : array (..., 2)    diagonal and off-diagonal entry, such as r_k, s_k
+    units : int              M; >= 1 (for one unit the second is of no effect)
 
     Returns
     -------
     array (..., M, M)
-
-    Raises
-    ------
-    ValueError                      if `pair` has another shape, an entry is not finite, or M is out of range
 
     Examples
     --------
@@ -91,13 +81,12 @@ def site_matrices(pair, units):
     pair = checks.array("pair", pair)  # (..., 2)
     if pair.ndim == 0 or pair.shape[-1] != 2:
         checks.fail("pair", "have a last axis of length 2", f"shape {pair.shape}")
-    return np.where(
-        np.eye(checks.integer("units", units), dtype=bool), pair[..., 0, None, None], pair[..., 1, None, None]
-    )
+    same = np.eye(checks.integer("units", units), dtype=bool)  # (M, M)
+    return np.where(same, pair[..., 0, None, None], pair[..., 1, None, None])
 
 
 def _sectors(pair, units):
-    """Eigenvalues of the site-symmetric matrix with this diagonal and off-diagonal part: uniform, and of differences."""
+    """Eigenvalues of the site-symmetric matrix with this diagonal and off-diagonal part: uniform, of differences."""
     own, other = pair[..., 0], pair[..., 1]  # (...)
     return np.stack([own + (units - 1) * other, own - other], axis=-1)  # (..., 2)
 
@@ -130,7 +119,7 @@ def _drift(student, cross, teacher, units):
 
 
 def _pairs_of_sites(units, kept, special):
-    """How many ordered pairs of sites each of the pairs among `kept` sites stands for, if the first `special` stand for themselves."""
+    """How many ordered pairs of sites each pair among `kept` sites stands for; the first `special` are themselves."""
     rest, shown = units - special, kept - special
     single = np.array([1.0] * special + [rest / shown if shown else 0.0] * shown)  # (kept,)
     counts = np.outer(single, single)  # (kept, kept)
@@ -140,7 +129,7 @@ def _pairs_of_sites(units, kept, special):
 
 
 def _noise(student, cross, teacher, units):
-    """Diagonal and off-diagonal part of E, as in :func:`lib.foundations.committee.noise_matrix`, from at most four of the M sites."""
+    """The same parts of E, as in :func:`lib.foundations.committee.noise_matrix`, from at most four of the M sites."""
     kept = min(units, 4)
     same = np.eye(kept, dtype=bool)
     q, r = (np.where(same, *pair) for pair in (student, cross))  # (kept, kept), (kept, kept)
@@ -156,7 +145,7 @@ def _noise(student, cross, teacher, units):
 
 @dataclass(frozen=True, eq=False)
 class _SymmetricFlow:
-    """Two flows of a single unit with common coefficients; a state is the pair Q^k, R^k of sector values, each (L, 2)."""
+    """Two flows of a single unit with common coefficients; a state is the pair Q^k, R^k of sector values (L, 2)."""
 
     single: _frozen.Flow
     units: int
@@ -214,9 +203,7 @@ def solve(
     second_order=True,
     tolerance=1e-5,
 ):
-    r"""Follow a site-symmetric committee from α = 0; the method and the accuracy are those of :func:`lib.scaling.structured.solve`.
-
-    Source: worschech2024, eqs. (92) to (94), resolved by eigenspace, with the η² term.
+    r"""Follow a site-symmetric committee from α = 0, as :func:`lib.scaling.structured.solve` does, as accurately.
 
     Parameters
     ----------
@@ -234,11 +221,6 @@ def solve(
     Returns
     -------
     SymmetricPath
-
-    Raises
-    ------
-    ValueError                               if an argument is outside its range
-    RuntimeError                             if the equations cannot be followed: they diverge
 
     Examples
     --------

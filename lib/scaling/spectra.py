@@ -1,23 +1,23 @@
 r"""Input covariances with a power-law spectrum, and the overlaps of random vectors in each of their eigenspaces.
 
-A covariance is given by its distinct eigenvalues λ_k, k = 1..L, and the dimension m_k of each eigenspace, N = Σ_k m_k in all.
-Vectors J_i and B_n meet eigenspace k in the overlaps  Q^k = J P_k Jᵀ/N,  R^k = J P_k Bᵀ/N,  T^k = B P_k Bᵀ/N  with its projector P_k.
-Source: worschech2024, eq. (1); there overlaps carry powers,  Q^(l) = Σ_k λ_k^l Q^k, which span hundreds of decades.
+A covariance is given by its distinct eigenvalues λ_k, k = 1..L, and the dimension m_k of each eigenspace, N = Σ_k m_k.
+Vectors J_i and B_n meet eigenspace k in the overlaps  Q^k = J P_k Jᵀ/N,  R^k = J P_k Bᵀ/N,  T^k = B P_k Bᵀ/N  with its
+projector P_k.  Source: worschech2024, eq. (1); there overlaps carry powers,  Q^(l) = Σ_k λ_k^l Q^k, which span hundreds
+of decades.
 """
 
 import numpy as np
 
 from lib.common import checks
+from lib.scaling import _arguments
 
 
 def power_law(levels, exponent):
     r"""Eigenvalues of a power-law covariance with mean one:  λ_k = λ₊ k^{-(1+β)},  λ₊ = L / Σ_k k^{-(1+β)}.
 
-    Source: worschech2024, eq. (1), for eigenspaces of equal dimension N/L.
-
     Parameters
     ----------
-    levels : int        L, number of distinct eigenvalues; >= 1
+    levels : int        L, number of distinct eigenvalues, whose eigenspaces have equal dimensions; >= 1
     exponent : float    β; >= 0
 
     Returns
@@ -37,45 +37,36 @@ def power_law(levels, exponent):
 
 
 def checked_spectrum(eigenvalues, multiplicities=None):
-    r"""Eigenvalues and multiplicity fractions n_k = m_k/N of a covariance with trace N, for functions that take both.
-
-    The normalization  Σ_k n_k λ_k = 1  is that of worschech2024, eq. (1).
+    r"""Eigenvalues and multiplicity fractions n_k = m_k/N of a covariance with  Σ_k n_k λ_k = 1,  after checking both.
 
     Parameters
     ----------
-    eigenvalues : array (L,)                 λ_k; > 0, in any order
+    eigenvalues : array (L,)                 λ_k; > 0, in any order, of weighted mean one
     multiplicities : array (L,), optional    m_k, or any numbers proportional to them; > 0; default: all equal
 
     Returns
     -------
     (array (L,), array (L,))                 λ_k, n_k; the n_k add up to one
 
-    Raises
-    ------
-    ValueError                               if the mean eigenvalue is not one, or an argument is outside its range
-
     Examples
     --------
     >>> [part.tolist() for part in checked_spectrum([3.0, 0.5], [1, 4])]
     [[3.0, 0.5], [0.2, 0.8]]
     """
-    eigenvalues = checks.entries("eigenvalues", eigenvalues, above=0, ndim=1)  # (L,)
-    if eigenvalues.size == 0:
-        checks.fail("eigenvalues", "hold at least one eigenvalue", "none")
+    eigenvalues = _arguments.levels(eigenvalues)  # (L,)
     if multiplicities is None:
         fractions = np.full(eigenvalues.size, 1 / eigenvalues.size)  # (L,)
     else:
         counts = checks.entries("multiplicities", multiplicities, above=0, shape=eigenvalues.shape)  # (L,)
         fractions = counts / counts.sum()  # (L,)
-    if abs(fractions @ eigenvalues - 1) > 1e-9:
-        checks.fail(
-            "eigenvalues", "have mean one, weighted with the multiplicities", f"mean {fractions @ eigenvalues:.10g}"
-        )
+    mean = fractions @ eigenvalues
+    if abs(mean - 1) > 1e-9:
+        checks.fail("eigenvalues", "have mean one, weighted with the multiplicities", f"mean {mean:.10g}")
     return eigenvalues, fractions
 
 
 def _gram(random, scales, freedom):
-    """Wishart matrix Σ_a z_a z_aᵀ of `freedom` vectors z ~ N(0, diag(scales²)), by Bartlett's decomposition where it exists."""
+    """Wishart matrix Σ_a z_a z_aᵀ of `freedom` vectors z ~ N(0, diag(scales²)), Bartlett's way if possible."""
     size = len(scales)
     if freedom < size:
         vectors = random.standard_normal((size, freedom))  # (n, m)
@@ -89,17 +80,17 @@ def _gram(random, scales, freedom):
 def random_overlaps(multiplicities, students, teachers, seed, *, student_variance=1.0, orthonormal_teachers=False):
     r"""Overlaps in every eigenspace for weights with independent Gaussian entries, without the vectors.
 
-    The Gram matrix of K + M such vectors in m_k dimensions has a Wishart law, which takes (K+M)² numbers to draw, however large
-    N is.  Start of worschech2024, section on initial conditions: entries of J have variance σ_J², of B variance 1.
+    The Gram matrix of K + M such vectors in m_k dimensions has a Wishart law, which takes (K+M)² numbers to draw,
+    however large N is.  Entries of J have variance σ_J², of B variance 1.
 
     Parameters
     ----------
-    multiplicities : int array (L,)            m_k, dimensions of the eigenspaces; >= 1
-    students, teachers : int                   K, M; >= 1
+    multiplicities : int array (L,)    m_k, dimensions of the eigenspaces; >= 1.  They fix L and N: no default
+    students, teachers : int           K, M; >= 1
     seed : int, SeedSequence or Generator
-    student_variance : float                   σ_J²; >= 0
-    orthonormal_teachers : bool                True turns the teacher's vectors into orthogonal ones of equal length in every
-                                               eigenspace, T^k = (m_k/N) 1; then m_k >= M
+    student_variance : float           σ_J²; >= 0
+    orthonormal_teachers : bool        True turns the teacher's vectors into orthogonal ones of equal length in every
+                                       eigenspace, T^k = (m_k/N) 1; then m_k >= M
 
     Returns
     -------
@@ -111,9 +102,7 @@ def random_overlaps(multiplicities, students, teachers, seed, *, student_varianc
     >>> q.shape, r.shape, t.shape
     ((2, 2, 2), (2, 2, 3), (2, 3, 3))
     """
-    counts = checks.entries("multiplicities", multiplicities, at_least=1, ndim=1)  # (L,)
-    if counts.size == 0 or np.any(counts != np.rint(counts)):
-        checks.fail("multiplicities", "hold at least one whole number", multiplicities)
+    counts = _arguments.counts(checks.array("multiplicities", multiplicities, ndim=1), (None,))  # (L,)
     students, teachers = checks.integer("students", students), checks.integer("teachers", teachers)
     spread = np.sqrt(checks.number("student_variance", student_variance, at_least=0))
     random = checks.generator("seed", seed)

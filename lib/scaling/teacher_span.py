@@ -1,19 +1,23 @@
 r"""Committee students inside the span of their teachers' projections, near perfect learning: J_i = Σ_kn c^k_in P_k B_n.
 
-K = M units that are all alike, T^k = n_k 1, with r_k and s_k the diagonal and off-diagonal entries of R^k - T^k.  For such students
-E^k = (R^k - T^k)²/n_k  is of second order, and unlike y_k, z_k of :mod:`lib.scaling.late_phase` the eigenspaces do not decay by themselves:  with
-a = 2/(√3 πM),  μ = √3(M-1)/2,  ω = √3(M-2)/2  and the sums  r = Σ_k λ_k r_k, s = Σ_k λ_k s_k,
+K = M units that are all alike, T^k = n_k 1, with r_k and s_k the diagonal and off-diagonal entries of R^k - T^k.  For
+such students  E^k = (R^k - T^k)²/n_k  is of second order, and unlike y_k, z_k of :mod:`lib.scaling.late_phase` the
+eigenspaces do not decay by themselves:  with  a = 2/(√3 πM),  μ = √3(M-1)/2,  ω = √3(M-2)/2,  r = Σ_k λ_k r_k,  s =
+Σ_k λ_k s_k,
 
     dr_k/dα = -ηaλ_k [r_k + μ s_k - n_k(⅔r + ½μ s)],    ds_k/dα = -ηaλ_k [½√3 r_k + (1+ω) s_k - ¼√3 n_k r].
 
-A student that learns from a small start is such a student, almost.  Source: worschech2024, eqs. (118) and (119), restricted to
-q_k = 2r_k, c_k = 2s_k.
+A student that learns from a small start is such a student, almost.  α >= 0 is the time since r_k and s_k were as given
+(s_k is of no effect for M = 1); eigenvalues λ_k > 0 have mean one, weighted with the multiplicities m_k, which may be
+given up to a factor and are all equal by default; M >= 1 and η > 0.  Source: worschech2024, eqs. (118), (119) and
+(121), restricted to  q_k = 2r_k, c_k = 2s_k.
 """
 
 import numpy as np
 from scipy.linalg import eigh
 
 from lib.common import checks
+from lib.scaling import _arguments
 from lib.scaling.spectra import checked_spectrum
 
 
@@ -27,21 +31,18 @@ def _decay(lam, fractions, units, rate):
 
 
 def rates(eigenvalues, units, learning_rate, *, multiplicities=None):
-    r"""Rates at which  R^k - T^k  changes inside the span, all 2L of them, to first order in η; the error has twice these rates.
+    r"""Rates at which  R^k - T^k  changes inside the span, to first order in η; the error has twice these rates.
 
-    For one eigenvalue the slowest is that of :func:`lib.foundations.stability.asymptotic_rates`; for many it is -½ηaγ_sλ_L, half of that of y and z.
-    Source: worschech2024, eqs. (118) and (119).
+    For one eigenvalue the slowest is that of :func:`lib.foundations.stability.asymptotic_rates`; for many it is
+    -½ηa(2-√3)λ_L, half of that of y and z.
 
     Parameters
     ----------
-    eigenvalues : array (L,)                 λ_k; > 0, of weighted mean one
-    units : int                              M; >= 1
-    learning_rate : float                    η; > 0
-    multiplicities : array (L,), optional    m_k up to a factor; default: all equal
+    eigenvalues, units, learning_rate, multiplicities : λ_k (L,), M, η, m_k (L,)
 
     Returns
     -------
-    array (2L,), or (L,) for M = 1           growth rates per unit of α, ascending; all negative
+    array (2L,), (L,) for M = 1   growth rates per unit of α, ascending; all negative
 
     Examples
     --------
@@ -50,7 +51,7 @@ def rates(eigenvalues, units, learning_rate, *, multiplicities=None):
     True
     """
     lam, fractions = checked_spectrum(eigenvalues, multiplicities)  # (L,), (L,)
-    rate = checks.number("learning_rate", learning_rate, above=0)
+    rate = _arguments.learning_rate(learning_rate)
     return eigh(-_decay(lam, fractions, checks.integer("units", units), rate), eigvals_only=True)
 
 
@@ -60,19 +61,14 @@ def generalization_error(
 ):
     r"""Generalization error of students inside the span, to second order in  R - T  and first order in η.
 
-    ε_g = (1/π) [(y - ⅔r²)/√3 + ½(M-1)(z - rs)],  y = Σ_k λ_k [r_k² + (M-1)s_k²]/n_k,  z = Σ_k λ_k [2r_ks_k + (M-2)s_k²]/n_k,  r = Σ_k λ_k r_k.
-    Source: worschech2024, eq. (121), the first order, which has y and z alone; see :func:`lib.scaling.late_phase.quadratic_error`.
+    ε_g = (1/π) [(y - ⅔r²)/√3 + ½(M-1)(z - rs)],  y = Σ_k λ_k [r_k² + (M-1)s_k²]/n_k,  z = Σ_k λ_k [2r_ks_k +
+    (M-2)s_k²]/n_k, as :func:`lib.scaling.late_phase.quadratic_error`.
 
     Parameters
     ----------
-    alpha : float or array (A,)              time since r_k and s_k were as given; >= 0
-    diagonal : array (L,)                    r_k, of R^k - T^k
-    off_diagonal : array (L,)                s_k; of no effect for M = 1
-    eigenvalues : array (L,)                 λ_k; > 0, of weighted mean one
-    units : int                              M; >= 1
-    learning_rate : float                    η; > 0
-    multiplicities : array (L,), optional    m_k up to a factor; default: all equal
-    squares : bool                           False leaves out r² and rs, as the source does
+    alpha, diagonal, off_diagonal : α or (A,) of them, r_k (L,), s_k (L,)
+    eigenvalues, units, learning_rate, multiplicities : λ_k (L,), M, η, m_k (L,)
+    squares : bool                False leaves out r² and rs, as the source does
 
     Returns
     -------
@@ -80,15 +76,16 @@ def generalization_error(
 
     Examples
     --------
-    >>> linear, right = (generalization_error([0.0], [-1e-3], [0.0], [1.0], 1, 0.1, squares=option)[0] for option in (False, True))
+    >>> given = [0.0], [-1e-3], [0.0], [1.0], 1, 0.1
+    >>> linear, right = (generalization_error(*given, squares=option)[0] for option in (False, True))
     >>> round(float(linear / right), 6)  # one unit, one eigenvalue: the linear formula is three times too large
     3.0
     """
-    alpha = checks.entries("alpha", alpha, at_least=0, ndim=1)  # (A,)
+    alpha = _arguments.times(alpha)
     lam, fractions = checked_spectrum(eigenvalues, multiplicities)  # (L,), (L,)
     diagonal = checks.array("diagonal", diagonal, shape=lam.shape)  # (L,)
     off_diagonal = checks.array("off_diagonal", off_diagonal, shape=lam.shape)  # (L,)
-    m, rate = checks.integer("units", units), checks.number("learning_rate", learning_rate, above=0)
+    m, rate = checks.integer("units", units), _arguments.learning_rate(learning_rate)
     squares = checks.boolean("squares", squares)
     root, n = np.sqrt(fractions), np.sqrt(max(m - 1, 1))  # (L,), float
     start = (np.stack([diagonal, n * off_diagonal], axis=1)[:, : min(m, 2)] / root[:, None]).ravel()  # (2L,)
@@ -99,7 +96,5 @@ def generalization_error(
     other = moved[..., 1] / n if m > 1 else np.zeros_like(own)  # (A, L)
     y = (own**2 + (m - 1) * other**2) / fractions @ lam  # (A,)
     z = (2 * own * other + (m - 2) * other**2) / fractions @ lam  # (A,)
-    r, s = own @ lam, other @ lam  # (A,), (A,)
-    if not squares:
-        return (y / np.sqrt(3) + (m - 1) / 2 * z) / np.pi
+    r, s = (own @ lam, other @ lam) if squares else (0.0, 0.0)  # (A,), (A,)
     return ((y - 2 / 3 * r**2) / np.sqrt(3) + (m - 1) / 2 * (z - r * s)) / np.pi

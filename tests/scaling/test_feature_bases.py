@@ -1,4 +1,4 @@
-"""lib.scaling.feature_bases against gradient flow at rest, descent example by example, the interlacing of eigenvalues, and averages over random bases."""
+"""lib.scaling.feature_bases against gradient flow, descent step by step, interlacing, and averages over bases."""
 
 import numpy as np
 import pytest
@@ -118,7 +118,7 @@ def test_random_basis_floor_in_the_limits():
     assert ratio == pytest.approx(np.pi**2 / 4, rel=0.03)  # β C_β^{1+β}
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument
 
 CALLS = {
     feature_bases.schur_floors: {"covariance": np.eye(2), "student_variance": 0.0},

@@ -66,6 +66,23 @@ def test_integrals_are_close_to_their_sums_and_the_printed_range_counts_modes_tw
     assert (twice / exact).max() > 1.3
 
 
+def test_split_is_the_best_of_all_sizes_and_its_error_the_least():
+    levels, rate, budget = 20_000, 0.01, np.array([1e4, 1e5])
+    for beta in (0.5, 1.0):
+        lam = spectra.power_law(levels, beta)
+        best, least = feature_scaling.best_split(budget, levels, beta, rate, student_variance=0.5)
+        for one, size, error in zip(budget, best, least):
+            kept = np.arange(int(0.8 * size), int(1.2 * size))
+            errors = [
+                feature_scaling.generalization_error([one / n], lam, int(n), rate, student_variance=0.5)[0]
+                for n in kept
+            ]
+            assert abs(kept[np.argmin(errors)] + 0.5 - size) < 0.01 * size + 1
+            assert error == pytest.approx(min(errors), rel=3e-3)
+    with pytest.raises(ValueError, match="^budget must ask for no more than the 100 weights"):
+        feature_scaling.best_split(1e7, 100, 0.5, 0.1)
+
+
 def test_feature_exponent_is_minus_beta():
     trained = np.array([20, 40, 80])
     for beta in (0.5, 1.0):
@@ -110,7 +127,7 @@ def test_finite_size_error_grows_step_by_step_at_the_threshold():
 def test_finite_size_error_has_the_limits_of_the_other_functions():
     alpha = np.array([0.0, 2.0, 30.0])
     full = feature_scaling.finite_size_error(alpha, LAM, 40, 0.5, student_variance=0.3)
-    other = linear_student.finite_size_error(alpha, LAM, np.ones(40), 0.5, student_variance=0.3)
+    other = linear_student.finite_size_error(alpha, LAM, 0.5, student_variance=0.3)
     np.testing.assert_allclose(full, other, rtol=1e-11)
     floor = feature_scaling.finite_size_error([1e7], LAM, 10, 0.3, student_variance=0.3)[0]
     assert floor == pytest.approx(
@@ -143,7 +160,7 @@ def test_what_finite_size_error_refuses_beyond_single_arguments():
         feature_scaling.finite_size_error([1.0], [1.5, 0.5], 1, 0.1, squares=[1.0, 1.0], student_variance=0.2)
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument
 
 CALLS = {
     feature_scaling.generalization_error: {
@@ -174,6 +191,13 @@ CALLS = {
         "student_variance": 0.0,
         "ends": "midpoint",
     },
+    feature_scaling.best_split: {
+        "budget": 10.0,
+        "levels": 40,
+        "exponent": 0.5,
+        "learning_rate": 0.1,
+        "student_variance": 0.0,
+    },
     feature_scaling.power_law_error: {
         "alpha": [1.0],
         "levels": 4,
@@ -184,6 +208,7 @@ CALLS = {
     },
 }
 BAD = {
+    "budget": [0.0, [-1.0], [1.0, np.nan], "1", None],
     "alpha": [[-1.0], [np.nan], [[1.0]], -1.0, np.nan, True, "alpha", None],
     "eigenvalues": [[], [1.0, 0.0], [1.0, np.nan], [[1.0, 0.5]], 1.0, "a", None, [1.5, 0.6]],
     "trained": [0, -1, 5, "2", None, True],
@@ -198,7 +223,7 @@ BAD = {
 
 
 def is_fine(function, name, value):
-    """50 is too large a learning rate for a floor only; a spectrum may have any mean for the error at finite size only."""
+    """50 is too fast for a floor only; a spectrum may have any mean for the error at finite size only."""
     too_fast = name == "learning_rate" and value == 50.0 and function is not feature_scaling.error_floor
     return too_fast or (name == "eigenvalues" and value == [1.5, 0.6] and function is feature_scaling.finite_size_error)
 

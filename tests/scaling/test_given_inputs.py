@@ -1,4 +1,4 @@
-"""lib.scaling.given_inputs against every order of examples listed, Gaussian theory, a loop over steps, and a data set of known contrast."""
+"""lib.scaling.given_inputs against every order of examples, Gaussian theory, loops, and known contrast."""
 
 from itertools import product
 
@@ -61,7 +61,7 @@ def symmetric_inputs(lam):
 def test_gaussian_fourth_moments_give_the_gaussian_recursion():
     lam, alpha = spectra.power_law(4, 0.75), np.array([0.0, 0.25, 1.0, 20.0])
     data = symmetric_inputs(lam)
-    expected = linear_student.finite_size_error(alpha, lam, np.ones(4), 0.6)
+    expected = linear_student.finite_size_error(alpha, lam, 0.6)
     np.testing.assert_allclose(given_inputs.diagonal_error(alpha, data, 0.6), expected, rtol=1e-10)
     np.testing.assert_allclose(given_inputs.generalization_error(alpha, data, 0.6), expected, rtol=1e-10)
     assert given_inputs.contrast_kurtosis(data) == pytest.approx(1, rel=1e-12)
@@ -99,7 +99,7 @@ def test_a_common_contrast_multiplies_the_kurtosis_and_acts_as_a_larger_rate():
         kappa, rel=1e-12
     )
     exact = 4 * linear.learning_rate_threshold(data, 1, replacement=True)
-    assert exact == pytest.approx(linear_student.finite_size_threshold(lam, np.ones(4)) / kappa, rel=1e-9)
+    assert exact == pytest.approx(linear_student.finite_size_threshold(lam) / kappa, rel=1e-9)
 
 
 def test_exact_mean_is_the_mean_of_descent():
@@ -123,7 +123,7 @@ def test_what_is_refused_beyond_single_arguments():
         given_inputs.generalization_error([1.0], problem(2 * wide, wide), 0.1)
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument
 
 GOOD = {"alpha": [0.0, 1.0], "problem": problem(6, 2), "learning_rate": 0.1}
 CALLS = {

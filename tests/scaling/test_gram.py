@@ -1,4 +1,4 @@
-"""lib.scaling.gram against descent of all weights, in law: means and spreads of the overlaps over runs, with explicit eigenspaces or without."""
+"""lib.scaling.gram against descent of all weights, in law: means and spreads of the overlaps over runs."""
 
 import numpy as np
 import pytest
@@ -96,7 +96,7 @@ def test_seed_fixes_every_run_whatever_the_workers_and_unequal_ranks_are_refused
         gram.simulate([100.0], *start, spectra.power_law(2, 1.0), [9, 9], 1e200, seed=1)
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument
 
 Q, R, T = spectra.random_overlaps([9, 9], 2, 1, 1)
 CALLS = {

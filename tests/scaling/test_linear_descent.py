@@ -1,4 +1,4 @@
-"""lib.scaling.linear_descent against a loop in NumPy, the exact mean over examples, limits, symmetries, and bad input."""
+"""lib.scaling.linear_descent against a loop in NumPy, the exact mean over examples, limits, and symmetries."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def test_every_step_is_that_of_a_plain_loop():
 def test_mean_errors_follow_the_exact_recursion_from_the_same_start(counts):
     counts, rate, alpha, count = np.array(counts), 0.4, [0.5, 2.0, 6.0], 6000
     lam, size = LAM / (counts @ LAM / counts.sum()), counts.sum()
-    assert rate < 0.5 * linear_student.finite_size_threshold(lam, counts)
+    assert rate < 0.5 * linear_student.finite_size_threshold(lam, multiplicities=counts)
     every = np.repeat(lam, counts)  # (N,)
     start = linear_descent.random_deviations(1, size, 5)  # one start, so that only the examples are averaged
     runs = linear_descent.simulate(np.tile(start, (count, 1)), every, rate, alpha, seed=6, multiplicities=counts)
@@ -51,7 +51,7 @@ def test_mean_over_starts_is_that_of_the_library():
     start = linear_descent.random_deviations(count, 32, 7, student_variance=0.5)
     lam = spectra.power_law(32, 1.0)
     runs = linear_descent.simulate(start, lam, rate, alpha, seed=8)
-    expected = linear_student.finite_size_error(alpha, lam, np.ones(32), rate, student_variance=0.5)
+    expected = linear_student.finite_size_error(alpha, lam, rate, student_variance=0.5)
     error = runs.generalization_error.std(axis=0, ddof=1) / np.sqrt(count)
     assert np.all(np.abs(runs.generalization_error.mean(axis=0) - expected) < 4.5 * error) and np.all(
         error < 0.05 * expected
@@ -148,7 +148,7 @@ def test_a_run_that_overflows_is_announced():
         linear_descent.simulate(np.ones((1, 4)), np.ones(4), 50.0, [400.0], 25)
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument
 
 CALLS = {
     linear_descent.random_deviations: {"runs": 2, "dimension": 4, "seed": 1, "student_variance": 0.5},

@@ -1,4 +1,4 @@
-"""lib.scaling.linear_student against matrix exponentials, 50-digit moment equations, quadrature, limits, and descent that is simulated."""
+"""lib.scaling.linear_student against matrix exponentials, 50-digit moments, quadrature, limits, and descent."""
 
 import mpmath as mp
 import numpy as np
@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.linalg import expm
+from scipy.special import gamma
 
 from lib.scaling import linear_student, spectra
 
@@ -136,7 +137,10 @@ def test_modes_solve_the_secular_equation_with_the_printed_amplitudes():
 def test_finite_size_tends_to_the_limit_as_one_over_n():
     alpha = np.array([1.0, 10.0])
     limit = linear_student.generalization_error(alpha, LAM, 0.7)
-    gaps = [np.abs(linear_student.finite_size_error(alpha, LAM, [m] * 6, 0.7) / limit - 1) for m in (1000, 2000, 4000)]
+    gaps = [
+        np.abs(linear_student.finite_size_error(alpha, LAM, 0.7, multiplicities=[m] * 6) / limit - 1)
+        for m in (1000, 2000, 4000)
+    ]
     np.testing.assert_allclose(gaps[0] / gaps[1], 2, rtol=0.02)
     np.testing.assert_allclose(gaps[1] / gaps[2], 2, rtol=0.02)
     assert gaps[2].max() < 1e-2
@@ -145,7 +149,7 @@ def test_finite_size_tends_to_the_limit_as_one_over_n():
 def test_finite_size_is_the_mean_of_simulated_descent_where_the_limit_is_not():
     levels, rate, runs = 32, 0.4, 4000
     lam, alpha = spectra.power_law(levels, 0.75), [2.0, 10.0]
-    assert rate < 0.5 * linear_student.finite_size_threshold(lam, [1] * levels)
+    assert rate < 0.5 * linear_student.finite_size_threshold(lam)
     rng = np.random.default_rng(5)
     difference, measured = rng.standard_normal((runs, levels)), []
     for step in range(1, 10 * levels + 1):
@@ -154,7 +158,7 @@ def test_finite_size_is_the_mean_of_simulated_descent_where_the_limit_is_not():
         if step in (2 * levels, 10 * levels):
             measured.append(0.5 * difference**2 @ lam / levels)
     mean, error = np.mean(measured, axis=1), np.std(measured, axis=1) / np.sqrt(runs)
-    exact = linear_student.finite_size_error(alpha, lam, [1] * levels, rate)
+    exact = linear_student.finite_size_error(alpha, lam, rate)
     limit = linear_student.generalization_error(alpha, lam, rate)
     assert (np.abs(mean - exact) < 4 * error).all()
     assert (np.abs(mean - limit) > 6 * error).all()
@@ -164,12 +168,12 @@ def test_finite_size_threshold_is_where_the_recursion_stops_shrinking():
     expected = {0.1: 1.69, 0.5: 1.31, 0.75: 1.13, 1.0: 1.001, 1.5: 0.856}
     for exponent, value in expected.items():
         lam, counts = spectra.power_law(128, exponent), np.ones(128)
-        threshold = linear_student.finite_size_threshold(lam, counts)
+        threshold = linear_student.finite_size_threshold(lam, multiplicities=counts)
         assert threshold == pytest.approx(value, abs=0.006)
         for factor, sign in ((0.99, -1), (1.01, 1)):
-            late = linear_student.finite_size_error([60.0, 120.0], lam, counts, factor * threshold)
+            late = linear_student.finite_size_error([60.0, 120.0], lam, factor * threshold, multiplicities=counts)
             assert sign * np.log(late[1] / late[0]) > 0
-    assert linear_student.finite_size_threshold([1.0], [10**6]) == pytest.approx(2, rel=3e-6)
+    assert linear_student.finite_size_threshold([1.0], multiplicities=[10**6]) == pytest.approx(2, rel=3e-6)
 
 
 def test_local_exponent_is_the_derivative_and_nears_its_limit():
@@ -213,13 +217,37 @@ def test_midpoints_are_closer_to_the_sum_than_endpoints():
     assert (errors[0] < errors[1]).all() and errors[0][0] == pytest.approx(0.04, abs=0.01) and errors[0][-1] < 1e-4
 
 
+def test_window_is_where_the_printed_power_law_holds():
+    """Its begin is one step of the first mode; deep inside the error is the leading power less the part (α/α_hi)^s."""
+    levels, rate = 200_000, 0.1
+    for beta in (0.5, 1.0):
+        s, lam = beta / (1 + beta), spectra.power_law(levels, beta)
+        begin, end = linear_student.power_law_window(levels, beta, rate)
+        assert 2 * rate * lam[0] * begin == pytest.approx(1, rel=1e-14)
+        alpha = begin * np.array([30.0, 100.0, 300.0])
+        power = lam[0] / (2 * levels) * gamma(s) / (1 + beta) * (alpha / begin) ** -s
+        error = linear_student.gradient_flow_error(alpha, lam, rate)
+        np.testing.assert_allclose(error / power, 1 - (alpha / end) ** s, rtol=2e-4)
+    last = linear_student.power_law_error([end], levels, beta, rate)[0]
+    assert 0 < last < 0.5 * lam[0] / (2 * levels) * gamma(s) / (1 + beta) * (end / begin) ** -s
+
+
+def test_dimensions_are_whole_numbers():
+    for call in (
+        linear_student.finite_size_threshold,
+        lambda *a, **k: linear_student.finite_size_error([1.0], *a, 0.1, **k),
+    ):
+        with pytest.raises(ValueError, match="^multiplicities must hold whole numbers"):
+            call([1.0], multiplicities=[1.5])
+
+
 def test_endpoints_of_one_level_are_refused():
     with pytest.raises(ValueError, match="^levels must be at least 2"):
         linear_student.power_law_error([1.0], 1, 0.5, 0.1, ends="endpoint")
     assert linear_student.power_law_error([1.0], 1, 0.5, 0.1)[0] > 0
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument
 
 SPECTRUM = {"eigenvalues": [1.5, 0.5], "multiplicities": [1, 1]}
 RUN = {"alpha": [1.0], "learning_rate": 0.1, "student_variance": 0.0} | SPECTRUM
@@ -230,6 +258,7 @@ CALLS = {
     linear_student.modes: {"learning_rate": 0.1} | SPECTRUM,
     linear_student.finite_size_error: RUN,
     linear_student.finite_size_threshold: SPECTRUM,
+    linear_student.power_law_window: {"levels": 4, "exponent": 0.5, "learning_rate": 0.1},
     linear_student.power_law_error: {
         "alpha": [1.0],
         "levels": 4,

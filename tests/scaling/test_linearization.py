@@ -1,4 +1,4 @@
-"""lib.scaling.linearization against the isotropic Jacobian, derivatives of the checked equations, and their solutions."""
+"""lib.scaling.linearization against the isotropic Jacobian, derivatives of the checked equations, and solutions."""
 
 import numpy as np
 import pytest
@@ -80,7 +80,7 @@ def test_at_the_plateau_it_grows_as_the_escape_rate_and_rests_in_what_no_teacher
     assert (np.abs(values) < 1e-8).any()
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument
 
 SQUARE, CROSS = np.stack([np.eye(2) / 2] * 2), np.zeros((2, 2, 2))
 CALLS = {

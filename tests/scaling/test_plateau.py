@@ -1,4 +1,4 @@
-"""lib.scaling.plateau against the full equations on structured inputs: residual, Jacobian, closed forms for teachers that are alike."""
+"""lib.scaling.plateau against the full equations: residual, Jacobian, and closed forms for alike teachers."""
 
 import numpy as np
 import pytest
@@ -57,9 +57,10 @@ def test_closed_forms_where_teachers_are_alike(units, diagonal, share):
 
 def test_orthonormal_teachers_are_the_isotropic_case():
     for units in (2, 3, 6):
-        assert plateau.fixed_point(np.eye(units)).generalization_error == pytest.approx(
-            stability.plateau(units).generalization_error, rel=1e-10
-        )
+        point, known = plateau.fixed_point(np.eye(units)), stability.plateau(units)
+        assert point.generalization_error == pytest.approx(known.generalization_error, rel=1e-10)
+        assert point.student_overlap == pytest.approx(known.student_overlap, rel=1e-12)
+        np.testing.assert_allclose(point.cross_overlap, known.cross_overlap, rtol=1e-12)
         rates = plateau.escape_rates(np.eye(units), np.eye(units), 0.3)
         np.testing.assert_allclose(rates[: units - 1], stability.escape_rate(units, 0.3), rtol=1e-7)
 
@@ -100,10 +101,11 @@ def test_excess_error_grows_at_twice_the_rate_of_the_overlaps():
     kick = np.eye(units) - (1 - np.eye(units)) / (units - 1)
     rate = plateau.symmetric_escape_rate(units, 1.0, 0.0, second, 0.0, 0.5)
     times = np.array([2.0, 3.0]) / rate
+    apart = 1e-5 * kick * lam[:, None, None] / 2  # (2, M, M)
     path = structured.solve(
         times,
-        q,
-        r + 1e-5 * kick * lam[:, None, None] / 2,
+        q + 2 * apart @ np.swapaxes(apart, 1, 2),  # what students in the span of the teachers then have
+        r + apart,
         np.stack([t / 2, t / 2]),
         lam,
         0.5,
@@ -116,7 +118,7 @@ def test_excess_error_grows_at_twice_the_rate_of_the_overlaps():
     assert np.log(excess[1] / excess[0]) == pytest.approx(2, rel=2e-3)
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument
 
 SYMMETRIC = {
     "units": 3,

@@ -1,4 +1,4 @@
-"""lib.scaling.schedules against the rate equations integrated in time, the recursion step by step, constant rates, and simulated descent."""
+"""lib.scaling.schedules against integrated rate equations, the recursion by steps, constant rates, and descent."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def test_finite_network_is_the_recursion_step_by_step():
         for _ in range(round(duration * size)):
             e = (1 - 2 * a + 2 * a**2) * e + rate / size * a * COUNTS * (LAM @ e)
         errors.append(LAM @ e / 2)
-    found = schedules.finite_size_error(RATES, DURATIONS, LAM, COUNTS, student_variance=0.3)
+    found = schedules.finite_size_error(RATES, DURATIONS, LAM, multiplicities=COUNTS, student_variance=0.3)
     np.testing.assert_allclose(found, errors, rtol=1e-12)
 
 
@@ -46,8 +46,10 @@ def test_a_schedule_with_one_rate_is_that_rate_and_pauses_do_nothing():
     constant = linear_student.generalization_error([1.0, 1.5, 2.0], LAM, 0.6)[[0, 1, 1, 1, 2]]
     np.testing.assert_allclose(schedules.generalization_error(rates, durations, LAM), constant, rtol=1e-12)
     counts = np.full(5, 8)
-    constant = linear_student.finite_size_error([1.0, 1.5, 2.0], LAM, counts, 0.6)[[0, 1, 1, 1, 2]]
-    np.testing.assert_allclose(schedules.finite_size_error(rates, durations, LAM, counts), constant, rtol=1e-12)
+    constant = linear_student.finite_size_error([1.0, 1.5, 2.0], LAM, 0.6, multiplicities=counts)[[0, 1, 1, 1, 2]]
+    np.testing.assert_allclose(
+        schedules.finite_size_error(rates, durations, LAM, multiplicities=counts), constant, rtol=1e-12
+    )
     adiabatic = schedules.adiabatic_error([0.6] * 3, [1.0, 0.5, 0.5], LAM, student_variance=0.5)
     flow = linear_student.gradient_flow_error(np.unique(learning), LAM, 0.6, student_variance=0.5)
     np.testing.assert_allclose(adiabatic, flow / (1 - 0.3), rtol=1e-13)
@@ -55,7 +57,10 @@ def test_a_schedule_with_one_rate_is_that_rate_and_pauses_do_nothing():
 
 def test_finite_networks_approach_the_infinite_one_as_one_over_size():
     limit = schedules.generalization_error(RATES, DURATIONS, LAM)
-    gaps = [schedules.finite_size_error(RATES, DURATIONS, LAM, np.full(5, m)) / limit - 1 for m in (1000, 4000)]
+    gaps = [
+        schedules.finite_size_error(RATES, DURATIONS, LAM, multiplicities=np.full(5, m)) / limit - 1
+        for m in (1000, 4000)
+    ]
     np.testing.assert_allclose(gaps[0] / gaps[1], 4, rtol=0.02)
 
 
@@ -76,7 +81,7 @@ def test_order_matters():
 
 def test_finite_network_is_the_mean_of_simulated_descent():
     state = linear_descent.random_deviations(4000, 15, seed=1)
-    exact = schedules.finite_size_error(RATES, DURATIONS, LAM, COUNTS)
+    exact = schedules.finite_size_error(RATES, DURATIONS, LAM, multiplicities=COUNTS)
     for stage, (rate, duration) in enumerate(zip(RATES, DURATIONS)):
         runs = linear_descent.simulate(state, np.repeat(LAM, 3), rate, [duration], seed=stage)
         state, error = runs.deviation, runs.generalization_error[:, 0]
@@ -87,14 +92,16 @@ def test_finite_network_is_the_mean_of_simulated_descent():
 def test_what_is_refused_beyond_single_arguments():
     with pytest.raises(ValueError, match=r"^durations must have one axis of length 2, got"):
         schedules.generalization_error([0.1, 0.2], [1.0], [1.0])
-    for function, more in ((schedules.generalization_error, []), (schedules.finite_size_error, [[2]])):
-        with pytest.raises(ValueError, match=r"^rates must keep the error inside"):
-            function([0.1, 50.0], [1.0, 1e4], [1.0], *more)
+    for function, counts in ((schedules.generalization_error, None), (schedules.finite_size_error, [2])):
+        with pytest.raises(ValueError, match=r"^rates must keep the result inside"):
+            function([0.1, 50.0], [1.0, 1e4], [1.0], multiplicities=counts)
+    with pytest.raises(ValueError, match=r"^rates must keep the matrix of a step inside"):
+        schedules.finite_size_error([1e200], [1.0], [1.0])
     with pytest.raises(ValueError, match=r"^rates must have entries >= 0 and < 2"):
         schedules.adiabatic_error([0.1, 2.0], [1.0, 1.0], [1.0])
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument
 
 GOOD = {
     "rates": [0.5, 0.1],

@@ -53,7 +53,7 @@ def test_overlaps_of_few_dimensions_are_singular_and_all_are_positive():
 
 
 def test_orthonormal_teachers_are_so_and_keep_the_law_of_the_students():
-    """For any orthonormal frame R^k_in has mean zero and variance σ_J² m_k/N²; with m_k = M the frame is complete: R Rᵀ = n Q."""
+    """Any orthonormal frame gives R^k_in mean zero and variance σ_J² m_k/N²; for m_k = M it is complete: R Rᵀ = n Q."""
     counts, draws, variance = np.array([40, 2]), 3000, 0.25
     option = {"student_variance": variance, "orthonormal_teachers": True}
     seeds = np.random.SeedSequence(11).spawn(draws)
@@ -86,7 +86,7 @@ def test_variance_of_the_teacher_overlap_falls_as_one_over_n_only_at_fixed_level
     )  # it does not fall
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument
 
 CALLS = {
     spectra.power_law: {"levels": 3, "exponent": 0.5},

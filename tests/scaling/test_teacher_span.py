@@ -1,4 +1,4 @@
-"""lib.scaling.teacher_span against the numerical Jacobian, the full equations near the teacher, and the isotropic theory."""
+"""lib.scaling.teacher_span against the Jacobian, the full equations near the teacher, and the theory at L = 1."""
 
 import numpy as np
 import pytest
@@ -80,7 +80,7 @@ def test_the_full_equations_approach_it(units, levels):
     assert (linear > 1.05 * path.generalization_error).all()
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument
 
 SMALL = {"eigenvalues": [1.5, 0.5], "units": 2, "learning_rate": 0.1, "multiplicities": [1, 1]}
 CALLS = {
