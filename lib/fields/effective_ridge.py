@@ -1,10 +1,10 @@
 r"""The effective ridge of kernel regression: one number that says which modes P samples teach, at ridge T.
 
 The kernel has eigenvalues λ_k with multiplicities g_k under the input measure.  Its unlearned modes act as noise on the
-learned ones, so that the ridge is renormalized,  T → T_eff = Pκ,  and mode k is learned to the fraction L_k = λ_k/(λ_k
-+ κ).  κ is the effective ridge per sample.  In all functions `eigenvalues` (n,) are λ_k >= 0, in any order but not all
-zero, `multiplicities` (n,) are g_k > 0, by default one each, `samples` is P > 0, and `ridge` is T >= 0, the variance of
-label noise that the regression assumes; P and T may be arrays that broadcast.
+learned ones, so that the ridge is renormalized,  T → T_eff = Pκ,  and mode k is learned to the fraction
+L_k = λ_k/(λ_k + κ).  κ is the effective ridge per sample.  In all functions `eigenvalues` (n,) are λ_k >= 0, in any
+order but not all zero, `multiplicities` (n,) are g_k > 0, by default one each, `samples` is P > 0, and `ridge` is
+T >= 0, the variance of label noise that the regression assumes; P and T may be arrays that broadcast.
 Source: ringel2025talk, on the effective ridge, with the closure corrected (see :func:`closure_learnability`).
 """
 
@@ -187,8 +187,7 @@ def closure_learnability(closure, eigenvalues, target_power, samples, *, ridge, 
     Parameters
     ----------
     closure : str                                  "quenched", "annealed" or "half"
-    target_power : array (n,)                      w_k >= 0, squared coefficients summed over the modes of each
-                                                   eigenvalue
+    target_power : array (n,)                      w_k >= 0, squared coefficients, summed over an eigenvalue's modes
     eigenvalues, samples, ridge, multiplicities    λ_k, P, T > 0, g_k; P and T one number each
 
     Returns

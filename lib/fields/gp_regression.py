@@ -1,8 +1,8 @@
 r"""Gaussian-process regression on a data set: posterior mean, covariance and norm, and what it says of its test error.
 
-The field f has the prior covariance K and is seen at P points with noise of variance T, the ridge: f̄(x) = K_xX α,  α =
-(K_XX + T)⁻¹ y.  The same posterior as a membrane at finite temperature is in :mod:`lib.fields.membrane`.  `gram` (P, P)
-is K_XX, symmetric, and `ridge` one T >= 0 for all examples, or one T_μ each (P,), such that K_XX + T is positive
+The field f has the prior covariance K and is seen at P points with noise of variance T, the ridge: f̄(x) = K_xX α,
+α = (K_XX + T)⁻¹ y.  The same posterior as a membrane at finite temperature is in :mod:`lib.fields.membrane`.  `gram`
+(P, P) is K_XX, symmetric, and `ridge` one T >= 0 for all examples, or one T_μ each (P,), such that K_XX + T is positive
 definite beyond rounding.
 Source: ringel2025talk, on Gaussian-process regression; a ridge per sample is among its open questions.
 """

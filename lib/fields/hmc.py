@@ -2,8 +2,8 @@ r"""Hamiltonian Monte Carlo over many independent chains at once, and the error 
 
 A density  p(x) ∝ e^{-U(x)}  is sampled by drawing a momentum, following  x' = s² p,  p' = -∂U  for a few leapfrog steps
 and accepting the end with probability  min(1, e^{-ΔH}),  H = U + Σ s²p²/2.  The chain has no error in the step, which
-sets the acceptance alone; unadjusted Langevin dynamics, of :mod:`lib.fields.langevin_training`, has one.  Not in the
-source, ringel2025talk, which trains by Langevin dynamics.
+sets the acceptance alone; unadjusted Langevin dynamics, of :mod:`lib.fields.langevin_training`, has one.
+Not in the source, ringel2025talk, which trains by Langevin dynamics.
 """
 
 from dataclasses import dataclass
@@ -99,18 +99,15 @@ def sample(
 
     Parameters
     ----------
-    potential : function               U: takes x (C, ...), returns values (C,) and the gradient, shaped as x; may be
-                                       inf
+    potential : function               U: takes x (C, ...), returns values (C,), inf allowed, and the gradient
     start : array (C, ...)             first states, one row a chain; far apart they show whether the chains mix
     steps : int                        S, proposals kept of each chain; >= 1
     seed : int, SeedSequence or Generator
-    leapfrog : int                     mean number of leapfrog steps a proposal, each time from 1 to 2 leapfrog - 1; >=
-                                       1
+    leapfrog : int                     mean number of leapfrog steps a proposal, drawn from 1 to 2 leapfrog - 1; >= 1
     burn_in : int, optional            proposals thrown away first; >= 0; default: as many as are kept, and 100 or more
     acceptance : float                 wanted mean probability of acceptance; 0 < acceptance < 1
     scale : float or array             s, expected deviation of each coordinate, broadcast to x; > 0
-    step : float                       first step, in units of scale, where the adaptation starts; > 0; kept if burn_in
-                                       = 0
+    step : float                       first step, in units of scale, where adaptation starts; > 0; kept if burn_in = 0
     observable : function, optional    takes x, returns an array (C, ...) that is kept in place of x
 
     Returns

@@ -1,9 +1,9 @@
 r"""The physics behind learning curves: the Ising model on strips, and the flow of φ⁴ below four dimensions.
 
-A strip of L spins, periodic across, has the transfer matrix V(s, s') = e^{K[Σ s_i s_{i+1}/2 + Σ s'_i s'_{i+1}/2 + Σ s_i
-s'_i]},  K = 1/T.  Its two leading eigenvalues, one even and one odd under s → -s, give the correlation length ξ_L =
-1/ln(λ_even/λ_odd).  Where ξ_L/L agrees for two widths the model looks the same at both scales: phenomenological
-renormalization.
+A strip of L spins, periodic across, has the transfer matrix
+V(s, s') = e^{K[Σ s_i s_{i+1}/2 + Σ s'_i s'_{i+1}/2 + Σ s_i s'_i]},  K = 1/T.  Its two leading eigenvalues, one even and
+one odd under s → -s, give the correlation length ξ_L = 1/ln(λ_even/λ_odd).  Where ξ_L/L agrees for two widths the model
+looks the same at both scales: phenomenological renormalization.
 Source: ringel2025talk, on the Ising model, φ⁴ and finite-size scaling; the numbers are not in it.
 """
 
@@ -144,9 +144,9 @@ def crossing(width, other):
 def phi4_fixed_point(epsilon):
     r"""Fixed point with u > 0 of the one-loop flow of φ⁴ in d = 4 - ε:  r* = -ε/(6+ε),  u* = ε/(6+ε)²,  and its y_t.
 
-    For the action  ∫ (∇φ)²/2 + rφ²/2 + uφ⁴,  the angular factor K_d absorbed in u, the flow by ln of the scale is r' =
-    2r + 12u/(1+r),  u' = εu - 36u²/(1+r)²,  and y_t its relevant eigenvalue.  To first order  r* = -ε/6,  u* = ε/36,
-    y_t = 2 - ε/3  and  ν = 1/2 + ε/12;  higher orders of one loop mean nothing.
+    For the action  ∫ (∇φ)²/2 + rφ²/2 + uφ⁴,  the angular factor K_d absorbed in u, the flow by ln of the scale is
+    r' = 2r + 12u/(1+r),  u' = εu - 36u²/(1+r)²,  and y_t its relevant eigenvalue.  To first order  r* = -ε/6,
+    u* = ε/36, y_t = 2 - ε/3  and  ν = 1/2 + ε/12;  higher orders of one loop mean nothing.
 
     Parameters
     ----------

@@ -92,8 +92,7 @@ def adapt(
     weight_covariance : array (d, d), optional    C in Σ_0 = σ_w² C, symmetric positive semidefinite; default: I/d
     weight_variance, readout_variance : float     σ_w², s_a²; > 0
     fluctuations : bool                           whether F holds the determinant
-    start : array (d, d), optional                first Σ, positive definite where Σ_0 is; default: Σ_0, the lazy
-                                                  network
+    start : array (d, d), optional                first Σ, positive definite where Σ_0 is; default: Σ_0, lazy
     damping : float                               first η; 0 < damping <= 1; later steps are as long as F allows
     tolerance : float                             on the residual; > 0; below 1e-12 rounding may keep it away
     iterations : int                              how many steps at most; >= 1
@@ -148,9 +147,9 @@ def rescale(
 ):  # fmt: skip
     r"""The scaling competitor: the same free energy where the covariance may only grow as a whole,  Σ = s Σ_0.
 
-    The lowest minimum over s, which obeys  1/s = 1 - (s_a²/N rank) tr(Σ_0 ∂_Σ[tᵀQt]).  It lies where N rank (s - 1 -
-    log s) is no more than F(1) pays, an interval that is searched on a grid.  A scalar cannot turn the kernel towards
-    the target.
+    The lowest minimum over s, which obeys  1/s = 1 - (s_a²/N rank) tr(Σ_0 ∂_Σ[tᵀQt]).  It lies where N rank
+    (s - 1 - log s) is no more than F(1) pays, an interval that is searched on a grid.  A scalar cannot turn the kernel
+    towards the target.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 r"""Bayesian networks of two layers at finite width, readouts integrated out: density of the weights, gradient, samples.
 
-The network  f(x) = Σ_c a_c φ(w_c·x)  has the prior  w_c ~ N(0, σ_w²/d), a_c ~ N(0, s_a²/N)  and sees y_μ = f(x_μ) +
-noise of variance T.  Given the features  F = φ(XWᵀ)  the readouts are Gaussian, and what is left to sample is  p(W) ∝
-e^{-U(W)},
+The network  f(x) = Σ_c a_c φ(w_c·x)  has the prior  w_c ~ N(0, σ_w²/d), a_c ~ N(0, s_a²/N)  and sees
+y_μ = f(x_μ) + noise of variance T.  Given the features  F = φ(XWᵀ)  the readouts are Gaussian, and what is left to
+sample is  p(W) ∝ e^{-U(W)},
 
     U(W) = d|W|²/2σ_w² + ½ log det A + ½ yᵀA⁻¹y,    A = (s_a²/N) FFᵀ + T.
 

@@ -102,9 +102,9 @@ def _erf_moments(point, variance, law):
 def excess_kurtosis(activation, inputs, width, *, weight_variance=1.0, law="gaussian"):
     r"""Excess kurtosis of the output at each input, exact at any width:  κ₄ = (1/N) [ ⟨a⁴⟩/⟨a²⟩² · ⟨φ⁴⟩/⟨φ²⟩² - 3 ].
 
-    Gaussian weights: ReLU has ⟨φ⁴⟩/⟨φ²⟩² = 6 and κ₄ = 15/N at every input, erf units less.  Uniform weights: ⟨a⁴⟩/⟨a²⟩²
-    = 9/5, and ReLU has ⟨φ⁴⟩/⟨φ²⟩² = 6 - (12/5) Σ_i x_i⁴/|x|⁴,  which the direction of x enters and which is 6 in many
-    dimensions.  Moments of erf units are sums of the characteristic function of w·x.
+    Gaussian weights: ReLU has ⟨φ⁴⟩/⟨φ²⟩² = 6 and κ₄ = 15/N at every input, erf units less.  Uniform weights:
+    ⟨a⁴⟩/⟨a²⟩² = 9/5, and ReLU has ⟨φ⁴⟩/⟨φ²⟩² = 6 - (12/5) Σ_i x_i⁴/|x|⁴,  which the direction of x enters and which is
+    6 in many dimensions.  Moments of erf units are sums of the characteristic function of w·x.
 
     Parameters
     ----------

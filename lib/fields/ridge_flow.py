@@ -1,10 +1,11 @@
 r"""How the ridge runs when the modes of a power-law kernel are integrated out, and how strong the loss stays.
 
-For λ(Λ) = Λ^{-1-α} and l = -ln Λ the ridge grows by dT/dl = Λλ(Λ).  The coupling  τ = Λλ(Λ)/T(Λ)  obeys  dτ/dl = τ(α -
-τ): it leaves τ = 0, where the bare ridge rules, for τ* = α, where the modes make their own ridge.  τ/4 is the ratio of
-the quartic to the quadratic part of the vertex  e^{-δ²/2T}  for δ² = the variance of one shell, which stays weak only
-if α ≪ 1.  All is closed form; :func:`dressed_ridge` and :func:`functional_ridge` say what the running ridge neglects.
-Here α > 0, the `exponent`, is the a - 1 of λ_k ∝ k^{-a}; the source's λ_k^{-1} = k^α has this α plus one.
+For λ(Λ) = Λ^{-1-α} and l = -ln Λ the ridge grows by dT/dl = Λλ(Λ).  The coupling  τ = Λλ(Λ)/T(Λ)  obeys
+dτ/dl = τ(α - τ): it leaves τ = 0, where the bare ridge rules, for τ* = α, where the modes make their own ridge.  τ/4 is
+the ratio of the quartic to the quadratic part of the vertex  e^{-δ²/2T}  for δ² = the variance of one shell, which
+stays weak only if α ≪ 1.  All is closed form; :func:`dressed_ridge` and :func:`functional_ridge` say what the running
+ridge neglects.  Here α > 0, the `exponent`, is the a - 1 of λ_k ∝ k^{-a}; the source's λ_k^{-1} = k^α has this α plus
+one.
 Source: ringel2025talk, "Decimation-only RG", for the sum T(Λ) of a power law; the coupling and its flow are not in it.
 """
 
