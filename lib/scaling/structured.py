@@ -28,7 +28,7 @@ class Path(committee.Trajectory):
     cross_resolved: np.ndarray  # (L, K, M)  R^k at the last time
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SolvedPath(Path):
     """The same, with the overlaps of the eigenspaces at all times."""
 
