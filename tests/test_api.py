@@ -15,9 +15,12 @@ from lib.representations import nets
 
 INNER = (
     "lib.common.",
+    "lib.fluctuations.regression_formulas",
     "lib.foundations.committee_matrices",
     "lib.foundations.gaussian_formulas",
     "lib.foundations.langevin_formulas",
+    "lib.services.files",
+    "lib.services.formats",
 )  # formulas for callers that have checked their arguments
 MODULES = [
     importlib.import_module(info.name)

@@ -16,9 +16,11 @@ from tools.build import project
 from tools.site import library
 
 INNER = (
+    "fluctuations.regression_formulas",
     "foundations.committee_matrices",
     "foundations.gaussian_formulas",
     "foundations.langevin_formulas",
+    "services.files",
 )  # tested through those who use them
 PARTS = ["foundations", "fluctuations", "scaling", "representations", "criticality", "fields"]  # in reading order
 

@@ -19,7 +19,8 @@ from lib.common.stats import mean_and_error
 from lib.fluctuations.linear import stationary_covariance
 from lib.fluctuations.linear_extensions import momentum_covariance
 from lib.fluctuations.minibatches import checked_drawing, fill
-from lib.fluctuations.regression import checked_pair, checked_problem
+from lib.fluctuations.regression import checked_problem
+from lib.fluctuations.regression_formulas import pair_weights
 
 HELD = 64  # recorded states that are added to the sums at a time
 
@@ -64,29 +65,12 @@ def _coast(weights, before, velocity, momentum):
 
 
 @njit(cache=True, nogil=True)
-def _descend(
-    chains,
-    velocities,
-    inputs,
-    residuals,
-    pairs,
-    rate,
-    momentum,
-    batch,
-    steps,
-    record_every,
-    replacement,
-    epochs,
-    random,
-    total,
-    lagged,
-    mean,
-):
+def _descend(chains, velocities, data, pairs, rate, momentum, batch, steps, record_every, drawing, random, sums):
     """Run every chain of a block in place, one after the other, and add to the three sums.
 
-    Recorded states are held back and added many at a time, as one matrix product: rank-one sums would cost more than
-    the steps.
+    Recorded states are held back and added many at a time, as one matrix product: rank-one sums would cost too much.
     """
+    (inputs, residuals), (replacement, epochs), (total, lagged, mean) = data, drawing, sums
     chosen = np.empty(batch, dtype=np.int64)
     errors = np.empty((batch, chains.shape[1]))
     order = np.arange(len(inputs))
@@ -213,7 +197,7 @@ def simulate(
     if steps % (record_every := checks.integer("record_every", record_every)):
         checks.fail("record_every", f"divide steps = {steps}", record_every)
     workers, streams = checks.integer("workers", workers), children(seed, blocks + 1)
-    checked_pair(pair, problem)
+    pair_weights(problem, pair)  # refuses outputs that there are not
     rows = list(range(outputs)) if pair is None else list(dict.fromkeys(pair))  # the outputs that are run
     pairs = np.array([(i, i) for i in range(outputs)] if pair is None else [(0, len(rows) - 1)])  # (p, 2) or (1, 2)
     shape = (len(rows), len(problem.eigenvalues))
@@ -234,13 +218,13 @@ def simulate(
         state = np.array(np.broadcast_to(state, (chains, *shape)))
     grouped, size = (blocks, chains // blocks, *shape), shape[1]
     state, velocity = (np.ascontiguousarray(each.reshape(grouped)) for each in (state, velocity))  # grouped
-    inputs, residuals = map(np.ascontiguousarray, (problem.inputs, problem.residuals[:, rows]))  # (N, n), (N, p)
+    data = tuple(map(np.ascontiguousarray, (problem.inputs, problem.residuals[:, rows])))  # (N, n), (N, p)
     sums = [np.zeros((blocks, *each)) for each in ((size, size), (size, size), shape)]  # second, lagged, mean
-    settings = (pairs, learning_rate, momentum, batch, steps, record_every, replacement, epochs)
+    settings = (pairs, learning_rate, momentum, batch, steps, record_every, (replacement, epochs))
 
     def run(b):
-        random, parts = checks.generator("seed", streams[b]), [part[b] for part in sums]
-        _descend(state[b], velocity[b], inputs, residuals, *settings, random, *parts)
+        random, parts = checks.generator("seed", streams[b]), tuple(part[b] for part in sums)
+        _descend(state[b], velocity[b], data, *settings, random, parts)
 
     Parallel(n_jobs=workers, prefer="threads")(delayed(run)(b) for b in range(blocks))
     if not np.isfinite(state).all() or not all(np.isfinite(part).all() for part in sums):

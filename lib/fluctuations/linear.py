@@ -97,7 +97,7 @@ def sufficient_learning_rate(problem, batch, *, replacement=False):
 def stationary_covariance(problem, learning_rate, batch, *, replacement=False, pair=None):
     r"""Stationary weight covariance  G = E[VᵀV]  of minibatch gradient descent, exact:  AG + GA = ε E[SGS] + ε D.
 
-    Eq. (3.2) squared and averaged; its eq. (2.10) is the limit ε -> 0, eq. (B5) that of a pair
+    Eq. (3.2) squared and averaged; eq. (2.10) is the limit ε -> 0, eq. (B5) that of a pair
     of outputs,  G_ik = E[V_iᵀ V_k].
 
     Parameters

@@ -16,7 +16,7 @@ from lib.fluctuations.regression_formulas import fourth, solve
 def momentum_covariance(problem, learning_rate, momentum, batch, *, replacement=False):
     r"""Stationary weight covariance of  B' = μB - ε(VS - ξ),  V' = V + B'  (heavy ball), exact.
 
-    With eq. (3.2), at μ = 0.  A pair of modes with a = ελ_k and b = ελ_l responds to noise of strength
+    At μ = 0 it is eq. (3.2).  A pair of modes with a = ελ_k and b = ελ_l responds to noise of strength
     X_kl with  G_kl = X_kl / ρ_kl,  ρ = {(1-μ)² [(1+μ)(a+b) - ab] + μ(a-b)²} / (1-μ²); the noise is ε²{D + c(F[G] -
     AGA)}. Small ε:  AG + GA = ε D / (1-μ).
 

@@ -101,60 +101,6 @@ def checked_problem(problem):
     return checks.instance("problem", problem, Regression, "as regression.fit returns it")
 
 
-def checked_matrix(name, value, problem):
-    """`value` as a symmetric matrix in the PCA basis; one over the inputs is refused, where its size shows it.
-
-    Parameters
-    ----------
-    name : str                  of the argument
-    value : array (n, n)
-    problem : Regression
-
-    Returns
-    -------
-    array (n, n)
-
-    Examples
-    --------
-    >>> checked_matrix("covariance", [[2]], fit([[3.0], [1.0]], [[3.0], [0.0]])).tolist()
-    [[2.0]]
-    """
-    inputs, size = checked_problem(problem).basis.shape
-    if inputs != size and np.shape(value) == (inputs, inputs):
-        seen = f"be in the PCA basis, where the data have {size} of {inputs} directions"
-        checks.fail(name, f"{seen}: pass regression.in_pca_basis(problem, {name})", f"shape ({inputs}, {inputs})")
-    return checks.symmetric(name, value, size=size)
-
-
-def checked_pair(pair, problem):
-    """The outputs of a `pair`, integers from 0, or (None, None); None stands for the sum over equal outputs.
-
-    Parameters
-    ----------
-    pair : tuple (i, k) or None
-    problem : Regression
-
-    Returns
-    -------
-    tuple
-
-    Examples
-    --------
-    >>> checked_pair((0, 0), fit([[3.0], [1.0]], [[3.0], [0.0]]))
-    (0, 0)
-    """
-    outputs = checked_problem(problem).residuals.shape[1]
-    if pair is None:
-        return None, None
-    if (
-        not isinstance(pair, tuple)
-        or len(pair) != 2
-        or not all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) and 0 <= i < outputs for i in pair)
-    ):
-        checks.fail("pair", f"be a tuple of two outputs, integers from 0 to {outputs - 1}", pair)
-    return pair
-
-
 def in_input_basis(problem, matrix):
     r"""A matrix of the PCA basis in the basis of the inputs:  U M Uᵀ.
 
@@ -250,7 +196,7 @@ def fourth_moment(problem, matrix):
     >>> float(fourth_moment(fit([[1.0], [2.0]], [[0.0], [1.0]]), [[1.0]]).round(12)[0, 0])
     8.5
     """
-    matrix = checked_matrix("matrix", matrix, problem)  # (n, n)
+    matrix = regression_formulas.in_modes("matrix", matrix, checked_problem(problem))  # (n, n)
     return regression_formulas.fourth(problem.inputs, matrix)
 
 
@@ -276,7 +222,7 @@ def sandwich_moment(problem, matrix, batch, *, replacement=False):
     8.5
     """
     variance = batch_variance(len(checked_problem(problem).inputs), batch, replacement)
-    matrix = checked_matrix("matrix", matrix, problem)  # (n, n)
+    matrix = regression_formulas.in_modes("matrix", matrix, problem)  # (n, n)
     return regression_formulas.sandwich(problem, matrix, variance)
 
 
@@ -302,10 +248,7 @@ def noise_moment(problem, batch, *, replacement=False, pair=None):
     (1.0, 0.0)
     """
     variance = batch_variance(len(checked_problem(problem).inputs), batch, replacement)
-    i, k = checked_pair(pair, problem)
-    if i is None:
-        return regression_formulas.noise(problem, variance)
-    return variance * regression_formulas.weighted(problem.inputs, problem.residuals[:, i] * problem.residuals[:, k])
+    return regression_formulas.noise(problem, variance, pair)
 
 
 def unprimed_noise_moment(problem, batch, *, replacement=False):

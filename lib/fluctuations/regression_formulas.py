@@ -25,9 +25,30 @@ def sandwich(problem, matrix, variance):
     return (1 - variance) * np.outer(lam, lam) * matrix + variance * fourth(problem.inputs, matrix)
 
 
-def noise(problem, variance):
-    """D = (c/N) Σ_α |r_α|² x_α x_αᵀ, array (n, n)."""
-    return variance * weighted(problem.inputs, (problem.residuals**2).sum(axis=1))
+def pair_weights(problem, pair):
+    """The weights r_i r_k of the samples, array (N,), or |r|² without a pair; refuses outputs that there are not."""
+    if pair is None:
+        return (problem.residuals**2).sum(axis=1)
+    kind, outputs = (int, np.integer), problem.residuals.shape[1]
+    good = isinstance(pair, tuple) and len(pair) == 2 and not any(isinstance(i, bool) for i in pair)
+    if not good or not all(isinstance(i, kind) and 0 <= i < outputs for i in pair):
+        checks.fail("pair", f"be a tuple of two outputs, integers from 0 to {outputs - 1}", pair)
+    return problem.residuals[:, pair[0]] * problem.residuals[:, pair[1]]
+
+
+def noise(problem, variance, pair=None):
+    """D = (c/N) Σ_α |r_α|² x_α x_αᵀ, array (n, n), or that of a pair of outputs."""
+    return variance * weighted(problem.inputs, pair_weights(problem, pair))
+
+
+def in_modes(name, value, problem):
+    """The argument as a symmetric matrix in the PCA basis; one over the inputs is refused, where its size shows it."""
+    inputs, size = problem.basis.shape
+    if inputs != size and np.shape(value) == (inputs, inputs):
+        wanted = f"be in the PCA basis, where the data have {size} of {inputs} directions"
+        remedy = f"pass lib.fluctuations.regression.in_pca_basis(problem, {name})"
+        checks.fail(name, f"{wanted}: {remedy}", f"shape ({inputs}, {inputs})")
+    return checks.symmetric(name, value, size=size)
 
 
 def solve(problem, metric, coupling, right):

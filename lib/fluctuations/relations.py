@@ -13,7 +13,7 @@ import numpy as np
 from lib.common import checks
 from lib.common.linalg import slices
 from lib.fluctuations import regression_formulas
-from lib.fluctuations.regression import batch_variance, checked_matrix, checked_problem, noise_moment
+from lib.fluctuations.regression import batch_variance, checked_problem, noise_moment
 from lib.foundations import langevin
 
 
@@ -29,7 +29,7 @@ class RelationErrors:
 
 def _setting(problem, covariance, learning_rate, batch, replacement):
     """G, ε, c and D."""
-    covariance = checked_matrix("covariance", covariance, problem)  # (n, n)
+    covariance = regression_formulas.in_modes("covariance", covariance, checked_problem(problem))  # (n, n)
     rate = checks.number("learning_rate", learning_rate, above=0)
     variance = batch_variance(len(problem.inputs), batch, replacement)
     return covariance, rate, variance, regression_formulas.noise(problem, variance)
@@ -121,7 +121,7 @@ def split(problem, covariance):
     >>> split(problem, [[1.0, 4.0], [4.0, 1.0]])[1].round(12).tolist()
     [[0.0, 3.0], [-3.0, 0.0]]
     """
-    covariance = checked_matrix("covariance", covariance, problem)  # (n, n)
+    covariance = regression_formulas.in_modes("covariance", covariance, checked_problem(problem))  # (n, n)
     flow = problem.eigenvalues[:, None] * covariance  # (n, n)
     return (flow + flow.T) / 2, (flow - flow.T) / 2
 
@@ -202,7 +202,7 @@ def yaida_ratios(problem, covariance, learning_rate, batch, *, replacement=False
     r"""Left over right side of the fluctuation-dissipation relations of Yaida (2018), both exactly one at stationarity.
 
     First:  Tr AG = (ε/2) Tr(E[SGS] + D);  second:  Tr AGA = (ε/2) Tr A(E[SGS] + D).  These are the equation of
-    :func:`lib.fluctuations.linear.stationary_covariance`, traced, and traced after multiplication by A.  han2021
+    :func:`lib.fluctuations.linear.stationary_covariance`, traced, and traced after multiplication by A.  The source
     finds them in conflict with its eq. (2.10); that is their limit ε -> 0, without E[SGS] and with 2D = ε D(0).
 
     Parameters
@@ -239,7 +239,7 @@ def relation_floor(problem, learning_rate, steps, chains=1):
     r"""Relative sampling error (Frobenius norm) of AG + GA over a stationary run, estimated:  √(n / (T K p ε λ_max)).
 
     T steps of K chains, all recorded, n modes, p outputs; one mode dominates.  It is also the size of the ratio of
-    norms Q to D that pure noise produces, and so the floor under the comparison of han2021, figure 2, and the values
+    norms Q to D that pure noise produces, and so the floor under the comparison of figure 2, and the values
     of Q at its end.
 
     Parameters
@@ -268,7 +268,7 @@ def relation_floor(problem, learning_rate, steps, chains=1):
 def fourier_row(matrix):
     r"""|F_j| / |F_0| along one axis of the two-dimensional discrete Fourier transform:  F_j = Σ_kl M_kl e^{-2πi jl/d}.
 
-    The comparison of han2021, figure 2, lower row.  It sees the column sums of M only, without their scale.
+    The comparison of figure 2, lower row.  It sees the column sums of M only, without their scale.
 
     Parameters
     ----------

@@ -237,7 +237,7 @@ def mean_shift(unit, covariance):
     r"""Distance of the mean weights from the minimum, for small fluctuations:  E[V] = -½ H⁻¹ <k (xᵀGx) x>.
 
     The average gradient vanishes in the stationary state; the cubic term of the loss then needs a mean to balance it.
-    The linear unit of han2021 has k = 0 and no shift.
+    The linear unit has k = 0 and no shift.
 
     Parameters
     ----------

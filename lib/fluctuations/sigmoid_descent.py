@@ -98,7 +98,7 @@ def simulate(
 
     No exact stationary law is known.  Chains start from the Gaussian of
     :func:`lib.fluctuations.sigmoid.leading_order_covariance`, moved by :func:`lib.fluctuations.sigmoid.mean_shift`,
-    and run for `burn_in` steps unseen.  Source of the recursion: han2021, eq. (3.2), there for the linear unit.
+    and run for `burn_in` steps unseen.
 
     Parameters
     ----------

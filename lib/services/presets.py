@@ -1,6 +1,7 @@
-r"""How large the book's experiments are: ``quick``, what every build runs; ``paper``, the sources' own sizes; ``beyond``.
+r"""How large the book's experiments are: ``quick`` in every build; ``paper``, the sources' own sizes; ``beyond``.
 
-The environment variable PHYSICS_OF_LEARNING_PRESET names one for a whole process; code is the same for all, only sizes differ.
+The environment variable PHYSICS_OF_LEARNING_PRESET names one for a whole process; code is the same for all, only
+sizes differ.
 """
 
 import os
@@ -12,19 +13,7 @@ NAMES = ("quick", "paper", "beyond")
 
 
 def current():
-    """Name of the preset in force.
-
-    Parameters
-    ----------
-    None: the environment variable PHYSICS_OF_LEARNING_PRESET decides; without it the preset is "quick"
-
-    Returns
-    -------
-    str           "quick", "paper" or "beyond"
-
-    Raises
-    ------
-    ValueError    if the variable holds another name
+    """Name of the preset in force, which PHYSICS_OF_LEARNING_PRESET names; without it, "quick".
 
     Examples
     --------
@@ -32,27 +21,11 @@ def current():
     True
     """
     name = os.environ.get(ENVIRONMENT, NAMES[0])
-    if name not in NAMES:
-        checks.fail(ENVIRONMENT, f"be one of {', '.join(NAMES)}", name)
-    return name
+    return checks.one_of(ENVIRONMENT, name, NAMES)
 
 
 def choose(*, quick, paper, beyond=None):
-    """The value for the preset in force.
-
-    Parameters
-    ----------
-    quick : object     for what the build and the tests run
-    paper : object     the source's own value
-    beyond : object    default: as `paper`
-
-    Returns
-    -------
-    object             one of the three
-
-    Raises
-    ------
-    ValueError         if the environment variable holds another name
+    """The value for the preset in force: `quick` in the build, `paper` as in the source; `beyond` defaults to that.
 
     Examples
     --------

@@ -91,7 +91,7 @@ def test_minimum_is_stationary_on_a_whole_curve_and_no_neighbour_is_lower():
 
 
 def test_minimum_of_real_images_is_reached_to_rounding():
-    """The loss is flat to rounding within 1e-8 of its minimum, where a search by its values stops; the gradient decides."""
+    """The loss is flat to rounding within 1e-8 of its minimum, where a search by values stops; the gradient decides."""
     digits = data.load("digits", size=4)
     both = moments(digits.images / 16, data.one_hot(digits.labels, 10))
     best, weights = convolution.minimum(np.eye(2), *both)
@@ -108,7 +108,7 @@ def test_minimum_does_not_depend_on_units():
         close(np.sqrt(1e21) * other, one, 1e-6)
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument ---------------------------------------------
 
 TAPS, WEIGHTS, IMAGES, TARGETS = drawn(3, 2, 2, samples=20)
 MOMENT, CROSS = moments(IMAGES, TARGETS)

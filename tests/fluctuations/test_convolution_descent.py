@@ -1,4 +1,4 @@
-"""lib.fluctuations.convolution_descent against a plain loop of gradient steps from PyTorch, and the law of the two norms."""
+"""lib.fluctuations.convolution_descent against a plain loop of PyTorch's gradients, and the law of the two norms."""
 
 import numpy as np
 import pytest
@@ -53,7 +53,7 @@ def test_the_drift_over_a_span_of_time_falls_as_the_rate_and_arguments_are_left_
         assert np.array_equal(given_, copy)
 
 
-# --- bad input: every argument ---------------------------------------------------------------------------------------------
+# --- bad input: every argument --------------------------------------------------------------------
 
 TAPS, WEIGHTS, IMAGES, TARGETS = drawn(3, 2, 2, samples=20)
 CALLS = {

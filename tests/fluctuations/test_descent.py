@@ -1,4 +1,4 @@
-"""lib.fluctuations.descent against the recursion in plain NumPy, its pathwise balance, and the theory of lib.fluctuations.linear in standard errors."""
+"""lib.fluctuations.descent against the recursion in plain NumPy, its pathwise balance, and the theory of linear."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def sigmas(blocks, expected):
 
 
 def plain_path(problem, start, rate, series, momentum=0.0):
-    """V, S and ξ of the recursion in matrix form, for one series of minibatches; with momentum in its form without B."""
+    """V, S and ξ of the recursion in matrix form, for one series of minibatches; with momentum without B."""
     path, second, noise = [start], [], []
     previous = start
     for chosen in series:
@@ -58,7 +58,7 @@ def test_a_chain_is_the_recursion_on_the_minibatches_of_its_stream(how):
 
 
 def test_the_second_moment_of_every_path_balances_exactly():
-    """What V gains over a path is the sum of friction, multiplicative, crossed and additive noise; no average, no limit."""
+    """What V gains over a path is the sum of friction, multiplicative, crossed and additive noise; no average."""
     rate, start = 0.5 * LIMIT, np.random.default_rng(2).standard_normal((10, 36))
     series = minibatches.draw(1797, 5, 500, 7)
     path, second, noise = plain_path(DIGITS, start, rate, series)
@@ -248,7 +248,7 @@ def test_an_unstable_chain_grows_and_then_refuses():
         descent.simulate(SMALL, rate, 3, steps=5, chains=10, seed=1)
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument ---------------------------------------------
 
 AVERAGES = descent.simulate(SMALL, 0.01, 3, steps=2, chains=2, seed=1, record_every=1, blocks=2)
 CALLS = {

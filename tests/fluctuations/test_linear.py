@@ -1,4 +1,4 @@
-"""lib.fluctuations.linear against exact fractions, averages over all minibatches, dense solutions, rates, symmetries and fresh samples."""
+"""lib.fluctuations.linear against exact fractions, averages over all minibatches, dense solutions, fresh samples."""
 
 import numpy as np
 import pytest
@@ -219,7 +219,7 @@ def test_gaussian_closed_form_solves_the_matrix_equation_and_its_scalar_case_has
         linear.gaussian_covariance([0.5], [1.0], 4 / 3, 1)
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument ---------------------------------------------
 
 PROBLEM = regression.fit(X, Y)
 BOUND = {"problem": PROBLEM, "batch": 3, "replacement": False}

@@ -1,4 +1,4 @@
-"""lib.fluctuations.linear_extensions against averages over all minibatches, spectral radii, limits and the plain chain."""
+"""lib.fluctuations.linear_extensions against averages over all minibatches, spectral radii, and the plain chain."""
 
 import numpy as np
 import pytest
@@ -117,7 +117,7 @@ def test_a_preconditioner_that_hides_a_direction_is_refused():
         linear_extensions.preconditioned_covariance(narrow, np.diag([1.0, 1.0, 1e-12]), 0.01, 2)
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument ---------------------------------------------
 
 COMMON = {"problem": PROBLEM, "learning_rate": 0.01, "batch": 2, "replacement": False}
 CALLS = {

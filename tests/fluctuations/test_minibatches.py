@@ -1,4 +1,4 @@
-"""lib.fluctuations.minibatches against counts, plain loops, averages over all minibatches, and the expected sampling noise."""
+"""lib.fluctuations.minibatches against counts, plain loops, and averages over all minibatches."""
 
 import numpy as np
 import pytest
@@ -91,7 +91,7 @@ def test_no_noise_has_no_floor():
         minibatches.correlation_floor(regression.fit([[1.0], [2.0]], [[1.0], [3.0]]), 2, 10)
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument ---------------------------------------------
 
 PROBLEM = regression.fit(*small(6, 2, 2))
 BATCHES = np.array([[0, 1], [2, 5], [4, 3]])

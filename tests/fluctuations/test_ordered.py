@@ -1,4 +1,4 @@
-"""lib.fluctuations.ordered against ordinary exponentials, an ODE solver, Liouville's formula, and its order of convergence."""
+"""lib.fluctuations.ordered against exponentials, an ODE solver, Liouville's formula, and its order of convergence."""
 
 import numpy as np
 import pytest
@@ -142,7 +142,7 @@ def test_overflow_is_announced(call):
         call()
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument ---------------------------------------------
 
 GOOD = np.zeros((4, 2, 2))
 CALLS = {

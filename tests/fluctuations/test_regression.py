@@ -1,4 +1,4 @@
-"""lib.fluctuations.regression against NumPy's least squares, finite differences, and averages over all minibatches of small data sets."""
+"""lib.fluctuations.regression against NumPy's least squares, finite differences, and averages over all minibatches."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def test_basis_optimum_and_residuals(x, y):
 
 
 def test_a_direction_that_few_images_have_is_kept_and_a_copied_pixel_is_not():
-    """Two 16-bit pixels that differ by one in one of fifty images: an eigenvalue 1e-12 of the largest, and not rounding."""
+    """Two 16-bit pixels that differ by one in one of fifty images: an eigenvalue 1e-12 of the largest."""
     rng = np.random.default_rng(2)
     pixel = rng.integers(50_000, 65_536, 50).astype(float)
     nearly, copied = np.column_stack([pixel, pixel]), np.column_stack([pixel, pixel])
@@ -129,7 +129,7 @@ def test_the_sums_do_not_depend_on_the_size_of_their_pieces(monkeypatch):
     np.testing.assert_allclose(regression.noise_moment(problem, 2), whole[1], rtol=1e-12, atol=1e-14)
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument ---------------------------------------------
 
 PROBLEM = regression.fit(*small(6, 2, 2))
 X, Y = small(6, 2, 2)

@@ -1,4 +1,4 @@
-"""lib.fluctuations.relations against dense matrices in the basis of the inputs, closed forms of two modes, and NumPy's transforms."""
+"""lib.fluctuations.relations against dense matrices over the inputs, closed forms of two modes, and transforms."""
 
 import numpy as np
 import pytest
@@ -160,7 +160,7 @@ def test_nothing_to_compare_is_refused_by_name():
         relations.fourier_row([[1.0, -1.0], [1.0, -1.0]])
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument ---------------------------------------------
 
 PROBLEM = regression.fit(*small(20, 2, 2))
 RELATION = {"problem": PROBLEM, "covariance": np.eye(2), "learning_rate": 0.1, "batch": 3, "replacement": False}

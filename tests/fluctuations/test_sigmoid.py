@@ -1,4 +1,4 @@
-"""lib.fluctuations.sigmoid against automatic differentiation, averages over all minibatches, another optimizer, and the linear limit."""
+"""lib.fluctuations.sigmoid against automatic differentiation, averages over all minibatches, and the linear limit."""
 
 import numpy as np
 import pytest
@@ -149,7 +149,7 @@ def test_a_learning_rate_without_stationary_twin_is_refused():
         sigmoid.quadratic_covariance(UNIT, 2.1 / np.linalg.eigvalsh(UNIT.hessian)[-1], 10)
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument ---------------------------------------------
 
 SAMPLED = {"unit": SMALL, "learning_rate": 0.1, "batch": 2, "replacement": False}
 CALLS = {

@@ -1,4 +1,4 @@
-"""lib.fluctuations.sigmoid_descent against the recursion in plain NumPy, and the theory of lib.fluctuations.sigmoid and lib.fluctuations.linear in standard errors."""
+"""lib.fluctuations.sigmoid_descent against the recursion in plain NumPy, and the theory of sigmoid."""
 
 import numpy as np
 import pytest
@@ -175,7 +175,7 @@ def test_a_step_beyond_floating_point_is_refused():
         sigmoid_descent.simulate(SMALL, 1e300, 3, steps=50, chains=10, seed=1, burn_in=0)
 
 
-# --- bad input: every argument ---------------------------------------------------------------------------------------------
+# --- bad input: every argument --------------------------------------------------------------------
 
 CALLS = {
     sigmoid_descent.simulate: {

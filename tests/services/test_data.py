@@ -23,7 +23,7 @@ def mnist():
     return data.load("mnist-5k")
 
 
-# --- bundled sets ----------------------------------------------------------------------------------------------------------
+# --- bundled sets ---------------------------------------------------------------------------------
 
 
 def test_digits_are_the_inner_six_by_six_of_the_packaged_ones():
@@ -111,7 +111,7 @@ def test_every_call_gives_arrays_of_its_own(name):
     assert np.array_equal(data.load(name).images, kept)
 
 
-# --- steps to a design matrix ------------------------------------------------------------------------------------------------
+# --- steps to a design matrix ---------------------------------------------------------------------
 
 
 def test_grey_is_pillows_up_to_its_rounding():
@@ -158,7 +158,7 @@ def test_design_has_one_image_a_row(shape):
         assert np.array_equal(row, image.ravel())
 
 
-# --- bad input -------------------------------------------------------------------------------------------------------------
+# --- bad input ------------------------------------------------------------------------------------
 
 STACK = np.zeros((2, 4, 4))
 CALLS = {

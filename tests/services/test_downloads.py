@@ -1,4 +1,4 @@
-"""lib.services.downloads: where it looks for a file, what it says of missing and wrong ones, and downloads from a server on this machine."""
+"""lib.services.downloads: where it looks, what it says of missing and wrong files, downloads from a local server."""
 
 import hashlib
 import http.server
@@ -23,7 +23,7 @@ from download_data import (
 from lib.services import data, downloads
 from lib.services.downloads import Archive, DataCorrupt, DataUnavailable
 
-# --- which folder ------------------------------------------------------------------------------------------------------------
+# --- which folder ---------------------------------------------------------------------------------
 
 
 def test_root_goes_before_the_environment_before_the_cache(tmp_path, monkeypatch):
@@ -53,7 +53,7 @@ def test_a_file_in_the_environments_folder_is_read(tmp_path, monkeypatch):
     assert len(downloads.emnist_letters(**arguments, archive=put(tmp_path, content)).images) == len(DIGITS)
 
 
-# --- missing and wrong files -------------------------------------------------------------------------------------------------
+# --- missing and wrong files ----------------------------------------------------------------------
 
 REAL = {
     downloads.mnist: ("train-images-idx3-ubyte.gz", "f68b3c2dcbeaaa9fbdd348bbdeb94873", "mnist-5k"),
@@ -96,7 +96,7 @@ def test_without_an_address_download_is_not_offered(tmp_path):
 
 
 def test_every_wrong_sum_names_both_sums_and_nothing_is_parsed(tmp_path, monkeypatch):
-    monkeypatch.setattr(downloads, "_parsing", lambda archive: pytest.fail("a file of the wrong sum reached a parser"))
+    monkeypatch.setattr(downloads, "parsing", lambda archive: pytest.fail("a file of the wrong sum reached a parser"))
     for loader, (content, arguments) in GOOD.items():
         wanted = put(tmp_path, content)
         found = put(tmp_path, content[:-1])
@@ -116,12 +116,12 @@ def test_a_wrong_file_is_not_overwritten_by_a_download(tmp_path):
     assert (tmp_path / "file").read_bytes() == b"what someone put there"
 
 
-# --- downloads, from a server on this machine ----------------------------------------------------------------------------------
+# --- downloads, from a server on this machine -----------------------------------------------------
 
 
 @pytest.fixture
 def serve(monkeypatch):
-    """serve(replies): a server on 127.0.0.1 for the duration of a with block; it yields its address and the paths asked for.
+    """serve(replies): a server on 127.0.0.1 inside a with block; it yields its address and the paths asked for.
 
     `replies` maps paths to (bytes sent, length promised).
     """
@@ -217,7 +217,7 @@ def test_no_server_or_no_page_says_what_to_do(tmp_path, serve, gone):
     assert caught.value.__cause__ is not None and not any(tmp_path.iterdir())
 
 
-# --- bad input -----------------------------------------------------------------------------------------------------------------
+# --- bad input ------------------------------------------------------------------------------------
 
 ARCHIVE = Archive("file", "0" * 32)
 COMMON = {"size": 20, "root": "no such folder", "download": False}

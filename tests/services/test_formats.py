@@ -30,7 +30,7 @@ from hypothesis import strategies as st
 from lib.services import data, downloads
 from lib.services.downloads import DataCorrupt
 
-# --- good files ------------------------------------------------------------------------------------------------------------
+# --- good files -----------------------------------------------------------------------------------
 
 
 def test_mnist_reads_both_files(tmp_path):
@@ -89,7 +89,7 @@ def test_cifar5m_reads_the_first_images(tmp_path, save, count):
     assert np.array_equal(grey.images, data.crop(data.grey(PHOTOGRAPHS[:count]), 24)) and grey.classes == 10
 
 
-# --- files that are what their sum says, and no images -------------------------------------------------------------------------
+# --- files that are what their sum says, and no images --------------------------------------------
 
 BAD_IDX = {
     "magic of one axis": (idx(DIGITS, magic=2049), idx(LABELS)),
@@ -200,7 +200,7 @@ def test_a_changed_byte_gives_the_same_images_or_an_error(tmp_path, draws, loade
     )  # it was a time or a name
 
 
-# --- hostile pickles -----------------------------------------------------------------------------------------------------------
+# --- hostile pickles ------------------------------------------------------------------------------
 
 
 class Hostile:

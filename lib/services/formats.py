@@ -11,7 +11,7 @@ import pickle
 import numpy as np
 
 
-def _idx(packed, axes):
+def idx(packed, axes):
     """The array in a gzip-compressed IDX file: magic 2048 + number of axes, one length an axis, then the bytes."""
     content = gzip.decompress(packed)
     length = 4 * (1 + axes)
@@ -26,7 +26,7 @@ def _idx(packed, axes):
 
 
 class _Pixels:
-    """What a pickled array of bytes is read into: ``numpy.ndarray`` itself could be told to take any memory for its data."""
+    """What a pickled array of bytes is read into: ``numpy.ndarray`` could be told to take any memory for its data."""
 
     def __init__(self, *_):  # the arguments describe the empty array that pickle starts from
         self.array = None
@@ -50,7 +50,7 @@ class _Uint8:
 
 
 class _Unpickler(pickle.Unpickler):
-    """Reads dictionaries, lists, text, numbers and arrays of bytes; every other name in the file is refused, not looked up."""
+    """Reads dictionaries, lists, text, numbers and arrays of bytes; any other name is refused, not looked up."""
 
     NAMES = {
         ("numpy.core.multiarray", "_reconstruct"): _Pixels,
@@ -65,14 +65,14 @@ class _Unpickler(pickle.Unpickler):
         return self.NAMES[module, name]
 
 
-def _cifar_batch(content):
+def cifar_batch(content):
     """The colour images and the labels of one CIFAR-10 batch, a pickled dictionary."""
     batch = _Unpickler(io.BytesIO(content), encoding="bytes").load()
     planes = batch[b"data"].array.reshape(-1, 3, 32, 32)  # (N, 3, 32, 32)
     return planes.transpose(0, 2, 3, 1), np.array(batch[b"labels"])  # (N, 32, 32, 3), (N,)
 
 
-def _first_rows(bundle, member, count):
+def first_rows(bundle, member, count):
     """At most `count` rows of one array in an npz file: a whole part of CIFAR-5m would need gigabytes."""
     with bundle.open(member) as stream:
         version = np.lib.format.read_magic(stream)
@@ -87,7 +87,8 @@ def _first_rows(bundle, member, count):
     return np.frombuffer(content, kind).reshape(rows)  # (rows, ...), or a ValueError where the file ends early
 
 
-def _check_labels(images, labels, classes):
+def check_labels(images, labels, classes):
+    """Refuse labels that are not one class, an integer from 0, for each image."""
     if labels.shape != (len(images),) or labels.size == 0 or labels.dtype.kind not in "iu":
         raise ValueError(
             f"{len(images)} images need as many labels, integers, and it has labels of shape {labels.shape}"
