@@ -13,19 +13,16 @@ from lib.criticality import equilibria
 from lib.fluctuations import regression
 from lib.representations import nets
 
-INNER = (
-    "lib.common.",
-    "lib.fluctuations.regression_formulas",
-    "lib.foundations.committee_matrices",
-    "lib.foundations.gaussian_formulas",
-    "lib.foundations.langevin_formulas",
-    "lib.services.files",
-    "lib.services.formats",
-)  # formulas for callers that have checked their arguments
+
+def inner(name):
+    """Modules of formulas for callers that have checked their arguments, and of what only a package itself uses."""
+    return name.startswith("lib.common.") or "._" in name or name.endswith("_formulas")
+
+
 MODULES = [
     importlib.import_module(info.name)
     for info in pkgutil.walk_packages(lib.__path__, "lib.")
-    if not info.ispkg and not info.name.rpartition(".")[2].startswith("_") and not info.name.startswith(INNER)
+    if not info.ispkg and not inner(info.name)
 ]
 FUNCTIONS = [
     function

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from lib.common import checks
-from lib.foundations import committee_matrices
+from lib.foundations import committee_formulas
 
 LARGEST = 1e6  # largest overlap: (1 + Q)² - Q² keeps ten digits up to here
 
@@ -70,8 +70,8 @@ def checked_overlaps(student_overlap, cross_overlap, teacher_overlap, *, stacked
     teachers = np.broadcast_to(t, r.shape[:-2] + t.shape)  # (..., M, M)
     bottom = np.concatenate([np.swapaxes(r, -1, -2), teachers], axis=-1)  # (..., M, K+M)
     # Looser than rounding: a solved trajectory carries the integrator's error.
-    lowest = committee_matrices.lowest_correlation(np.concatenate([top, bottom], axis=-2), 1e-7)
-    if lowest < -committee_matrices.ROUNDING:
+    lowest = committee_formulas.lowest_correlation(np.concatenate([top, bottom], axis=-2), 1e-7)
+    if lowest < -committee_formulas.ROUNDING:
         checks.fail(
             "student_overlap, cross_overlap, teacher_overlap",
             "form a positive semidefinite matrix [[Q, R], [Rᵀ, T]], so that |R_in| <= √(Q_ii T_nn)",
@@ -101,7 +101,7 @@ def generalization_error(student_overlap, cross_overlap, teacher_overlap):
     0.166667
     """
     q, r, t = checked_overlaps(student_overlap, cross_overlap, teacher_overlap, stacked=True)
-    return committee_matrices.error(q, r, t)[()]
+    return committee_formulas.error(q, r, t)[()]
 
 
 def drift_coefficients(student_overlap, cross_overlap, teacher_overlap):
@@ -125,7 +125,7 @@ def drift_coefficients(student_overlap, cross_overlap, teacher_overlap):
     >>> bool(np.isclose(a[0, 0], g[0, 0]))
     True
     """
-    return committee_matrices.drift(*checked_overlaps(student_overlap, cross_overlap, teacher_overlap))
+    return committee_formulas.drift(*checked_overlaps(student_overlap, cross_overlap, teacher_overlap))
 
 
 def noise_matrix(student_overlap, cross_overlap, teacher_overlap):
@@ -150,7 +150,7 @@ def noise_matrix(student_overlap, cross_overlap, teacher_overlap):
     >>> bool(np.allclose(noise_matrix(np.eye(2), np.eye(2), np.eye(2)), 0, atol=1e-15))
     True
     """
-    return committee_matrices.noise(*checked_overlaps(student_overlap, cross_overlap, teacher_overlap))
+    return committee_formulas.noise(*checked_overlaps(student_overlap, cross_overlap, teacher_overlap))
 
 
 def derivative(student_overlap, cross_overlap, teacher_overlap, learning_rate, *, second_order=True):
@@ -177,7 +177,7 @@ def derivative(student_overlap, cross_overlap, teacher_overlap, learning_rate, *
     """
     q, r, t = checked_overlaps(student_overlap, cross_overlap, teacher_overlap)
     learning_rate = checks.number("learning_rate", learning_rate, above=0)
-    return committee_matrices.velocity(q, r, t, learning_rate, checks.boolean("second_order", second_order))
+    return committee_formulas.velocity(q, r, t, learning_rate, checks.boolean("second_order", second_order))
 
 
 def solve(
@@ -216,11 +216,11 @@ def solve(
     end = times[-1] if times[-1] > 0 else 1.0  # the integrator wants an interval, even to report only its beginning
 
     def velocity(_, state):
-        return committee_matrices.flat_velocity(state, t, units, learning_rate, second_order)
+        return committee_formulas.flat_velocity(state, t, units, learning_rate, second_order)
 
     solution = solve_ivp(velocity, (0, end), start, method="DOP853", t_eval=times, rtol=rtol, atol=atol)
     if not solution.success:
         raise RuntimeError(f"the equations could not be integrated to {times[-1]:g}: {solution.message}")
     q = solution.y[: units**2].T.reshape(-1, units, units)  # (n, K, K)
     r = solution.y[units**2 :].T.reshape(-1, units, len(t))  # (n, K, M)
-    return Trajectory(times, q, r, t, committee_matrices.error(q, r, t))
+    return Trajectory(times, q, r, t, committee_formulas.error(q, r, t))

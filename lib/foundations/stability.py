@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import root
 
 from lib.common import checks
-from lib.foundations import committee, committee_matrices
+from lib.foundations import committee, committee_formulas
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,11 @@ def _jacobian(q, r, t, learning_rate, second_order):
         moved_q, moved_r = q.astype(complex), r.astype(complex)  # (K, K), (K, M)
         if k < len(upper[0]):
             i, j = upper[0][k], upper[1][k]
-            moved_q[i, j] = moved_q[j, i] = q[i, j] + 1j * committee_matrices.STEP
+            moved_q[i, j] = moved_q[j, i] = q[i, j] + 1j * committee_formulas.STEP
         else:
-            moved_r.flat[k - len(upper[0])] += 1j * committee_matrices.STEP
-        dq, dr = committee_matrices.velocity(moved_q, moved_r, t, learning_rate, second_order)
-        columns.append(np.concatenate([dq[upper], dr.ravel()]).imag / committee_matrices.STEP)
+            moved_r.flat[k - len(upper[0])] += 1j * committee_formulas.STEP
+        dq, dr = committee_formulas.velocity(moved_q, moved_r, t, learning_rate, second_order)
+        columns.append(np.concatenate([dq[upper], dr.ravel()]).imag / committee_formulas.STEP)
     return np.stack(columns, axis=1)  # (n, n)
 
 
@@ -123,7 +123,7 @@ def fixed_point(
         return np.triu(student) + np.triu(student, 1).T, state[len(upper[0]) :].reshape(r.shape)
 
     def velocity(state):
-        dq, dr = committee_matrices.velocity(*overlaps(state), t, learning_rate, second_order)
+        dq, dr = committee_formulas.velocity(*overlaps(state), t, learning_rate, second_order)
         return np.concatenate([dq[upper], dr.ravel()])
 
     found = root(velocity, np.concatenate([q[upper], r.ravel()]), tol=1e-13).x  # (K(K+1)/2 + KM,)
@@ -141,7 +141,7 @@ def fixed_point(
             f"the search from α = {relaxation_time:g} left the covariance matrices: {reason}"
         ) from reason
     modes = np.linalg.eigvals(_jacobian(q, r, t, learning_rate, second_order))  # (n,)
-    return FixedPoint(q, r, float(committee_matrices.error(q, r, t)), float(modes.real.max()))
+    return FixedPoint(q, r, float(committee_formulas.error(q, r, t)), float(modes.real.max()))
 
 
 def plateau(size):

@@ -13,7 +13,7 @@ from math import exp
 import numpy as np
 from numba import njit
 
-from lib.foundations import committee_matrices
+from lib.foundations import committee_formulas
 
 SERIES = 1 / np.arange(15.0, 3.0, -1.0)  # (12,)  1/15, ..., 1/4
 MOST_SWEEPS, SWEPT = 12, 1e-10  # N is found by iteration, down to this part of it
@@ -241,7 +241,7 @@ class Flow:
         return seen[..., :own].reshape(*shape, self.units), seen[..., own:].reshape(*shape, len(self.teacher))
 
     def error(self, seen):
-        return committee_matrices.error(*self.overlaps(seen), self.teacher)
+        return committee_formulas.error(*self.overlaps(seen), self.teacher)
 
     def differences(self, seen):
         """What tells the units apart; on a plateau it is tiny, and it alone decides when the plateau ends."""
@@ -251,8 +251,8 @@ class Flow:
     def coefficients(self, seen):
         """a, G and E, one after the other."""
         student, cross = self.overlaps(seen)  # (K, K), (K, M)
-        a, g = committee_matrices.drift(student, cross, self.teacher)
-        e = committee_matrices.noise(student, cross, self.teacher) if self.second_order else np.zeros_like(g)
+        a, g = committee_formulas.drift(student, cross, self.teacher)
+        e = committee_formulas.noise(student, cross, self.teacher) if self.second_order else np.zeros_like(g)
         return np.concatenate([a.ravel(), g.ravel(), e.ravel()])
 
     def stages(self, state, curve, length, bent=True):

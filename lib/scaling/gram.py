@@ -23,7 +23,7 @@ from numba import njit
 from lib.common import checks
 from lib.common.linalg import psd_root
 from lib.common.random import children
-from lib.foundations import committee_matrices
+from lib.foundations import committee_formulas
 from lib.scaling import _arguments
 from lib.scaling.spectra import checked_spectrum
 from lib.scaling.structured import Path, checked_resolved
@@ -180,5 +180,5 @@ def simulate(
     # (runs, n, K, K), (runs, n, K, M), (runs, L, K, K), (runs, L, K, M)
     student, cross, *at_end = (part[:, :, teachers:, s] for part in (seen, last) for s in np.s_[teachers:, :teachers])
     teacher = np.tensordot(lam, t, axes=1)  # (M, M)
-    error = committee_matrices.error(student, cross, teacher)  # (runs, n)
+    error = committee_formulas.error(student, cross, teacher)  # (runs, n)
     return Path(steps / dimension, student, cross, teacher, error, *at_end)

@@ -10,7 +10,7 @@ Source: worschech2024, eqs. (100), (112) and (118) are special cases, for units 
 import numpy as np
 
 from lib.common import checks
-from lib.foundations.committee_matrices import STEP
+from lib.foundations.committee_formulas import STEP
 from lib.scaling import _arguments, structured
 from lib.scaling.spectra import checked_spectrum
 

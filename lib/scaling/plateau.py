@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lib.common import checks
-from lib.foundations import committee_matrices
+from lib.foundations import committee_formulas
 from lib.scaling import _arguments
 
 SWEEPS = 500  # of the fixed-point iteration; some tens are needed
@@ -73,7 +73,7 @@ def _fixed_point(t):
         checks.fail("teacher_overlap", "let the iteration converge", f"changes of {moved:.1g} after {SWEEPS} sweeps")
     r = t @ rho  # (M,)
     q = float(rho @ r)
-    error = committee_matrices.error(np.full((units, units), q), np.tile(r, (units, 1)), t)
+    error = committee_formulas.error(np.full((units, units), q), np.tile(r, (units, 1)), t)
     return SymmetricPoint(rho, r, q, float(error))
 
 

@@ -17,7 +17,7 @@ from math import pi
 import numpy as np
 
 from lib.common import checks
-from lib.foundations import committee_matrices
+from lib.foundations import committee_formulas
 from lib.scaling import _collocation, _frozen
 from lib.scaling.spectra import checked_spectrum
 
@@ -139,7 +139,7 @@ def _noise(student, cross, teacher, units):
     for part in range(min(units, 2)):
         counts = _pairs_of_sites(units, kept, part + 1)  # (kept, kept)
         weights = np.block([[counts, -counts], [-counts, counts]]) / units  # (2 kept, 2 kept)
-        result[part] = committee_matrices.tilted_sum(s, 0, part, weights, room, width)
+        result[part] = committee_formulas.tilted_sum(s, 0, part, weights, room, width)
     return result
 
 

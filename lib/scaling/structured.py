@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lib.common import checks
-from lib.foundations import committee, committee_matrices
+from lib.foundations import committee, committee_formulas
 from lib.scaling import _collocation, _frozen
 from lib.scaling.spectra import checked_spectrum
 
@@ -110,8 +110,8 @@ def checked_resolved(student_resolved, cross_resolved, teacher_resolved, eigenva
         if not square or not np.allclose(part, np.swapaxes(part, 1, 2), rtol=0, atol=1e-10 * np.abs(part).max()):
             checks.fail(name, "hold symmetric matrices", f"shape {part.shape}")
     r = checks.array("cross_resolved", cross_resolved, shape=(levels, q.shape[1], t.shape[1]))  # (L, K, M)
-    lowest = committee_matrices.lowest_correlation(_joint(q, r, t), 1e-9)
-    if lowest < -committee_matrices.ROUNDING:
+    lowest = committee_formulas.lowest_correlation(_joint(q, r, t), 1e-9)
+    if lowest < -committee_formulas.ROUNDING:
         wanted = "form a positive semidefinite matrix with Q and T in every eigenspace"
         checks.fail("cross_resolved", wanted, f"correlations with the lowest eigenvalue {lowest:.3g}")
     return q, r, t
@@ -161,13 +161,13 @@ def derivative(
 def _velocity(q, r, t, lam, fractions, rate, second_order):
     """:func:`derivative` of what was checked, or of a small step out of the covariance matrices, where the formulas are analytic too."""
     seen = [np.tensordot(lam, part, axes=1) for part in (q, r, t)]  # (K, K), (K, M), (M, M)
-    a, g = committee_matrices.drift(*seen)
+    a, g = committee_formulas.drift(*seen)
     units, teachers = a.shape
     slow = (rate * lam / units)[:, None, None]  # (L, 1, 1)
     half = a @ np.swapaxes(r, 1, 2) - g @ q  # (L, K, K)
     dq = slow * (half + np.swapaxes(half, 1, 2))  # (L, K, K)
     if second_order:
-        dq = dq + rate**2 * teachers / units**2 * (lam * fractions)[:, None, None] * committee_matrices.noise(*seen)
+        dq = dq + rate**2 * teachers / units**2 * (lam * fractions)[:, None, None] * committee_formulas.noise(*seen)
     return dq, slow * (a @ t - g @ r)
 
 
@@ -230,5 +230,5 @@ def solve(
     first = _collocation.first_step(rate, lam, tolerance)
     q, r = _collocation.follow(times, (q, r), flow, first, tolerance)  # (n, L, K, K), (n, L, K, M)
     students, crosses = (np.tensordot(part, lam, axes=(1, 0)) for part in (q, r))  # (n, K, K), (n, K, M)
-    error = committee_matrices.error(students, crosses, flow.teacher)  # (n,)
+    error = committee_formulas.error(students, crosses, flow.teacher)  # (n,)
     return SolvedPath(times, students, crosses, flow.teacher, error, q[-1], r[-1], q, r)

@@ -27,8 +27,8 @@ from pathlib import PurePosixPath
 import numpy as np
 
 from lib.common import checks
-from lib.services import data, formats
-from lib.services.files import ENVIRONMENT, Archive, DataCorrupt, DataUnavailable, opened, parsing
+from lib.services import _formats, data
+from lib.services._files import ENVIRONMENT, Archive, DataCorrupt, DataUnavailable, opened, parsing
 
 __all__ = ["ENVIRONMENT", "Archive", "DataCorrupt", "DataUnavailable", "cifar10", "cifar5m", "emnist_letters", "mnist"]
 
@@ -102,10 +102,10 @@ def mnist(split, *, size=None, root=None, download=False, archives=None):
     archives = [_archive("archives", archive) for archive in archives]
     with opened(archives, root, download, "mnist-5k") as (image_file, label_file):
         with parsing(archives[0]):
-            images = formats.idx(image_file.read(), axes=3)  # (N, 28, 28)
+            images = _formats.idx(image_file.read(), axes=3)  # (N, 28, 28)
         with parsing(archives[1]):
-            labels = formats.idx(label_file.read(), axes=1)  # (N,)
-            formats.check_labels(images, labels, 10)
+            labels = _formats.idx(label_file.read(), axes=1)  # (N,)
+            _formats.check_labels(images, labels, 10)
     return _images(images, labels, 10, f"mnist {split}", size)
 
 
@@ -144,9 +144,9 @@ def emnist_letters(split, *, size=None, root=None, download=False, archive=EMNIS
         image_file, label_file = (
             bundle.read(members[f"emnist-letters-{split}-{kind}-ubyte.gz"]) for kind in ("images-idx3", "labels-idx1")
         )
-        images, labels = formats.idx(image_file, axes=3), formats.idx(label_file, axes=1)  # (N, columns, rows), (N,)
+        images, labels = _formats.idx(image_file, axes=3), _formats.idx(label_file, axes=1)  # (N, columns, rows), (N,)
         labels = labels.astype(np.int64) - 1
-        formats.check_labels(images, labels, 26)
+        _formats.check_labels(images, labels, 26)
     return _images(images.transpose(0, 2, 1), labels, 26, f"emnist letters {split}", size)
 
 
@@ -182,10 +182,10 @@ def cifar10(split, *, grey=True, size=None, root=None, download=False, archive=C
         unpacked = io.BytesIO(gzip.decompress(handle.read()))  # in full: so its own sum is checked too
         with tarfile.open(fileobj=unpacked) as bundle:
             batches = [
-                formats.cifar_batch(bundle.extractfile(f"cifar-10-batches-py/{member}").read()) for member in members
+                _formats.cifar_batch(bundle.extractfile(f"cifar-10-batches-py/{member}").read()) for member in members
             ]
         for images, labels in batches:
-            formats.check_labels(images, labels, 10)
+            _formats.check_labels(images, labels, 10)
     images = np.concatenate([data.grey(images) if grey else images for images, _ in batches])  # (N, 32, 32[, 3])
     return _images(images, np.concatenate([labels for _, labels in batches]), 10, f"cifar-10 {split}", size)
 
@@ -223,11 +223,11 @@ def cifar5m(archive, count, *, grey=True, size=None, root=None, download=False):
         parsing(archive),
         zipfile.ZipFile(handle) as bundle,
     ):
-        images = formats.first_rows(bundle, "X.npy", count)  # (N, 32, 32, 3)
-        labels = formats.first_rows(bundle, "Y.npy", count)  # (N,)
+        images = _formats.first_rows(bundle, "X.npy", count)  # (N, 32, 32, 3)
+        labels = _formats.first_rows(bundle, "Y.npy", count)  # (N,)
         if images.shape[1:] != (32, 32, 3) or images.dtype != np.uint8:
             raise ValueError(f"X must hold bytes (N, 32, 32, 3), and it has {images.dtype} of shape {images.shape}")
-        formats.check_labels(images, labels, 10)
+        _formats.check_labels(images, labels, 10)
     if len(images) < count:
         checks.fail("count", f"be at most {len(images)}, the number of images in {archive.file}", count)
     return _images(data.grey(images) if grey else images, labels, 10, f"cifar-5m {archive.file}", size)
