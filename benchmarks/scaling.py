@@ -52,7 +52,8 @@ def small_and_tight():
     own = seconds(lambda: structured.solve([end], q, r, t, lam, rate, tolerance=1e-8), 3)
     general = seconds(lambda: solve_ivp(velocity, (0, end), state, method="DOP853", rtol=1e-10, atol=1e-13), 3)
     print(
-        f"erf equations, K = M = 2, L = 8, tolerance 1e-8 {own:8.2f} s   {general / own:.1f} times as fast as DOP853 of derivative"
+        f"erf equations, K = M = 2, L = 8, tolerance 1e-8 {own:8.2f} s   "
+        f"{general / own:.1f} times as fast as DOP853 of derivative"
     )
 
 

@@ -3,7 +3,7 @@ HYPOTHESIS_PROFILE=explore tries new ones."""
 
 import os
 
-# Before the first import of NumPy or torch, whose pools of threads wait for each other where several processes share the cores.
+# Before the first import of NumPy or torch, whose pools of threads wait for each other where processes share the cores.
 os.environ.update(
     dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 )

@@ -1,4 +1,4 @@
-"""What holds for every public function of lib: a complete docstring, and a ValueError that names the argument for nonsense."""
+"""What holds for every public function of lib: a complete docstring, and a ValueError that names a bad argument."""
 
 import dataclasses
 import importlib

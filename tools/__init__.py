@@ -1,1 +1,4 @@
-"""What builds and tests the book: run as ``python -m tools.build.book`` and ``python -m tools.build.notebooks`` (or by ``make``)."""
+"""What builds and tests the book.
+
+Run as ``python -m tools.build.book`` and ``python -m tools.build.notebooks`` (or by ``make``).
+"""

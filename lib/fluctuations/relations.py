@@ -42,7 +42,7 @@ def _sides(problem, covariance, noise, variance):
 
 
 def _refuse_inputs(problem, covariance, noise, variance):
-    """Refuse a covariance over the inputs: turned into the PCA basis it obeys the exact relation, and five times as well."""
+    """Refuse a covariance over the inputs: in the PCA basis it obeys the exact relation, and five times as well."""
 
     def misfit(matrix):
         """|left - c right| / |left| of the relation with the best factor c: at any learning rate."""

@@ -1,9 +1,11 @@
-r"""The steps of :mod:`lib.scaling.structured` and :mod:`lib.scaling.site_symmetric`: implicit, of fourth order, with step control.
+r"""Implicit steps of fourth order, with step control, for equations resolved by eigenspace.
 
-Eigenspaces meet only in a, G and E, functions of the few overlaps Q, R of the fields.  In one step a, G and E are parabolas in time
-through their values at its start, middle and end; the last two must be those that the overlaps there imply (Lobatto collocation), and a
-quasi-Newton iteration finds them.  If they were taken from the past instead, the eigenvalue of the map from a, G, E to those that the
-eigenspaces settle at could be below -1, and long steps would ring.
+Used by :mod:`lib.scaling.structured` and :mod:`lib.scaling.site_symmetric`.
+
+Eigenspaces meet only in a, G and E, functions of the few overlaps Q, R of the fields.  In one step a, G and E are
+parabolas in time through their values at its start, middle and end; the last two must be those that the overlaps there
+imply (Lobatto collocation), and a quasi-Newton iteration finds them.  If they were taken from the past instead, the
+eigenvalue of the map from a, G, E to those that the eigenspaces settle at could be below -1, and long steps would ring.
 """
 
 from dataclasses import dataclass
@@ -45,9 +47,10 @@ def apart(flow, seen, other, tolerance):
 
 
 def consistent_step(flow, state, seen, guess, length, inverse, tolerance):
-    """The step whose a, G, E are those of its own overlaps, or None where the iteration fails; improves `inverse` (2p, 2p) in place.
+    """The step whose a, G, E are those of its own overlaps, or None where the iteration fails.
 
-    Broyden's method for  found(x) - x = 0,  x the overlaps of the fields at middle and end; `inverse` is minus the inverse Jacobian.
+    Broyden's method for  found(x) - x = 0,  x the overlaps of the fields at middle and end; `inverse` (2p, 2p) is minus
+    the inverse Jacobian, and is improved in place.
     """
     x, start, last, move = guess, flow.coefficients(seen), None, None  # (2, p), (c,)
     for _ in range(ITERATIONS):
@@ -72,7 +75,7 @@ def consistent_step(flow, state, seen, guess, length, inverse, tolerance):
 
 
 def in_doubt(flow, state, step, before, tolerance):
-    """Error of a step, of third order: how its middle and end change if a, G, E in its middle came from three other points.
+    """Error of a step, of third order: how middle and end change if a, G, E in its middle came from three other points.
 
     Those are its ends and the start of the last step; N is found without its cubic part, too.
     """

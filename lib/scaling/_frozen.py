@@ -1,9 +1,11 @@
-r"""How the eigenspaces of :mod:`lib.scaling.structured` and :mod:`lib.scaling.site_symmetric` move in a step along which a, G and E are parabolas.
+r"""How eigenspaces move in a step along which a, G and E are parabolas.
 
-In the time s = ηλ_kα/K the vectors of an eigenspace move by dJ = aB - GJ, which is linear: J -> UJ + VB with  dU = -GU,  dV = a - GV.
-Collocation at start, middle and end of the step, with weights that are exact for a constant G, finds U and V for any λ_k; it is of
-fourth order, and V -> G⁻¹a where λ_k is large.  The overlaps move by the congruence with (U, V) plus N, what single examples add:
-dN = E - GN - NG.  So they stay a covariance at any step.
+Used by :mod:`lib.scaling.structured` and :mod:`lib.scaling.site_symmetric`.
+
+In the time s = ηλ_kα/K the vectors of an eigenspace move by dJ = aB - GJ, which is linear: J -> UJ + VB with  dU = -GU,
+dV = a - GV.  Collocation at start, middle and end of the step, with weights that are exact for a constant G, finds U
+and V for any λ_k; it is of fourth order, and V -> G⁻¹a where λ_k is large.  The overlaps move by the congruence with
+(U, V) plus N, what single examples add:  dN = E - GN - NG.  So they stay a covariance at any step.
 """
 
 from dataclasses import dataclass
@@ -21,9 +23,10 @@ MOST_SWEEPS, SWEPT = 12, 1e-10  # N is found by iteration, down to this part of 
 
 @njit(cache=True)
 def weights(time, rate, out):
-    """x at s = 1/2 and 1 (rows of `out`, (2, 5)), if dx/ds = time (drive - rate x), from x(0) and the drive at s = 0, 1/2 and 1.
+    """x at s = 1/2 and 1 (rows of `out`, (2, 5)), if dx/ds = time (drive - rate x).
 
-    The last column is for a cubic part s(1 - s)(1 - 2s) of the drive, and fades where the decay is fast.
+    The columns multiply x(0) and the drive at s = 0, 1/2 and 1; the last one is for a cubic part s(1 - s)(1 - 2s) of
+    the drive, and fades where the decay is fast.
     """
     for node in range(2):
         place = 0.5 + 0.5 * node
@@ -75,8 +78,8 @@ def eliminate(matrix, right):
 def spread(time, noise, change, decay, bent, sweeps, out):
     """N at middle and end, `out` (2, K, K), in the frame where G is diagonal plus `change`; all of them (3, K, K).
 
-    The drive E - (change) N - N (change) is a parabola through its values at start, middle and end, and if `bent` a cubic with the
-    right slope at the start, too: without it N were less accurate than U and V.
+    The drive E - (change) N - N (change) is a parabola through its values at start, middle and end, and if `bent` a
+    cubic with the right slope at the start, too: without it N were less accurate than U and V.
     """
     units = noise.shape[1]
     drive = noise.copy()  # (3, K, K)
@@ -109,9 +112,10 @@ def spread(time, noise, change, decay, bent, sweeps, out):
 
 @njit(cache=True)
 def propagate(q, r, t, time, kick, pull, drag, noise, bent, new_q, new_r):
-    """Q^k and R^k, (2, L, ., .), at middle and end of a step; `pull`, `drag`, `noise` are a, G, E (3, ., .) at start, middle and end.
+    """Q^k and R^k, (2, L, ., .), at middle and end of a step.
 
-    `time` (L,) is ηλ_k/K times the step, `kick` (L,) is ηMn_k/K.
+    `pull`, `drag`, `noise` are a, G, E (3, ., .) at start, middle and end; `time` (L,) is ηλ_k/K times the step,
+    `kick` (L,) is ηMn_k/K.
     """
     levels, units, teachers = r.shape
     values, frame = np.linalg.eigh((drag[0] + 4 * drag[1] + drag[2]) / 6)  # (K,), (K, K)
@@ -217,7 +221,10 @@ def weighted_sum(lam, q, r):
 
 @dataclass(frozen=True)
 class Flow:
-    """The moves of one problem; a state is the pair Q^k, R^k, and a curve holds a, G and E at start, middle and end of a step."""
+    """The moves of one problem; a state is the pair Q^k, R^k.
+
+    A curve holds a, G and E at start, middle and end of a step.
+    """
 
     t: np.ndarray  # (L, M, M)
     lam: np.ndarray  # (L,)

@@ -24,7 +24,7 @@ from lib.scaling.spectra import checked_spectrum
 
 @dataclass(frozen=True, eq=False)
 class SymmetricPath:
-    """Diagonal and off-diagonal overlaps along the learning time, and those of the eigenspaces, at its end and along it."""
+    """Diagonal and off-diagonal overlaps along the learning time, and the eigenspaces', at its end and along it."""
 
     times: np.ndarray  # (n,)  α = examples / N
     student: np.ndarray  # (n, 2)  Q_ii, Q_ij of the fields
@@ -207,7 +207,8 @@ def solve(
 
     Parameters
     ----------
-    times : array (n,) or float              α = examples / N at which to report; >= 0, increasing; a number is one time, n = 1
+    times : array (n,) or float              α = examples / N at which to report; >= 0, increasing; a number is one
+                                             time, n = 1
     student : array (L, 2)                   q_k, c_k: diagonal and off-diagonal entries of Q^k at α = 0
     cross : array (L, 2)                     r_k, s_k, of R^k; with r_k = s_k the units never specialize
     teacher : array (L,)                     t_k, T^k = t_k 1; >= 0

@@ -1,8 +1,8 @@
-r"""Soft committee machines that learn from inputs with a structured covariance: order parameters resolved by eigenspace.
+r"""Soft committee machines that learn from inputs of structured covariance: order parameters resolved by eigenspace.
 
-Networks as in :mod:`lib.foundations.committee`; inputs ξ ~ N(0, Σ), where Σ has the eigenvalues λ_k with projectors P_k.  The overlaps
-Q^k = J P_k Jᵀ/N,  R^k = J P_k Bᵀ/N,  T^k = B P_k Bᵀ/N  obey, with the matrices a, G, E of :mod:`lib.foundations.committee` at the fields'
-covariances  Q = Σ_k λ_k Q^k  (same for R, T),
+Networks as in :mod:`lib.foundations.committee`; inputs ξ ~ N(0, Σ), where Σ has the eigenvalues λ_k with projectors
+P_k.  The overlaps Q^k = J P_k Jᵀ/N,  R^k = J P_k Bᵀ/N,  T^k = B P_k Bᵀ/N  obey, with the matrices a, G, E of
+:mod:`lib.foundations.committee` at the fields' covariances  Q = Σ_k λ_k Q^k  (same for R, T),
 
     dR^k/dα = (ηλ_k/K)(aT^k - GR^k),   dQ^k/dα = (ηλ_k/K)(aR^kᵀ + R^kaᵀ - GQ^k - Q^kG) + η²(M/K²) λ_k n_k E.
 
@@ -95,7 +95,8 @@ def checked_resolved(student_resolved, cross_resolved, teacher_resolved, eigenva
 
     Raises
     ------
-    ValueError                            if shapes disagree or a block [[Q^k, R^k], [R^kᵀ, T^k]] is not positive semidefinite
+    ValueError                            if shapes disagree or a block [[Q^k, R^k], [R^kᵀ, T^k]] is not positive
+                                          semidefinite
 
     Examples
     --------
@@ -159,7 +160,10 @@ def derivative(
 
 
 def _velocity(q, r, t, lam, fractions, rate, second_order):
-    """:func:`derivative` of what was checked, or of a small step out of the covariance matrices, where the formulas are analytic too."""
+    """:func:`derivative` of what was checked, or of a small step out of the covariance matrices.
+
+    The formulas are analytic there, too.
+    """
     seen = [np.tensordot(lam, part, axes=1) for part in (q, r, t)]  # (K, K), (K, M), (M, M)
     a, g = committee_formulas.drift(*seen)
     units, teachers = a.shape
@@ -185,16 +189,18 @@ def solve(
 ):
     r"""Follow the order parameters from α = 0, with thousands of eigenvalues if need be.
 
-    Exponential collocation, of fourth order: a, G and E are parabolas in each step, and consistent with the overlaps at its middle and
-    end, for which the equations of :func:`derivative` are solved with any stiffness.  Overlaps stay a covariance in every eigenspace.
-    The errors at the reported times, of Q and R in parts of the largest entry of Q (or of one), of Q^k and R^k in parts of n_k times
-    that, and of ε_g in parts of itself, are of the size of `tolerance`: in all our tests below it for overlaps, and below three times it
-    for ε_g (or 1e-13, whichever is larger).  On a plateau, the differences among the units are followed however small they are.
+    Exponential collocation, of fourth order: a, G and E are parabolas in each step, and consistent with the overlaps at
+    its middle and end, for which the equations of :func:`derivative` are solved with any stiffness.  Overlaps stay a
+    covariance in every eigenspace.  The errors at the reported times, of Q and R in parts of the largest entry of Q (or
+    of one), of Q^k and R^k in parts of n_k times that, and of ε_g in parts of itself, are of the size of `tolerance`:
+    in all our tests below it for overlaps, and below three times it for ε_g (or 1e-13, whichever is larger).  On a
+    plateau, the differences among the units are followed however small they are.
     Source: worschech2024, eq. (4), and (18) corrected.
 
     Parameters
     ----------
-    times : array (n,) or float              α = examples / N at which to report; >= 0, increasing; a number is one time, n = 1
+    times : array (n,) or float              α = examples / N at which to report; >= 0, increasing; a number is one
+                                             time, n = 1
     student_resolved : array (L, K, K)       Q^k at α = 0
     cross_resolved : array (L, K, M)         R^k at α = 0; a start symmetric in the units never leaves the plateau
     teacher_resolved : array (L, M, M)       T^k
@@ -206,7 +212,8 @@ def solve(
 
     Returns
     -------
-    SolvedPath                               overlaps of the fields and of the eigenspaces and generalization error at the n times
+    SolvedPath                               overlaps of the fields and of the eigenspaces and generalization error at
+                                             the n times
 
     Raises
     ------

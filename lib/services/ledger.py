@@ -1,10 +1,10 @@
 r"""The reproduction ledger: what the sources claim, what we measure, and the verdict.
 
-The claims of a chapter are declared in ``lib/claims/<part>/<chapter>.toml``; the family, which is the part of an id before the slash,
-has its source in ``lib/claims/sources.toml``.  A chapter calls
-:func:`check` with what it measured.  The call shows one readable line, raises :class:`ClaimFailed` if the value is out of
-tolerance, and attaches a record to the output of its cell.  The build reads the records back from the executed notebooks, so a
-record lives and dies with the output it belongs to.
+The claims of a chapter are declared in ``lib/claims/<part>/<chapter>.toml``; the family, which is the part of an id
+before the slash, has its source in ``lib/claims/sources.toml``.  A chapter calls :func:`check` with what it measured.
+The call shows one readable line, raises :class:`ClaimFailed` if the value is out of tolerance, and attaches a record to
+the output of its cell.  The build reads the records back from the executed notebooks, so a record lives and dies with
+the output it belongs to.
 """
 
 import difflib
@@ -48,10 +48,11 @@ class Source:
 class Claim:
     """One claim of a source.
 
-    Exactly one test is set: ``value`` with ``atol``, ``rtol`` or ``sigmas`` (the last with ``max_error``), ``below``, ``above``,
-    ``between`` or ``true``; or none, and then ``open`` says why the claim is not checked.  ``printed`` and ``right`` are set where the
-    verdict is "corrected"; ``extraction`` marks a fault that may be the text extraction's.  A result of the book itself has the
-    verdict "holds": only a claim of a source can be reproduced, corrected or refuted.
+    Exactly one test is set: ``value`` with ``atol``, ``rtol`` or ``sigmas`` (the last with ``max_error``), ``below``,
+    ``above``, ``between`` or ``true``; or none, and then ``open`` says why the claim is not checked.  ``printed`` and
+    ``right`` are set where the verdict is "corrected"; ``extraction`` marks a fault that may be the text extraction's.
+    A result of the book itself has the verdict "holds": only a claim of a source can be reproduced, corrected or
+    refuted.
     """
 
     id: str
@@ -130,7 +131,8 @@ def _claim(entry, source, path):
     if source.citation is None:
         if "verdict" in entry or claim.extraction:
             raise ValueError(
-                f"{identity}: a result of the book itself has no verdict and no extraction to declare; it holds, or it is open"
+                f"{identity}: a result of the book itself has no verdict and no extraction to declare; "
+                "it holds, or it is open"
             )
         claim = replace(claim, verdict=OWN)
     if claim.extraction and claim.verdict != "corrected":
@@ -298,7 +300,8 @@ def check(claim_id, measured, *, error=None, claims=None):
     if claim_id not in claims:
         near = difflib.get_close_matches(claim_id, claims, n=1, cutoff=0)
         raise ValueError(
-            f"claim_id {claim_id!r} is not declared in lib/claims; the nearest declared id is {near[0] if near else None!r}"
+            f"claim_id {claim_id!r} is not declared in lib/claims; "
+            f"the nearest declared id is {near[0] if near else None!r}"
         )
     claim = claims[claim_id]
     if claim.open is not None:
@@ -332,8 +335,9 @@ def rows(records, claims=None):
 
     Returns
     -------
-    list of dict                  keys: id, source, citation, locator, chapter, statement, expected, measured, error, tolerance, verdict,
-                                  reason, printed, right, extraction, anchor, place (in reading order)
+    list of dict                  keys: id, source, citation, locator, chapter, statement, expected, measured,
+                                  error, tolerance, verdict, reason, printed, right, extraction, anchor, place (in
+                                  reading order)
 
     Raises
     ------
@@ -347,7 +351,8 @@ def rows(records, claims=None):
             raise ValueError(f"{record['chapter']} records {record['id']!r}, which is not declared in lib/claims")
         if record["id"] in found:
             raise ValueError(
-                f"{record['id']!r} is recorded twice, by {found[record['id']]['chapter']} and {record['chapter']}: check it in one place"
+                f"{record['id']!r} is recorded twice, by {found[record['id']]['chapter']} and {record['chapter']}: "
+                "check it in one place"
             )
         found[record["id"]] = record
         places[record["id"]] = place

@@ -1,6 +1,7 @@
-"""Which modules of this package a piece of code reaches, and sums over them: a kept result serves only the code that made it.
+"""Which modules of this package a piece of code reaches, and sums over them.
 
-A sum is taken over the syntax tree without docstrings, so that what a comment or a docstring says costs no result.
+A kept result serves only the code that made it.  A sum is taken over the syntax tree without docstrings, so that what a
+comment or a docstring says costs no result.
 """
 
 import ast
@@ -12,7 +13,10 @@ PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def files(package=PACKAGE):
-    """Every module's file by name, as in "scaling.spectra", in alphabetical order; a package's own file has the package's name, "" at the top."""
+    """Every module's file by name, as in "scaling.spectra", in alphabetical order.
+
+    A package's own file has the package's name, "" at the top.
+    """
     found = {}
     for path in package.rglob("*.py"):
         inside = path.relative_to(package).with_suffix("").parts
@@ -21,7 +25,9 @@ def files(package=PACKAGE):
 
 
 def imports_of(node, names):
-    """What an import statement takes from ``lib``: name here -> (module, name there or None); ``lib`` or a package of it is (path, None).
+    """What an import statement takes from ``lib``: name here -> (module, name there or None).
+
+    ``lib`` or a package of it is (path, None).
 
     Parameters
     ----------
@@ -47,7 +53,7 @@ def imports_of(node, names):
 
 
 def taken(tree):
-    """What may be a module or package of lib among the names that a syntax tree imports anywhere, also inside its functions."""
+    """What may be a module or package of lib among the names that a syntax tree imports, also inside its functions."""
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] == "lib":
@@ -104,5 +110,8 @@ def code_sum(text):
 
 
 def sums(trees, package=PACKAGE):
-    """A sum for every file that some code reaches: path below the package's own folder, as in "lib/scaling/spectra.py" -> sum."""
+    """A sum for every file that some code reaches, by its path below the package's own folder.
+
+    The path is like "lib/scaling/spectra.py".
+    """
     return {path.relative_to(package.parent).as_posix(): _known(path)[1] for path in reached(trees, package).values()}

@@ -1,7 +1,7 @@
-r"""The same task for many settings: on all cores, each task kept as soon as it is done, so that an interrupted sweep goes on.
+r"""The same task for many settings: on all cores, each task kept once done, so that an interrupted sweep goes on.
 
-A task is a function of the library, such as a simulator.  Each task's seed comes from its place in the list, so the results do not
-depend on the number of workers, on the order in which tasks end, or on an interruption.
+A task is a function of the library, such as a simulator.  Each task's seed comes from its place in the list, so the
+results do not depend on the number of workers, on the order in which tasks end, or on an interruption.
 """
 
 import ast
@@ -28,7 +28,10 @@ VERSIONS = ("numpy", "scipy", "numba", "torch")  # that results depend on
 
 
 def _fingerprint(task, package=reach.PACKAGE):
-    """Sum over the code that a task reaches and the versions that it runs on: a result is used again only with those that made it."""
+    """Sum over the code that a task reaches and the versions that it runs on.
+
+    A result is used again only with those that made it.
+    """
     source = inspect.getsource(inspect.getmodule(task))
     parts = {"task": reach.code_sum(source)} | reach.sums([ast.parse(source)], package)
     parts |= {name: version(name) for name in VERSIONS} | {"python": sys.version}
@@ -57,7 +60,7 @@ def _sound(sealed):
 
 
 def _kept(sealed, *job):
-    """The kept result of a task, or a new one in place of a file that is damaged: a flipped bit in it would be another result."""
+    """The kept result of a task, or a new one in place of a damaged file: a flipped bit would be another result."""
     found = sealed(*job)
     if not _sound(found):
         found, _ = sealed.call(*job)
@@ -66,8 +69,10 @@ def _kept(sealed, *job):
 
 @contextmanager
 def _progress(task, total):
-    """A function to call after each task, which counts on the terminal that started the process: what a notebook prints is part of a
-    page.  Without a terminal it is silent."""
+    """A function to call after each task, which counts on the terminal that started the process.
+
+    What a notebook prints is part of a page.  Without a terminal it is silent.
+    """
     started, done = time.monotonic(), 0
 
     def count():
@@ -76,7 +81,8 @@ def _progress(task, total):
         if terminal is not None:
             passed = time.monotonic() - started
             terminal.write(
-                f"\r{task.__name__}: {done} of {total} done in {passed:.0f} s, about {passed / done * (total - done):.0f} s left "
+                f"\r{task.__name__}: {done} of {total} done in {passed:.0f} s, "
+                f"about {passed / done * (total - done):.0f} s left "
             )
             terminal.flush()
 
@@ -97,12 +103,13 @@ def run(task, settings, seed, *, workers=None, folder=None):
 
     Parameters
     ----------
-    task : function                  called as ``task(**setting, seed=...)``; defined at the top level of a module, which may be the
-                                     notebook or script that runs only where no results are kept
+    task : function                  called as ``task(**setting, seed=...)``; defined at the top level of a module,
+                                     which may be the notebook or script that runs only where no results are kept
     settings : list of dict          one a task: its keyword arguments
     seed : int or SeedSequence       task number n gets the n-th child
     workers : int, optional          processes; default: one in the preset "quick", else all cores
-    folder : path, optional          where finished tasks are kept; default: nowhere in the preset "quick", else the user's cache folder
+    folder : path, optional          where finished tasks are kept; default: nowhere in the preset "quick", else the
+                                     user's cache folder
 
     Returns
     -------
@@ -155,6 +162,6 @@ def run(task, settings, seed, *, workers=None, folder=None):
                 count()
     finally:
         if workers > 1:
-            # Joblib takes what the next sweep imports into a worker of this one for a memory leak and stops it in the middle.
+            # Joblib takes what the next sweep imports into a worker of this one for a memory leak, and stops it midway.
             get_reusable_executor().shutdown(wait=True)
     return results

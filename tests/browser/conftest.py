@@ -1,4 +1,7 @@
-"""A browser for each worker, and the built site, served on this machine: `python -m tools.site.browser` (or `make browser`) runs these tests."""
+"""A browser for each worker, and the built site, served on this machine.
+
+`python -m tools.site.browser` (or `make browser`) runs these tests.
+"""
 
 import pytest
 from playwright.sync_api import sync_playwright

@@ -1,4 +1,7 @@
-"""Every page in a browser; what each check means is in tools/site/browser_checks.py, and tests/test_browser_checks.py breaks each one."""
+"""Every page in a browser.
+
+What each check means is in tools/site/browser_checks.py, and tests/tools/test_browser_checks.py breaks each one.
+"""
 
 import pytest
 

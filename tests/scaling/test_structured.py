@@ -1,4 +1,4 @@
-"""lib.scaling.structured against three-point averages, the hierarchy of powers, a general integrator, and the isotropic theory."""
+"""lib.scaling.structured against averages, the hierarchy of powers, a general integrator, and the isotropic theory."""
 
 import numpy as np
 import pytest
@@ -103,7 +103,7 @@ def test_one_eigenvalue_is_the_isotropic_theory_and_equal_eigenvalues_may_be_mer
 
 
 def reference(times, q, r, t, lam, rate, second_order=True):
-    """Q^k and R^k at the times, each (n, L, ., .), from the raw equations and a general integrator that stops at every one of them."""
+    """Q^k and R^k at the times, each (n, L, ., .), from the raw equations; a general integrator stops at each."""
     shape, at = q.shape, q.size
     fractions = np.full(len(lam), 1 / len(lam))
 
@@ -304,7 +304,7 @@ def test_correlations_above_one_are_refused_in_the_smallest_eigenspace_too():
     structured.checked_resolved(q, r / 3.001, t, [2.0, 0.7, 0.3])
 
 
-# --- bad input: every public function, every argument ----------------------------------------------------------------------
+# --- bad input: every public function, every argument -----------------------------------------------------------------
 
 Q, R, T = start(2, 2, 1)
 STATE = {"student_resolved": Q, "cross_resolved": R, "teacher_resolved": T, "eigenvalues": [1.5, 0.5]}

@@ -1,4 +1,4 @@
-"""lib.services.sweep: seeds come from the place in the list, finished tasks are kept, and only for the code that made them."""
+"""Sweeps: seeds come from the place in the list, finished tasks are kept, and only for the code that made them."""
 
 import linecache
 import os

@@ -1,4 +1,7 @@
-"""Checks of the built pages; what each check means is in tools/site/site_checks.py, and tests/test_site_checks.py breaks each one."""
+"""Checks of the built pages.
+
+What each check means is in tools/site/site_checks.py, and tests/tools/test_site_checks.py breaks each one.
+"""
 
 import nbformat
 import pytest

@@ -236,7 +236,10 @@ def parent(stat):
     "end, ignored", [(signal.SIGTERM, False), (signal.SIGKILL, False), (signal.SIGINT, True), (signal.SIGTERM, True)]
 )
 def test_a_killed_build_leaves_nothing_behind(book, end, ignored):
-    """`ignored`: started as scripts start what runs in the background, deaf to Ctrl-C; then the signal goes to the whole group."""
+    """`ignored`: started as scripts start what runs in the background, deaf to Ctrl-C.
+
+    Then the signal goes to the whole group.
+    """
     (book / "book" / "page.md").write_text(PAGE.replace("print(", "import time; time.sleep(120)\nprint("))
     command = [sys.executable, "-m", "tools.build.book", "--root", str(book)]
     builder = subprocess.Popen(

@@ -27,7 +27,10 @@ def checkout(tmp_path):
 
 @pytest.fixture
 def chapter(checkout):
-    """A function that gives the fingerprint of a chapter, foundations/langevin, which uses one module and reaches others through it."""
+    """A function that gives the fingerprint of a chapter, foundations/langevin.
+
+    It uses one module and reaches others through it.
+    """
     path = checkout / "book" / "foundations" / "langevin.md"
     path.parent.mkdir()
     (checkout / "lib" / "foundations" / "near.py").write_text(

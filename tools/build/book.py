@@ -1,12 +1,12 @@
-"""Build the book: execute what changed, gather the ledger, write the site, and stop at the first thing that is not right.
+"""Build the book: execute what changed, gather the ledger, write the site, and stop at the first fault.
 
 ``python -m tools.build.book`` does what ``make book`` promises:
 
-1. find the notebooks whose cells, modules of ``lib``, claims, locked versions, Python or preset changed since they were executed,
-   so that no page can show an old result;
+1. find the notebooks whose cells, modules of ``lib``, claims, locked versions, Python or preset changed since they were
+   executed, so that no page can show an old result;
 2. execute these, side by side on the available cores, and say why;
-3. gather the ledger's records from the executed notebooks into ``_build/ledger.json``, write the notebooks for download, and cut
-   the student editions of the problem sets;
+3. gather the ledger's records from the executed notebooks into ``_build/ledger.json``, write the notebooks for
+   download, and cut the student editions of the problem sets;
 4. let Sphinx write every page anew, with warnings as errors.
 """
 
@@ -58,7 +58,7 @@ def _remove(path):
 
 
 def open_cache(folder):
-    """The execution cache; one that an interrupted build left unreadable is dropped, since every result can be computed again."""
+    """The execution cache; one that a build left unreadable is dropped, since every result can be computed again."""
     try:
         cache = get_cache(folder)
         for record in cache.list_cache_records():
@@ -119,7 +119,7 @@ def coalesce(notebook):
 
 
 def _run(notebook, folder, timeout):
-    """Execute one notebook in its own folder (in a worker process): the executed notebook, seconds, error text or None."""
+    """Execute a notebook in its own folder, in a worker process: the executed notebook, seconds, error text or None."""
     result = single_nb_execution(notebook, cwd=folder, timeout=timeout, allow_errors=False, config=ENCRYPTED)
     coalesce(result.nb)
     error = result.exc_string
@@ -256,7 +256,8 @@ def build(root, workers):
         ", ".join(f"{number} {verdict}" for verdict, number in tally.items()) for tally in ledger.tallies(rows)
     )
     print(
-        f"Executed {len(executed)} notebooks; claims of the sources: {sources}; results of the book: {own}; {time.perf_counter() - started:.0f} s in all."
+        f"Executed {len(executed)} notebooks; claims of the sources: {sources}; results of the book: {own}; "
+        f"{time.perf_counter() - started:.0f} s in all."
     )
     return output / "html" / "index.html"
 

@@ -1,6 +1,7 @@
-"""`make clean` asks here first: the exit status is 75 while a build of this checkout runs, whose files would be removed under it.
+"""`make clean` asks here first: the exit status is 75 while a build runs, whose files would be removed under it.
 
-It needs nothing that is installed, and what it cannot find out is no reason to keep anything: a broken environment is removed too.
+It needs nothing that is installed, and what it cannot find out is no reason to keep anything: a broken environment is
+removed too.
 """
 
 import fcntl

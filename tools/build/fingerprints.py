@@ -13,8 +13,11 @@ FILE = "fingerprints.json"  # in the build's folder
 
 
 def surroundings(root):
-    """Sums over what every executed result depends on besides code: Python, the preset, the kernels' settings, the locked versions,
-    and files of the library that are neither code nor claims."""
+    """Sums over what every executed result depends on besides code.
+
+    These are Python, the preset, the kernels' settings, the locked versions, and files of the library that are
+    neither code nor claims.
+    """
     settings = [sys.version, presets.current(), project.kernel_environment("")]
     sums = {"Python, the preset or the kernels": _sum(json.dumps(settings).encode())}
     others = [
@@ -29,10 +32,10 @@ def _sum(data):
 
 
 def of_page(root, path, notebook, around):
-    """What the executed result of a page was made from: a sum for each of its cells together, the modules of lib that they reach,
-    its claims, and the surroundings, `around` it.
+    """What the executed result of a page was made from.
 
-    Cells that are not plain Python may reach anything.
+    A sum for each of its cells together, the modules of lib that they reach, its claims, and the surroundings, `around`
+    it.  Cells that are not plain Python may reach anything.
     """
     cells = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     try:
@@ -58,8 +61,10 @@ def _tests(declarations):
 
 
 class Fingerprints:
-    """What each executed page was made from, kept beside the cache and written after every page, so that a build that ends early
-    keeps what it has finished."""
+    """What each executed page was made from, kept beside the cache.
+
+    It is written after every page, so that a build that ends early keeps what it has finished.
+    """
 
     def __init__(self, root, file):
         self.root, self.file = root, file

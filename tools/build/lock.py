@@ -1,7 +1,7 @@
 """Write the second half of ``requirements.txt``: the exact version of everything that the first half needs.
 
-``python -m tools.build.lock`` reads the direct requirements, follows their dependencies through the running environment, and pins
-what it finds.  The tests hold the file and the environment together.
+``python -m tools.build.lock`` reads the direct requirements, follows their dependencies through the running
+environment, and pins what it finds.  The tests hold the file and the environment together.
 """
 
 import re
@@ -18,7 +18,7 @@ ACCELERATOR = re.compile(r"nvidia-|cuda-|triton")
 
 
 def pins(text):
-    """The pinned requirements of a requirements text that apply to this platform: a dict from canonical name to version."""
+    """The pinned requirements of a text that apply to this platform: a dict from canonical name to version."""
     found = {}
     for line in text.splitlines():
         line = line.split("#")[0].strip()

@@ -51,7 +51,7 @@ def book_sources(root):
 
 
 def check_toc(root):
-    """Raise ``ValueError`` unless ``_toc.yml`` and the sources under ``book/`` name the same pages, each once, all of them MyST."""
+    """Raise ``ValueError`` unless ``_toc.yml`` and ``book/`` name the same pages, each once, all of them MyST."""
     sources = book_sources(root)
     listed, present = toc_pages(root), [path.relative_to(root).with_suffix("").as_posix() for path in sources]
     problems = [f"{page} is in book/ but not in _toc.yml" for page in sorted(set(present) - set(listed))]
@@ -99,8 +99,10 @@ def cores():
 
 
 def kernel_environment(root):
-    """What every kernel runs under: one thread, so that notebooks run side by side and sums do not depend on the number of
-    cores; this environment's kernels; this checkout's library."""
+    """What every kernel runs under: one thread, this environment's kernels, this checkout's library.
+
+    With one thread notebooks run side by side and sums do not depend on the number of cores.
+    """
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
     return threads | {"JUPYTER_PREFER_ENV_PATH": "1", "PYTHONPATH": str(root)}
 
@@ -119,7 +121,7 @@ if not found:
 
 @dataclass(frozen=True)
 class Remote:
-    """Where the checkout comes from: the web address of a hosted repository, and the branch or tag that is checked out."""
+    """Where the checkout comes from: the web address of a hosted repository, and the branch or tag checked out."""
 
     host: str
     repository: str
@@ -141,7 +143,7 @@ class Remote:
         return f"https://mybinder.org/v2/{service}/{name}/{quote(self.branch, safe='')}?urlpath=lab/tree/{page}.md"
 
     def colab(self, page):
-        """The Colab link to the executed notebook on the published site's branch; None where Colab cannot read the host."""
+        """The Colab link to the executed notebook on the published branch; None where Colab cannot read the host."""
         if self.host != "github.com":
             return None
         return f"https://colab.research.google.com/github/{self.repository}/blob/gh-pages/_sources/{page}.ipynb"

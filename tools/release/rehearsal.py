@@ -1,11 +1,15 @@
-"""Rehearse a launch on Binder: ``python -m tools.release.rehearsal`` does what ``binder/`` asks for, in an empty environment.
+"""Rehearse a launch on Binder, in an empty environment.
 
-1. copy the checkout's files, make an environment of the Python in ``binder/runtime.txt``, install ``binder/requirements.txt``;
+``python -m tools.release.rehearsal`` does what ``binder/`` asks for:
+
+1. copy the checkout's files, make an environment of the Python in ``binder/runtime.txt``, install
+   ``binder/requirements.txt``;
 2. run ``binder/postBuild``, and look for what must not be launched;
-3. start the server through ``binder/start``, open one chapter of each part through it as a notebook, run all its cells, and watch the memory.
+3. start the server through ``binder/start``, open one chapter of each part through it as a notebook, run all its cells,
+   and watch the memory.
 
-It stops at the first thing that is not right, and prints a table of times and memory.  Everything is written into a temporary
-folder, which is removed at the end.
+It stops at the first thing that is not right, and prints a table of times and memory.  Everything is written into a
+temporary folder, which is removed at the end.
 """
 
 import argparse
@@ -47,7 +51,10 @@ def run(command, folder, environment, what):
 
 
 def chapters(root, every=False):
-    """Pairs of part and page: the first chapter of each part, or every chapter; a part's chapters are notebooks of one folder."""
+    """Pairs of part and page: the first chapter of each part, or every chapter.
+
+    A part's chapters are notebooks of one folder.
+    """
     toc = yaml.safe_load(project.read(root / "_toc.yml"))
     found = []
     for part in toc["parts"]:
@@ -78,7 +85,8 @@ def find_python(root):
         subprocess.run([wanted, "-c", "import venv, ensurepip"], capture_output=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         say(
-            f"NOTE: there is no {wanted} here that can make environments; rehearsing with Python {sys.version.split()[0]} instead"
+            f"NOTE: there is no {wanted} here that can make environments; "
+            f"rehearsing with Python {sys.version.split()[0]} instead"
         )
         return sys.executable
     return wanted
@@ -100,14 +108,18 @@ def unreachable(requirements):
 
 
 def install(root, folder):
-    """Make the environment as Binder does, in ``folder/env`` from the copy in ``folder/book``; returns what the server runs under."""
+    """Make the environment as Binder does, in ``folder/env`` from the copy in ``folder/book``.
+
+    Returns what the server runs under.
+    """
     book, env, home = folder / "book", folder / "env", folder / "home"
     home.mkdir()
     run([find_python(root), "-m", "venv", env], book, None, "making the environment")
     pip = dict(os.environ)
     for index in unreachable(book / "binder" / "requirements.txt"):
         say(
-            f"NOTE: {index} cannot be reached from here, so pip takes all packages from its other indexes; Binder would ask this one too"
+            f"NOTE: {index} cannot be reached from here, so pip takes all packages from its other indexes; "
+            "Binder would ask this one too"
         )
         pip["PIP_RETRIES"] = "0"  # or pip waits for it once more for every package
     command = [env / "bin" / "python", "-m", "pip", "install", "--no-cache-dir", "-r", "binder/requirements.txt"]
@@ -119,7 +131,7 @@ def install(root, folder):
 
 
 def revealed(book):
-    """Files of a launched copy that hold solutions of problem sets; the code that cuts them out only names the marker."""
+    """Files of a launched copy with solutions of problem sets; the code that cuts them out only names the marker."""
     sources = [
         path
         for path in book.rglob("*")

@@ -1,8 +1,8 @@
 """Which functions of ``lib`` made a figure, found by reading the cells of its notebook, without running them.
 
-The functions that the figure's own cell names come first.  Then every name that the cell takes from an earlier cell is followed to
-the statements that gave it its value.  Where such a statement uses ``lib`` (itself, or through a function that the notebook
-defines), the trace ends there; otherwise it goes on with the names that the statement reads.
+The functions that the figure's own cell names come first.  Then every name that the cell takes from an earlier cell is
+followed to the statements that gave it its value.  Where such a statement uses ``lib`` (itself, or through a function
+that the notebook defines), the trace ends there; otherwise it goes on with the names that the statement reads.
 """
 
 import ast
@@ -59,7 +59,7 @@ def _stored(nodes):
 
 
 def _uses(node, aliases, hidden=frozenset()):
-    """What an expression or statement takes from outside: plain names as ``str``, functions of lib as (module, name)."""
+    """What an expression or statement takes from outside: plain names as ``str``, lib's functions as (module, name)."""
     if isinstance(node, ast.Name):
         if isinstance(node.ctx, ast.Load) and node.id not in hidden:
             target = aliases.get(node.id)
@@ -90,7 +90,7 @@ def _dotted(node):
 
 
 def _base(node):
-    """The name whose value an assignment to ``name[...]`` or ``name.x``, or a call ``name.method(...)``, changes; else None."""
+    """The name whose value ``name[...] = ...``, ``name.x = ...`` or a call ``name.method(...)`` changes; else None."""
     while isinstance(node, ast.Attribute | ast.Subscript | ast.Starred):
         node = node.value
     return node.id if isinstance(node, ast.Name) else None
@@ -282,7 +282,8 @@ def figures(notebook, modules):
 
     Returns
     -------
-    dict                   name of the figure -> list of (module, name), of :mod:`tools.site.library`; empty if lib made none of it
+    dict                   name of the figure -> list of (module, name), of :mod:`tools.site.library`; empty if lib made
+                           none of it
     """
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     statements = _read([cell.source for cell in cells], modules, lambda *use: library.find(modules, *use) is not None)

@@ -20,7 +20,7 @@ PACKAGES = (
 
 @dataclass(frozen=True)
 class Definition:
-    """A public function, class or method: its place in the file (first line a decorator's, if it has any) and its summary."""
+    """A public function, class or method: its place in the file (from its first decorator on) and its summary."""
 
     name: str  # Class.method for a method
     first: int
@@ -88,7 +88,10 @@ def modules(root):
 
 
 def packages(root, names):
-    """The packages in the order of the list, each as (summary, its modules' names): public ones first, then what only the package uses."""
+    """The packages in the order of the list, each as (summary, its modules' names).
+
+    Public modules come first, then what only the package uses.
+    """
     every = {name.rpartition(".")[0] for name in names}
     if unknown := {package.split(".")[0] for package in every} - set(PACKAGES):
         raise ValueError(
@@ -105,7 +108,7 @@ def packages(root, names):
 
 
 def find(library, module, name):
-    """Where a name used as ``module.name`` is defined: a pair of module and definition, or None if it is no function or class.
+    """Where a name used as ``module.name`` is defined: module and definition, or None if it is no function or class.
 
     A name that the module only takes over from another one is followed there.
     """

@@ -1,4 +1,7 @@
-"""Draw the picture that a shared link shows, ``book/_static/preview.png``: run ``python -m tools.site.preview_picture`` after a change."""
+"""Draw the picture that a shared link shows, ``book/_static/preview.png``.
+
+Run ``python -m tools.site.preview_picture`` after a change.
+"""
 
 import matplotlib.pyplot as plt
 import numpy as np

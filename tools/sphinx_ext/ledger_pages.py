@@ -1,7 +1,7 @@
 """Sphinx directives that show the reproduction ledger and the corrections.
 
-``_build/ledger.json`` is complete before Sphinx starts (see ``tools/build/book.py``), so these pages are written like any other
-and are read again only when the ledger changed.
+``_build/ledger.json`` is complete before Sphinx starts (see ``tools/build/book.py``), so these pages are written like
+any other and are read again only when the ledger changed.
 """
 
 import json
@@ -152,7 +152,10 @@ class CorrectionList(LedgerDirective):
 
 
 class LedgerSummary(LedgerDirective):
-    """``ledger-summary``: how many claims of the sources have which verdict, what the verdicts mean, and how many results are the book's."""
+    """``ledger-summary``: how many claims of the sources have which verdict, and what the verdicts mean.
+
+    Then how many results are the book's.
+    """
 
     def run(self):
         sources, own = ledger.tallies(self.rows())
@@ -175,7 +178,7 @@ class LedgerTable(LedgerDirective):
 
     @staticmethod
     def own(rows, source):
-        """Whether the rows under a heading are results of the book itself; they stand behind the claims of the sources."""
+        """Whether the rows under a heading are results of the book itself, which stand behind the sources' claims."""
         return next(row["citation"] is None for row in rows if row["source"] == source)
 
     def run(self):

@@ -1,7 +1,8 @@
 """The library in the site: one page a module with its source, the list of the modules, and under every figure what
 computed it.
 
-The sources change only together with the whole site (see ``tools/build/book.py``), so the pages are written whenever it is.
+The sources change only together with the whole site (see ``tools/build/book.py``), so the pages are written whenever it
+is.
 """
 
 import html

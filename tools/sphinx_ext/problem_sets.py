@@ -1,6 +1,7 @@
 """The directive ``problem-sets``: what each problem set is about, and its student edition to download.
 
-The build has cut the student editions before Sphinx starts (see ``tools/build/book.py``); the sources, which hold the solutions, are no pages.
+The build has cut the student editions before Sphinx starts (see ``tools/build/book.py``); the sources, which hold the
+solutions, are no pages.
 """
 
 import shutil
@@ -44,7 +45,8 @@ class ProblemSets(SphinxDirective):
         edition = _student_editions(root) / f"{name}.ipynb"
         if not edition.exists():
             raise self.severe(
-                f"{edition} is missing: build with `make book`, which cuts the student editions before the pages are written"
+                f"{edition} is missing: build with `make book`, "
+                "which cuts the student editions before the pages are written"
             )
         source = assignments.read(root, name)
         about = source.metadata["assignment"]
