@@ -34,7 +34,13 @@ THEORY = [
     function
     for function in FUNCTIONS
     if function.__module__
-    not in ("lib.services.ledger", "lib.services.plot", "lib.services.presets", "lib.services.reach")
+    not in (
+        "lib.services.claims",
+        "lib.services.ledger",
+        "lib.services.plot",
+        "lib.services.presets",
+        "lib.services.reach",
+    )
 ]
 
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import pytest
 
-from lib.services import ledger, reach
+from lib.services import claims, reach
 from tools.build import project
 from tools.site import library
 
@@ -101,12 +101,12 @@ def test_installed_copy_has_every_module_and_every_claim(wheel, tmp_path):
     )  # NumPy and the others; this checkout is not there
     script = (
         "import importlib, pkgutil, lib\n"
-        "from lib.services import ledger\n"
+        "from lib.services import claims\n"
         "names = [info.name for info in pkgutil.walk_packages(lib.__path__, 'lib.') if not info.ispkg]\n"
         "for name in names:\n    importlib.import_module(name)\n"
-        "print(lib.__file__, *names, *ledger.declared(), sep='\\n')"
+        "print(lib.__file__, *names, *claims.declared(), sep='\\n')"
     )
     done = subprocess.run([python, "-I", "-c", script], cwd=tmp_path, check=True, capture_output=True, text=True)
     file, *found = done.stdout.splitlines()
     assert file.startswith(str(home))
-    assert sorted(found) == sorted([*(f"lib.{name}" for name in library.modules(project.ROOT)), *ledger.declared()])
+    assert sorted(found) == sorted([*(f"lib.{name}" for name in library.modules(project.ROOT)), *claims.declared()])

@@ -6,7 +6,7 @@ What each check means is in tools/site/site_checks.py, and tests/tools/test_site
 import nbformat
 import pytest
 
-from lib.services import ledger
+from lib.services import claims
 from tools.build import dependencies, project
 from tools.site import library, site_checks
 
@@ -87,7 +87,7 @@ def test_every_page_has_one_title(site):
 
 
 def test_ledger_covers_every_claim(site, ledger_json):
-    assert [row["id"] for row in ledger_json] == list(ledger.load())
+    assert [row["id"] for row in ledger_json] == list(claims.load())
     assert site_checks.ledger_rows(site, ledger_json) == []
 
 

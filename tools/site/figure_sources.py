@@ -14,6 +14,7 @@ from tools.site import library
 # They draw, check and run what the other modules compute.
 SERVICES = {
     "services.plot",
+    "services.claims",
     "services.ledger",
     "services.presets",
     "services.sweep",

@@ -15,7 +15,7 @@ from sphinx import addnodes
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 
-from lib.services import ledger
+from lib.services import claims, ledger
 
 PUBLISHED = "ledger.json"  # at the site's root
 MEANING = {
@@ -30,7 +30,7 @@ def own_results(own):
     """The second tally in a sentence."""
     number = sum(own.values())
     checked = (
-        f"{own[ledger.OWN]} hold within the stated tolerance, {own['open']} are open"
+        f"{own[claims.OWN]} hold within the stated tolerance, {own['open']} are open"
         if own["open"]
         else "all hold within the stated tolerance"
     )
