@@ -22,7 +22,8 @@ def steps():
     yield "lint", [*python, "ruff", "check", *places]
     yield "format", [*python, "ruff", "format", "--check", *places]
     ignored = ["--ignore=tests/site", "--ignore=tests/browser"]  # they look at the built site
-    yield "unit tests", [*python, "pytest", f"--numprocesses={project.cores()}", *ignored, "tests", "lib"]
+    side_by_side = [f"--numprocesses={project.cores()}", "--dist=worksteal"]  # the longest tests may come last
+    yield "unit tests", [*python, "pytest", *side_by_side, *ignored, "tests", "lib"]
     yield "notebooks", [*python, "tools.build.notebooks"]
     yield "build", [*python, "tools.build.book"]
     yield "site", [*python, "pytest", "tests/site"]
