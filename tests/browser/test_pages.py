@@ -14,9 +14,12 @@ def size(page):
     return path.stat().st_size if path.is_file() else 0
 
 
-# The modules' pages are all of one make: the longest stands for them.  The front page only leads to another.
-MODULE = max((module.page for module in library.modules(project.ROOT).values()), key=size)
-PAGES = {*project.toc_pages(project.ROOT), *site_checks.GENERATED, MODULE} - {"index"}
+# The modules' pages are all of one make: the longest, and that of the longest name, stand for them.
+# The front page only leads to another.
+MODULES = [module.page for module in library.modules(project.ROOT).values()]
+PAGES = {*project.toc_pages(project.ROOT), *site_checks.GENERATED, max(MODULES, key=size), max(MODULES, key=len)} - {
+    "index"
+}
 
 
 # The longest pages first, so that no worker ends alone.
