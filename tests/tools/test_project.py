@@ -2,7 +2,6 @@
 
 import ast
 import os
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -17,22 +16,6 @@ import lib
 from tools.build import dependencies, lock, project
 
 REQUIREMENTS = (project.ROOT / "requirements.txt").read_text(encoding="utf-8")
-
-
-@pytest.fixture
-def checkout(tmp_path):
-    """The files that a fingerprint covers, and a book of two pages."""
-    for folder in ("lib", "tools"):
-        shutil.copytree(project.ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("_config.yml", "requirements.txt"):
-        shutil.copy(project.ROOT / name, tmp_path)
-    (tmp_path / "_toc.yml").write_text(
-        "format: jb-book\nroot: book/index\nparts:\n- caption: A\n  chapters:\n  - file: book/part/a\n"
-    )
-    (tmp_path / "book" / "part").mkdir(parents=True)
-    for name in ("index", "part/a"):
-        (tmp_path / "book" / f"{name}.md").write_text("# Title\n")
-    return tmp_path
 
 
 def test_the_books_pages_and_its_toc_agree():
