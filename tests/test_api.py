@@ -1,4 +1,4 @@
-"""What holds for every public function of lib: a complete docstring, and a ValueError that names a bad argument."""
+"""What holds for every public function of lib: its docstring says enough, and a ValueError names a bad argument."""
 
 import dataclasses
 import importlib
@@ -59,13 +59,13 @@ def test_the_list_is_not_empty():
 @pytest.mark.parametrize("function", THEORY, ids=named)
 def test_docstring_says_what_a_reader_needs(function):
     text = inspect.getdoc(function)
-    taking = ("Parameters",) if inspect.signature(function).parameters else ()
-    for section in ("Returns", "Examples", *taking):
-        assert re.search(rf"^{section}\n-+$", text, re.M), f"{named(function)} has no section {section}"
-    described = text[text.find("Parameters") : text.index("Returns")]
+    assert text.splitlines()[0].endswith((".", "?")), f"the first line of {named(function)} is not a sentence"
+    assert re.search(r"\bReturns?\b", text), f"{named(function)} does not say what it returns"
     for parameter in inspect.signature(function).parameters:
-        assert re.search(rf"\b{parameter}\b", described), f"{named(function)} does not describe {parameter}"
-    assert ">>> " in text
+        assert re.search(rf"`{parameter}`|^[\w, *]*\b{parameter}\b[\w, *]* : ", text, re.M), (
+            f"{named(function)} lacks `{parameter}`"
+        )
+    assert ">>> " in text, f"{named(function)} has no example"
 
 
 @pytest.mark.parametrize("function", [f for f in THEORY if inspect.signature(f).parameters], ids=named)
