@@ -66,7 +66,7 @@ def book(tmp_path_factory):
     return root
 
 
-WITHOUT_SITE = "from tools.build import book; book.write_site = lambda root: None; book.main()"
+WITHOUT_SITE = "from tools.build import book; book.write_site = lambda root, workers: None; book.main()"
 
 
 def build(root, *, site=True):

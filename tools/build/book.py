@@ -7,7 +7,7 @@
 2. execute these, side by side on the available cores, and say why;
 3. gather the ledger's records from the executed notebooks into ``_build/ledger.json``, write the notebooks for
    download, and cut the student editions of the problem sets;
-4. let Sphinx write every page anew, with warnings as errors.
+4. let Sphinx write the pages that this changes, with warnings as errors (``tools/build/site.py``).
 """
 
 import argparse
@@ -16,7 +16,6 @@ import json
 import multiprocessing
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -37,24 +36,16 @@ from traitlets.config import Config
 
 import lib
 from lib.services import ledger
-from tools.build import fingerprints, project
+from tools.build import fingerprints, project, site
 from tools.course import assignments
 from tools.release import takeaway
 
-PAGES = [".doctrees", "html", "jupyter_execute"]
 # Other users of the machine cannot read what a kernel sends; without this each kernel prints a warning.
 ENCRYPTED = Config(KernelManager={"transport_encryption": "auto"})
 
 
 class BuildFailed(Exception):
     """The book cannot be built; the message says what to mend."""
-
-
-def _remove(path):
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def open_cache(folder):
@@ -67,7 +58,7 @@ def open_cache(folder):
                     raise ValueError("a code cell without outputs")
     except (SQLAlchemyError, RuntimeError, LookupError, OSError, ValueError) as problem:
         print(f"The execution cache cannot be read ({type(problem).__name__}); executing everything again.")
-        _remove(folder)
+        project.remove(folder)
         cache = get_cache(folder)
     return cache
 
@@ -208,12 +199,10 @@ def gather_ledger(notebooks, target):
     return rows
 
 
-def write_site(root):
-    """Run Jupyter Book strictly: every warning is an error, all of them are shown, and a site with one is not kept."""
-    command = [Path(sys.executable).with_name("jupyter-book"), "build", root, "-W", "-n", "--keep-going", "-q"]
-    done = subprocess.run(command, cwd=root, check=False)
-    if done.returncode != 0:
-        _remove(root / "_build" / "html")
+def write_site(root, workers):
+    """Write the site in a process of its own; Sphinx reports what is wrong with it."""
+    command = [sys.executable, "-m", "tools.build.site", "--root", str(root), "--workers", str(workers)]
+    if subprocess.run(command, cwd=root, check=False).returncode != 0:
         raise BuildFailed("Sphinx reported the problems above")
 
 
@@ -227,10 +216,7 @@ def build(root, workers):
     os.environ.update(project.kernel_environment(root))
     output = root / "_build"
     with alone(output):
-        for (
-            name
-        ) in PAGES:  # always written anew: Sphinx repeats no warning of an unchanged page and keeps its old links
-            _remove(output / name)
+        site.put_aside(output)
         prints = fingerprints.Fingerprints(root, output / fingerprints.FILE)
         cache = open_cache(output / ".jupyter_cache")
         try:
@@ -251,7 +237,7 @@ def build(root, workers):
         rows = gather_ledger(notebooks, output / "ledger.json")
         takeaway.write(root, notebooks, rows, output)
         assignments.student_editions(root, output / "assignments")
-        write_site(root)
+        write_site(root, workers)
     sources, own = (
         ", ".join(f"{number} {verdict}" for verdict, number in tally.items()) for tally in ledger.tallies(rows)
     )

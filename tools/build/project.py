@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,6 +92,14 @@ def cell_timeout(root):
     if presets.current() != "quick":
         return None
     return yaml.safe_load(read(root / "_config.yml"))["execute"]["timeout"]
+
+
+def remove(path):
+    """Remove a file or a folder, if it is there."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def cores():
