@@ -12,15 +12,11 @@ from pathlib import Path
 import numpy as np
 
 
-def _shown(value):
-    """A one-line picture of a bad value, short enough for a message; a text of several words describes it already."""
-    text = " ".join((value if isinstance(value, str) and " " in value else repr(value)).split())
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
 def fail(name, requirement, value):
     """Raise the ``ValueError`` that all checks share: '<name> must <requirement>, got <value>'."""
-    raise ValueError(f"{name} must {requirement}, got {_shown(value)}")
+    # One line, short enough for a message; a text of several words describes a value already.
+    text = " ".join((value if isinstance(value, str) and " " in value else repr(value)).split())
+    raise ValueError(f"{name} must {requirement}, got {text if len(text) <= 80 else text[:77] + '...'}")
 
 
 def _axes(shape):
@@ -31,9 +27,8 @@ def _axes(shape):
     if len(shape) == 1 and shape[0] is not None:
         return f"have one axis of length {shape[0]}"
     places = ["first", "second", "third", *(f"{n}th" for n in range(4, len(shape) + 1))]
-    return ", ".join(
-        [f"have {count}", *(f"the {place} of length {n}" for place, n in zip(places, shape) if n is not None)]
-    )
+    lengths = (f"the {place} of length {n}" for place, n in zip(places, shape) if n is not None)
+    return ", ".join([f"have {count}", *lengths])
 
 
 def _misfit(name, requirement, array):
@@ -47,7 +42,7 @@ def _misfit(name, requirement, array):
 def one_or_many(function):
     """Let the first argument of a function, one axis of times, be a single time; then the results have no axis for it.
 
-    For functions whose results, an array or a dataclass of arrays, have the times on their last axis.
+    The results, an array or a dataclass of arrays, have the times on their last axis.
     """
 
     @wraps(function)
@@ -171,10 +166,7 @@ def moments(name, value):
 
 
 def symmetric(name, value, *, size=None, definite=None):
-    """`value` as a symmetric matrix.
-
-    ``definite``: None asks for symmetry alone, "semi" for eigenvalues >= 0 up to rounding, "strict" for > 0.
-    """
+    """`value` as a symmetric matrix; ``definite`` "semi" asks for eigenvalues >= 0 up to rounding, "strict" for > 0."""
     result = array(name, value, ndim=2, shape=None if size is None else (size, size))
     if result.shape[0] != result.shape[1] or result.shape[0] == 0:
         fail(name, "be a square matrix", f"shape {result.shape}")
@@ -205,11 +197,8 @@ def folder(name, value):
     try:
         return Path(value).expanduser()
     except RuntimeError:
-        fail(
-            name,
-            "be the path of a folder whose ~ or ~user names a home folder of this machine: write the path out",
-            value,
-        )
+        wanted = "be the path of a folder whose ~ or ~user names a home folder of this machine: write the path out"
+        fail(name, wanted, value)
 
 
 def seed_sequence(name, value):

@@ -11,8 +11,6 @@ def psd_root(matrix):
 
     Column k is an eigenvector times the root of its eigenvalue, ascending; a negative one is taken for rounding.
 
-    Examples
-    --------
     >>> root = psd_root(np.ones((2, 2)))
     >>> bool(np.allclose(root @ root.T, 1))
     True
@@ -37,9 +35,7 @@ def largest(apply, metric):
 
     if size < 8:  # too few directions for a Krylov space
         return float(np.linalg.eigvalsh(np.stack([act(row) for row in np.eye(len(scale))]))[-1])
-    start = (np.sqrt(metric) * np.eye(size))[
-        upper
-    ]  # (n(n+1)/2,): G = 1, which overlaps with the leading, positive mode
+    start = (np.sqrt(metric) * np.eye(size))[upper]  # (n(n+1)/2,): G = 1 overlaps with the leading, positive mode
     operator = LinearOperator((len(scale), len(scale)), matvec=act, dtype=np.float64)
     # The leading mode stands alone, so a Krylov space of six finds it; ARPACK's default of twenty costs twice as much.
     return float(eigsh(operator, k=1, which="LA", v0=start, return_eigenvectors=False, ncv=6, tol=1e-12, rng=0)[0])

@@ -10,8 +10,6 @@ def children(seed, count):
 
     Unlike ``seed.spawn(count)``, which counts up inside a caller's SeedSequence, a second call gives the same streams.
 
-    Examples
-    --------
     >>> [child.spawn_key for child in children(1, 2)]
     [(0,), (1,)]
     """

@@ -6,10 +6,8 @@ from lib.common import checks
 
 
 def mean_and_error(values):
-    r"""Mean over the first axis, whose n >= 2 entries are independent, and its standard error  s/√n,  s² with n - 1.
+    """Mean over the first axis, whose n >= 2 entries are independent, and its standard error  s/√n,  s² with n - 1.
 
-    Examples
-    --------
     >>> [float(part) for part in mean_and_error([1.0, 3.0])]
     [2.0, 1.0]
     """

@@ -1,10 +1,9 @@
-r"""A linear network with one convolutional layer:  y ≈ W X  with  X = C * x,  a valid cross-correlation.
+"""A linear network with one convolutional layer:  y ≈ W X  with  X = C * x,  a valid cross-correlation.
 
-The filter C (c, c) slides over an image x (L, L); at position j it sees the pixels i + j - 1, and gives X (L - c + 1,
-L - c + 1).  Pixels, positions and taps are counted line by line: d = L² pixels, h = (L - c + 1)² positions, c² taps.
-With the filter held fixed, X takes the place of the inputs in :mod:`lib.fluctuations.regression` and all that builds
-on it; the moments of images, Σ^xx (d, d) and Σ^yx (p, d), are its ``moment`` and ``cross_moment``.
-:mod:`lib.fluctuations.convolution_descent` trains both layers.  Numbered equations: han2021, appendix C.
+The filter C (c, c) slides over an image x (L, L): at position j it sees the pixels i + j - 1, and gives X.  Counted
+line by line: d = L² pixels, h = (L - c + 1)² positions, c² taps.  While C is held fixed, X takes the place of the
+inputs in :mod:`lib.fluctuations.regression` and all that builds on it; Σ^xx (d, d) and Σ^yx (p, d) of images are its
+``moment`` and ``cross_moment``.  ``convolution_descent`` trains both layers.  Numbered equations: han2021, appendix C.
 """
 
 from math import isqrt
@@ -31,27 +30,16 @@ def _taps(taps):
 def _images(images, size):
     images = _array("images", images, ndim=3)  # (N, L, L)
     if images.shape[1] != images.shape[2] or images.shape[1] < size or len(images) == 0:
-        checks.fail(
-            "images",
-            f"have shape (N, L, L) with N >= 1 and L >= {size}, the side of the filter",
-            f"shape {images.shape}",
-        )
+        wanted = f"have shape (N, L, L) with N >= 1 and L >= {size}, the side of the filter"
+        checks.fail("images", wanted, f"shape {images.shape}")
     return images
 
 
 def checked_layers(taps, weights, images, targets):
     """Filter, weights and data as float64 arrays, after checking that their shapes fit each other.
 
-    Parameters
-    ----------
-    taps, weights, images, targets : arrays    (c, c), (p, h), (N, L, L), (N, p)
+    Returns `taps` (c, c), `weights` (p, h), `images` (N, L, L) and `targets` (N, p).
 
-    Returns
-    -------
-    tuple of the four arrays
-
-    Examples
-    --------
     >>> [array.dtype.name for array in checked_layers([[2]], [[3]], [[[1]]], [[10]])]
     ['float64', 'float64', 'float64', 'float64']
     """
@@ -78,16 +66,8 @@ def _moments(moment, cross_moment, size=1):
 def pixel_table(length, size):
     """Pixel that tap i sees at position j, the index i + j - 1 of the source.
 
-    Parameters
-    ----------
-    length, size : int    sides L and c of image and filter; 1 <= c <= L
+    `length`, `size`: sides L and c of image and filter, 1 <= c <= L.  Returns an int array (h, c²).
 
-    Returns
-    -------
-    int array (h, c²)
-
-    Examples
-    --------
     >>> pixel_table(3, 2).tolist()
     [[0, 1, 3, 4], [1, 2, 4, 5], [3, 4, 6, 7], [4, 5, 7, 8]]
     """
@@ -98,21 +78,10 @@ def pixel_table(length, size):
 
 
 def apply(taps, images):
-    r"""The hidden layer of images:  X_j = Σ_i C_i x_{i+j-1},  the filter on every place where it fits, without a flip.
+    """The hidden layer of images:  X_j = Σ_i C_i x_{i+j-1},  the filter on every place where it fits, without a flip.
 
-    Eq. (C1).
+    Eq. (C1).  `taps` (c, c): the filter C, c <= L; `images` (N, L, L).  Returns (N, L - c + 1, L - c + 1).
 
-    Parameters
-    ----------
-    taps : array (c, c)          the filter C; c <= L
-    images : array (N, L, L)
-
-    Returns
-    -------
-    array (N, L - c + 1, L - c + 1)
-
-    Examples
-    --------
     >>> apply([[1, 2], [0, 0]], [[[1, 2, 3], [4, 5, 6], [7, 8, 9]]]).tolist()
     [[[5.0, 8.0], [14.0, 17.0]]]
     """
@@ -122,24 +91,11 @@ def apply(taps, images):
 
 
 def gradients(taps, weights, images, targets):
-    r"""Gradients of  f = (1/2N) Σ_α |y_α - W X_α|²  by filter and weights, of a whole set or of one minibatch.
+    """Gradients of  f = (1/2N) Σ_α |y_α - W X_α|²  by filter and weights, of a whole set or of one minibatch.
 
-    With the errors  e = W X - y:  ∂f/∂C_i = <Σ_kj e_k W_kj x_{i+j-1}>,  ∂f/∂W = <e Xᵀ>.
-    Eqs. (C3) and (C4); the descent has the opposite sign.
+    With  e = W X - y:  ∂f/∂C_i = <Σ_kj e_k W_kj x_{i+j-1}>,  ∂f/∂W = <e Xᵀ>.  Eqs. (C3) and (C4); the descent has the
+    opposite sign.  `taps` (c, c), c <= L; `weights` (p, h); `images` (N, L, L); `targets` (N, p).  Returns both.
 
-    Parameters
-    ----------
-    taps : array (c, c)          the filter C; c <= L
-    weights : array (p, h)       W
-    images : array (N, L, L)
-    targets : array (N, p)
-
-    Returns
-    -------
-    (array (c, c), array (p, h))    ∂f/∂C, ∂f/∂W
-
-    Examples
-    --------
     >>> [gradient.tolist() for gradient in gradients([[2.0]], [[3.0]], [[[1.0]]], [[10.0]])]
     [[[-12.0]], [[-8.0]]]
     """
@@ -152,26 +108,14 @@ def gradients(taps, weights, images, targets):
 
 
 def hidden_moments(taps, moment, cross_moment):
-    r"""Moments of the hidden layer from those of the images.
+    """Moments of the hidden layer from those of the images.
 
-    Σ^XX_ij = Σ_kl C_k C_l Σ^xx_{k+i-1,l+j-1},  Σ^yX_ij = Σ_k C_k Σ^yx_{i,j+k-1}  (eqs. (C9) and (C10), where the
-    right sides of (C10) have X for x).  With them the weights descend by  -∂f/∂W = -W Σ^XX + Σ^yX.
+    Σ^XX_ij = Σ_kl C_k C_l Σ^xx_{k+i-1,l+j-1},  Σ^yX_ij = Σ_k C_k Σ^yx_{i,j+k-1}  (eqs. (C9) and (C10), where the right
+    sides of (C10) have X for x).  With them the weights descend by  -∂f/∂W = -W Σ^XX + Σ^yX.  `taps` (c, c): C, c <= L;
+    `moment` (d, d): Σ^xx; `cross_moment` (p, d): Σ^yx.  Returns Σ^XX (h, h) and Σ^yX (p, h).
 
-    Parameters
-    ----------
-    taps : array (c, c)          the filter C; c <= L
-    moment : array (d, d)        Σ^xx
-    cross_moment : array (p, d)  Σ^yx
-
-    Returns
-    -------
-    (array (h, h), array (p, h))
-
-    Examples
-    --------
-    >>> one, cross = hidden_moments([[2.0]], [[3.0]], [[5.0]])
-    >>> one.tolist(), cross.tolist()
-    ([[12.0]], [[10.0]])
+    >>> [moment.tolist() for moment in hidden_moments([[2.0]], [[3.0]], [[5.0]])]
+    [[[12.0]], [[10.0]]]
     """
     taps = _taps(taps)  # (c, c)
     moment, cross_moment, length = _moments(moment, cross_moment, len(taps))  # (d, d), (p, d)
@@ -182,26 +126,14 @@ def hidden_moments(taps, moment, cross_moment):
 
 
 def filter_equation(weights, moment, cross_moment):
-    r"""The filter's own linear equation,  -∂f/∂C_i = Q_i - Σ_l P_il C_l,  at given weights.
+    """The filter's own linear equation,  -∂f/∂C_i = Q_i - Σ_l P_il C_l,  at given weights.
 
-    P_il = Σ_jk (WᵀW)_jk Σ^xx_{l+k-1,j+i-1} = P_li,  Q_i = Σ_kj W_kj Σ^yx_{k,j+i-1}.
-    Eqs. (C7) and (C8); P and Q are those of appendix C, not a path ordering and not the circulation.
+    P_il = Σ_jk (WᵀW)_jk Σ^xx_{l+k-1,j+i-1} = P_li,  Q_i = Σ_kj W_kj Σ^yx_{k,j+i-1}:  eqs. (C7) and (C8); P and Q are
+    those of appendix C, not a path ordering and not the circulation.  `weights` (p, h): W, whose h = (L - c + 1)² sets
+    c; `moment` (d, d), `cross_moment` (p, d).  Returns P (c², c²), symmetric, semidefinite if Σ^xx is, and Q (c, c).
 
-    Parameters
-    ----------
-    weights : array (p, h)       W; h = (L - c + 1)² sets the size c of the filter
-    moment : array (d, d)        Σ^xx
-    cross_moment : array (p, d)  Σ^yx
-
-    Returns
-    -------
-    (array (c², c²), array (c, c))   P, symmetric and positive semidefinite if Σ^xx is; Q
-
-    Examples
-    --------
-    >>> p, q = filter_equation([[2.0]], [[3.0]], [[5.0]])
-    >>> p.tolist(), q.tolist()
-    ([[12.0]], [[10.0]])
+    >>> [part.tolist() for part in filter_equation([[2.0]], [[3.0]], [[5.0]])]
+    [[[12.0]], [[10.0]]]
     """
     moment, cross_moment, length = _moments(moment, cross_moment)  # (d, d), (p, d)
     weights = _array("weights", weights, shape=(len(cross_moment), None))  # (p, h)
@@ -216,27 +148,14 @@ def filter_equation(weights, moment, cross_moment):
 
 
 def minimum(taps, moment, cross_moment):
-    r"""A minimum of the loss over filter and weights, and of its curve (sC, W/s) the point with ‖C‖ = ‖W‖.
+    """A minimum of the loss over filter and weights, and of its curve (sC, W/s) the point with ‖C‖ = ‖W‖.
 
-    The weights are eliminated,  W = Σ^yX (Σ^XX)⁻¹,  and the filter descends by BFGS with the gradient  P C - Q,
-    whose zero is then refined.
-    Both right sides vanish there: eqs. (C7) and (C9).
+    W = Σ^yX (Σ^XX)⁻¹  is eliminated, and the filter descends by BFGS with the gradient  P C - Q,  whose zero is then
+    refined: both right sides, eqs. (C7) and (C9), vanish there.  `taps` (c, c): start of the search, not zero; others
+    may lead to other minima.  `moment` (d, d): positive definite; `cross_moment` (p, d): not zero.  Returns C and W.
 
-    Parameters
-    ----------
-    taps : array (c, c)          where the search starts; not zero.  Other starts may lead to other minima
-    moment : array (d, d)        Σ^xx, positive definite
-    cross_moment : array (p, d)  Σ^yx; not zero
-
-    Returns
-    -------
-    (array (c, c), array (p, h))     C, W
-
-    Examples
-    --------
-    >>> c, w = minimum([[1.0]], [[1.0]], [[4.0]])
-    >>> round(float(c[0, 0]), 9), round(float(w[0, 0]), 9)
-    (2.0, 2.0)
+    >>> [round(float(layer[0, 0]), 9) for layer in minimum([[1.0]], [[1.0]], [[4.0]])]
+    [2.0, 2.0]
     """
     taps = _taps(taps)  # (c, c)
     moment, cross_moment, _ = _moments(moment, cross_moment, len(taps))  # (d, d), (p, d)

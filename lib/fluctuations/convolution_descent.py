@@ -1,4 +1,4 @@
-r"""Minibatch descent that trains the convolutional layer of :mod:`lib.fluctuations.convolution` and the one behind it.
+"""Minibatch descent that trains the layer of :mod:`lib.fluctuations.convolution` and the one behind it.
 
 The gradients are those of han2021, eqs. (C3) and (C4), with averages over a minibatch.
 """
@@ -66,37 +66,24 @@ def _descend(taps, weights, images, targets, pixels, rate, batches, record_every
 
 
 def descend(taps, weights, images, targets, learning_rate, batches, *, record_every=1):
-    r"""Minibatch gradient descent on filter and weights together:  C' = C - ε g_C,  W' = W - ε g_W.
+    """Minibatch gradient descent on filter and weights together:  C' = C - ε g_C,  W' = W - ε g_W.
 
-    The loss of every minibatch is blind to  C -> sC, W -> W/s, so  <W, g_W> = <C, g_C>, and each step changes  ‖W‖² -
-    ‖C‖² by exactly  ε²(‖g_W‖² - ‖g_C‖²),  the difference of the squared steps: a law that is not in the source.
+    The loss of every minibatch is blind to  C -> sC, W -> W/s, so  <W, g_W> = <C, g_C>, and each step changes
+    ‖W‖² - ‖C‖² by exactly  ε²(‖g_W‖² - ‖g_C‖²),  the difference of the squared steps: a law that is not in the source.
+    `taps`, `weights`, `images`, `targets`: as in ``convolution.gradients``, C and W at the start; `learning_rate`:
+    ε > 0; `batches` (steps, m), steps >= 1: as ``minibatches.draw`` returns it; `record_every`: record one step in so
+    many, a divisor of the number of steps.  Returns a Descent.
 
-    Parameters
-    ----------
-    taps, weights, images, targets    as in :func:`lib.fluctuations.convolution.gradients`; C and W at the start
-    learning_rate : float             ε; > 0
-    batches : int array (steps, m)    as :func:`lib.fluctuations.minibatches.draw` returns it; steps >= 1
-    record_every : int                record one step in so many; must divide the number of steps
-
-    Returns
-    -------
-    Descent
-
-    Examples
-    --------
     >>> run = descend([[2.0]], [[3.0]], [[[1.0]]], [[10.0]], 0.1, [[0], [0]])
-    >>> (run.weights**2 - run.taps**2).ravel().round(12).tolist()
-    [5.0, 4.2, 4.0040448]
-    >>> (5 + run.weights_moved - run.taps_moved).round(12).tolist()
+    >>> (run.weights**2 - run.taps**2).ravel().round(12).tolist()  # as (5 + run.weights_moved - run.taps_moved)
     [5.0, 4.2, 4.0040448]
     """
     taps, weights, images, targets = checked_layers(taps, weights, images, targets)
     rate = checks.number("learning_rate", learning_rate, above=0)
     series = checks.entries("batches", batches, at_least=0, at_most=len(images) - 1, ndim=2)  # (steps, m)
     if series.size == 0 or np.any(series != np.rint(series)):
-        checks.fail(
-            "batches", f"hold one or more minibatches of samples, integers from 0 to {len(images) - 1}", batches
-        )
+        wanted = f"hold one or more minibatches of samples, integers from 0 to {len(images) - 1}"
+        checks.fail("batches", wanted, batches)
     if len(series) % (record_every := checks.integer("record_every", record_every)):
         checks.fail("record_every", f"divide the number of steps, {len(series)}", record_every)
     records = len(series) // record_every + 1
@@ -104,21 +91,10 @@ def descend(taps, weights, images, targets, learning_rate, batches, *, record_ev
     moved = np.zeros((2, records))  # (2, R)
     all_taps[0], all_weights[0] = taps.ravel(), weights
     pixels = np.ascontiguousarray(pixel_table(images.shape[1], len(taps)))  # (h, c²)
-    _descend(
-        taps.ravel(),
-        weights,
-        images.reshape(len(images), -1),
-        targets,
-        pixels,
-        rate,
-        series.astype(np.int64),
-        record_every,
-        all_taps,
-        all_weights,
-        moved,
-    )
+    data = (images.reshape(len(images), -1), targets, pixels)  # (N, d), (N, p), (h, c²)
+    settings = (rate, series.astype(np.int64), record_every)
+    _descend(taps.ravel(), weights, *data, *settings, all_taps, all_weights, moved)
     if not all(np.isfinite(last).all() for last in (all_taps[-1], all_weights[-1], moved[:, -1])):
-        checks.fail(
-            "learning_rate", f"keep the descent inside the floating-point range for {len(series)} steps", learning_rate
-        )
+        wanted = f"keep the descent inside the floating-point range for {len(series)} steps"
+        checks.fail("learning_rate", wanted, learning_rate)
     return Descent(record_every * np.arange(records), all_taps.reshape(records, *taps.shape), all_weights, *moved)

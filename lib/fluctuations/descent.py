@@ -1,9 +1,9 @@
-r"""Minibatch descent on a least-squares loss with streaming averages: the simulator of :mod:`lib.fluctuations.linear`.
+"""Minibatch descent on a least-squares loss with streaming averages: the simulator of :mod:`lib.fluctuations.linear`.
 
 Every step of every chain is  V' = V(1 - εS) + εξ, that is  V - (ε/m) Σ_b (V x_b - r_b) x_bᵀ  over a minibatch: eq.
 (3.2) of han2021, in the PCA basis and for V = W - W₀.  S is never formed and no trajectory is kept: memory does not
-grow with steps. With momentum, V' = V + B' and B' = μB - ε(VS - ξ), see :mod:`lib.fluctuations.linear_extensions`.
-Preconditioned descent needs no code of its own: it is plain descent on the inputs P^{1/2} x.
+grow with steps.  With momentum, V' = V + B' and B' = μB - ε(VS - ξ), see ``linear_extensions``.  Preconditioned descent
+needs no code of its own: it is plain descent on the inputs P^{1/2} x.
 """
 
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from lib.common import checks
 from lib.common.linalg import psd_root
 from lib.common.random import children
 from lib.common.stats import mean_and_error
+from lib.fluctuations import regression
 from lib.fluctuations.linear import stationary_covariance
 from lib.fluctuations.linear_extensions import momentum_covariance
 from lib.fluctuations.minibatches import checked_drawing, fill
-from lib.fluctuations.regression import checked_problem
 from lib.fluctuations.regression_formulas import pair_weights
 
 HELD = 64  # recorded states that are added to the sums at a time
@@ -101,10 +101,9 @@ def _descend(chains, velocities, data, pairs, rate, momentum, batch, steps, reco
 
 
 def _stationary_start(problem, learning_rate, batch, replacement, pair, chains, rng):
-    """Gaussian rows with the exact second moment that is measured: G shared out over the outputs, or that of the pair.
+    """Gaussian rows with the exact second moment that is measured, G shared out over the outputs or that of the pair.
 
-    The recursion of that moment is closed, so it stays exact from the first step on, whatever the law it was drawn
-    from.
+    Its recursion is closed, so it stays exact from the first step on, whatever the law it was drawn from.
     """
 
     def exact(which):
@@ -122,11 +121,10 @@ def _stationary_start(problem, learning_rate, batch, replacement, pair, chains, 
 
 
 def _moving_start(problem, learning_rate, momentum, batch, replacement, chains, rng):
-    r"""Gaussian V and B with the exact joint second moment of descent with momentum, shared out over outputs.
+    """Gaussian V and B with the exact joint second moment of descent with momentum, shared out over outputs.
 
-    G is that of :func:`lib.fluctuations.linear_extensions.momentum_covariance`.  For a pair of modes with a = ελ_k and
-    b = ελ_l, stationarity of E[VᵀV], E[VᵀB] and E[BᵀB] leaves  E[VᵀB] = (a - μb)/(1 - μ²) · G  and
-    E[BᵀB] = (a + b)/(1 + μ) · G,  whatever the noise.
+    For modes with a = ελ_k and b = ελ_l, stationarity of E[VᵀV] = G (see momentum_covariance), E[VᵀB] and E[BᵀB] leaves
+    E[VᵀB] = (a - μb)/(1 - μ²) · G  and  E[BᵀB] = (a + b)/(1 + μ) · G,  whatever the noise.
     """
     rates, outputs = learning_rate * problem.eigenvalues, problem.residuals.shape[1]  # (n,)
     spread = momentum_covariance(problem, learning_rate, momentum, batch, replacement=replacement) / outputs  # (n, n)
@@ -138,57 +136,31 @@ def _moving_start(problem, learning_rate, momentum, batch, replacement, chains, 
 
 
 def simulate(
-    problem,
-    learning_rate,
-    batch,
-    *,
-    steps,
-    chains,
-    seed,
-    start="stationary",
-    momentum=0.0,
-    replacement=False,
-    epochs=False,
-    pair=None,
-    record_every=5,
-    blocks=10,
-    workers=1,
-):
-    r"""Independent chains of minibatch gradient descent and their time averages.
+    problem, learning_rate, batch, *, steps, chains, seed,
+    start="stationary", momentum=0.0, replacement=False, epochs=False, pair=None, record_every=5, blocks=10, workers=1,
+):  # fmt: skip
+    """Independent chains of minibatch gradient descent and their time averages.
 
     Eq. (3.2), measured by eqs. (3.3) and, for a pair of outputs, (B1); the source has no momentum.  From the default
-    start the averages have no bias at any length of the run, as long as the minibatches are independent.
+    start the averages have no bias at any length of the run, if the minibatches are independent.  Returns Averages.
 
-    Parameters
-    ----------
-    problem : Regression
-    learning_rate : float              ε; > 0
-    batch : int                        m, as in :func:`lib.fluctuations.regression.batch_variance`
-    steps, chains : int                length and number of the chains; >= 1
-    seed : int or SeedSequence         block number b draws from its b-th child, so results do not depend on `workers`
-    start : "stationary" or array      with the exact stationary second moment of independent minibatches, or V at the
-                                       start, of shape (p, n) or (chains, p, n); then B = 0
-    momentum : float                   μ; 0 <= μ < 1; above 0 a pair of outputs needs an array as start
-    replacement, epochs : bool         how minibatches are drawn, as in :func:`lib.fluctuations.minibatches.draw`
-    pair : tuple (i, k), optional      run these outputs only (p = 2, or 1 if i = k) and measure E[V_iᵀ V_k]
-    record_every : int                 one step in so many enters the averages, the first one first; must divide steps
-    blocks : int                       independent groups of chains, averaged one by one; must divide chains
-    workers : int                      threads that share the blocks; >= 1
+    problem, learning_rate, batch : Regression; ε > 0; m, as in ``regression.batch_variance``
+    steps, chains : int >= 1, length and number of the chains
+    seed : int or SeedSequence; block number b draws from its b-th child, so results do not depend on `workers`
+    start : "stationary", with the exact stationary second moment of independent minibatches, or V at the start,
+        (p, n) or (chains, p, n); then B = 0
+    momentum : μ, 0 <= μ < 1; above 0 a pair of outputs needs an array as start
+    replacement, epochs : bool, how minibatches are drawn, as in ``minibatches.draw``
+    pair : tuple (i, k), optional; run these outputs only (p = 2, or 1 if i = k) and measure E[V_iᵀ V_k]
+    record_every : one step in so many enters the averages, the first one first; must divide steps
+    blocks, workers : independent groups of chains, averaged one by one, must divide chains; threads, >= 1
 
-    Returns
-    -------
-    Averages
-
-    Examples
-    --------
-    >>> from lib.fluctuations import regression
     >>> problem = regression.fit([[1.0], [1.0]], [[0.0], [2.0]])  # A = S = D = 1: G = ε / (2 - ε)
-    >>> run = simulate(problem, 0.5, 1, steps=1000, chains=20, seed=1)
-    >>> mean, error = over_blocks(run.second_moment)
+    >>> mean, error = over_blocks(simulate(problem, 0.5, 1, steps=1000, chains=20, seed=1).second_moment)
     >>> bool(abs(mean[0, 0] - 1 / 3) < 4 * error[0, 0] < 0.05)
     True
     """
-    samples, outputs = checked_problem(problem).residuals.shape
+    samples, outputs = regression.checked_problem(problem).residuals.shape
     learning_rate = checks.number("learning_rate", learning_rate, above=0)
     replacement, epochs = checked_drawing(samples, batch, replacement, epochs)
     steps, chains = checks.integer("steps", steps), checks.integer("chains", chains)
@@ -228,52 +200,31 @@ def simulate(
 
     Parallel(n_jobs=workers, prefer="threads")(delayed(run)(b) for b in range(blocks))
     if not np.isfinite(state).all() or not all(np.isfinite(part).all() for part in sums):
-        checks.fail(
-            "learning_rate", f"keep the chains inside the floating-point range for {steps} steps", learning_rate
-        )
+        wanted = f"keep the chains inside the floating-point range for {steps} steps"
+        checks.fail("learning_rate", wanted, learning_rate)
     records = chains // blocks * (steps // record_every)
     return Averages(*(part / records for part in sums), state.reshape(chains, *shape))
 
 
 def over_blocks(values):
-    r"""Mean over independent blocks and its standard error, also for functions of the blocks that are nearly linear.
+    """Mean over independent blocks and its standard error, also for functions of the blocks that are nearly linear.
 
-    Parameters
-    ----------
-    values : array (blocks, ...)    at least 2 blocks
+    `values` (blocks, ...): at least 2 blocks.  Returns mean (...) and standard error (...).
 
-    Returns
-    -------
-    (array (...), array (...))      mean, standard error
-
-    Examples
-    --------
-    >>> mean, error = over_blocks([1.0, 3.0])
-    >>> float(mean), float(error)
-    (2.0, 1.0)
+    >>> [float(part) for part in over_blocks([1.0, 3.0])]
+    [2.0, 1.0]
     """
     return mean_and_error(values)
 
 
 def circulation(averages, learning_rate):
-    r"""Circulation measured from successive states, one matrix a block:  (E[V_nᵀ V_{n+1}] - E[V_{n+1}ᵀ V_n]) / 2ε.
+    """Circulation measured from successive states, one matrix a block:  (E[V_nᵀ V_{n+1}] - E[V_{n+1}ᵀ V_n]) / 2ε.
 
-    It equals  Q = (AG - GA)/2, as E[V_nᵀ V_{n+1}] = G(1 - εA): a direct measurement of Q in eq. (1.6),
-    that needs neither A nor D.  For a stationary pair of outputs it is the Q of G_ik; with momentum, in the
-    stationary state, it is Q / (1 - μ)  with the G of that motion. Record every step for the least noise: what is
-    averaged is the sweep of the recorded steps alone.
+    It equals  Q = (AG - GA)/2, as E[V_nᵀ V_{n+1}] = G(1 - εA): Q of eq. (1.6) measured without A or D.  For a
+    stationary pair of outputs it is the Q of G_ik; with momentum, in the stationary state, it is Q / (1 - μ) with the G
+    of that motion.  Record every step for the least noise: what is averaged is the sweep of the recorded steps alone.
+    `averages`: of :func:`simulate`; `learning_rate`: ε > 0 of that run.  Returns (blocks, n, n), antisymmetric.
 
-    Parameters
-    ----------
-    averages : Averages            as :func:`simulate` returns them
-    learning_rate : float          ε of that run; > 0
-
-    Returns
-    -------
-    array (blocks, n, n)           antisymmetric; see :func:`over_blocks`
-
-    Examples
-    --------
     >>> lagged = np.array([[[1.0, 0.5], [0.0, 1.0]]])
     >>> circulation(Averages(np.eye(2)[None], lagged, np.zeros((1, 1, 2)), np.zeros((1, 1, 2))), 0.25).tolist()
     [[[0.0, 1.0], [-1.0, 0.0]]]

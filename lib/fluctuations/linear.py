@@ -1,11 +1,9 @@
-r"""Stochastic linear learning: the stationary law of minibatch descent on a least-squares loss, exact in ε.
+"""Stochastic linear learning: the stationary law of minibatch descent on a least-squares loss, exact in ε.
 
-The recursion is  W' = W(1 - εS) + εC: han2021, eq. (3.2), taken as the definition of the dynamics, with a fresh
-minibatch every step.  For V = W - W₀ it reads  V' = V(1 - εS) + εξ.  The mean of V decays to zero, and the second
-moment G = E[VᵀV] obeys a closed linear equation,  AG + GA = ε E[SGS] + ε D, with no small parameter.  The source has
-its limit ε -> 0, eq. (2.10), where the right side is ε D(0) if D(0) is the noise of one step, eq. (3.4).
-
-Matrices are in the PCA basis of :mod:`lib.fluctuations.regression`, which also has the data set and its moments.
+W' = W(1 - εS) + εC, han2021, eq. (3.2), is the definition of the dynamics, with a fresh minibatch every step; for
+V = W - W₀,  V' = V(1 - εS) + εξ.  The mean of V decays to zero; G = E[VᵀV] obeys  AG + GA = ε E[SGS] + ε D, closed and
+linear, without a small parameter.  The source has its limit ε -> 0, eq. (2.10), where the right side is ε D(0) if D(0)
+is the noise of one step, eq. (3.4).  Matrices are in the PCA basis of ``regression``.
 """
 
 import numpy as np
@@ -13,166 +11,92 @@ from scipy.linalg import eigh
 
 from lib.common import checks
 from lib.common.linalg import largest
-from lib.fluctuations.regression import batch_variance, checked_problem, noise_moment
+from lib.fluctuations import regression
 from lib.fluctuations.regression_formulas import sandwich, solve
 
 EDGE = 1e-9  # closer to the threshold than this part of it, rounding decides whether G is finite
 
 
-def _threshold(problem, variance):
+def learning_rate_threshold(problem, batch, *, replacement=False):
+    """The learning rate ε_max at which the stationary covariance diverges.
+
+    The map  G' = E[(1 - εS) G (1 - εS)] + ε²D  (from eq. (3.2); not in that text) keeps positive matrices positive, so
+    its spectral radius reaches one first where  AG + GA = ε E[SGS]  has a solution: 1/ε_max is the largest eigenvalue
+    of  E[S·S]  against A· + ·A.  Never above 2/λ_max, where the mean diverges.  `problem`: Regression; `batch`,
+    `replacement`: as in ``regression.batch_variance``.  Returns ε_max.
+
+    >>> problem = regression.fit([[1.0], [2.0]], [[0.0], [1.0]])  # S is 1 or 4: ε_max = 2 E[S] / E[S²] = 5 / 8.5
+    >>> round(learning_rate_threshold(problem, 1), 12), round(learning_rate_threshold(problem, 2), 12)
+    (0.588235294118, 0.8)
+    """
+    variance = regression.batch_variance(len(regression.checked_problem(problem).inputs), batch, replacement)
     lam = problem.eigenvalues  # (n,)
     return 1 / largest(lambda matrix: sandwich(problem, matrix, variance), np.add.outer(lam, lam))
 
 
-def _sufficient(problem, variance):
+def sufficient_learning_rate(problem, batch, *, replacement=False):
+    """A learning rate below which the stationary covariance surely exists:  2 / λ_max(A⁻¹ E[S²]) <= ε_max, cheaper.
+
+    Below it  G = 1  shrinks under the map of :func:`learning_rate_threshold` (eq. (3.2)).  `problem`: Regression;
+    `batch`, `replacement`: as in ``regression.batch_variance``.  Returns a float.
+
+    >>> problem = regression.fit([[1.0, 0.0], [0.0, 2.0]], [[0.0], [1.0]])
+    >>> [round(bound(problem, 1), 12) for bound in (sufficient_learning_rate, learning_rate_threshold)]
+    [0.5, 0.5]
+    """
+    variance = regression.batch_variance(len(regression.checked_problem(problem).inputs), batch, replacement)
     squared = sandwich(problem, np.eye(len(problem.eigenvalues)), variance)  # (n, n)
     whiten = 1 / np.sqrt(problem.eigenvalues)  # (n,)
     last = len(whiten) - 1
     return 2 / float(eigh(whiten[:, None] * squared * whiten, eigvals_only=True, subset_by_index=[last, last])[0])
 
 
-def _rate(learning_rate, problem, variance):
-    """The learning rate, if there is a stationary second moment; the cheap bound spares most calls the eigenproblem."""
-    learning_rate = checks.number("learning_rate", learning_rate, above=0)
-    if learning_rate >= _sufficient(problem, variance) * (1 - EDGE):
-        threshold = _threshold(problem, variance)
-        if learning_rate >= threshold * (1 - EDGE):
-            checks.fail(
-                "learning_rate", f"be below {threshold:.6g}, where the stationary covariance diverges", learning_rate
-            )
-    return learning_rate
-
-
-def learning_rate_threshold(problem, batch, *, replacement=False):
-    r"""The learning rate ε_max at which the stationary covariance diverges.
-
-    The second moment follows  G' = E[(1 - εS) G (1 - εS)] + ε²D  (from eq. (3.2); not in that text).
-    The map keeps positive matrices positive, so its spectral radius reaches one first where  AG + GA = ε E[SGS]  has
-    a solution: 1/ε_max is the largest eigenvalue of  E[S·S]  against  A· + ·A.  Never above 2/λ_max, where the mean
-    diverges.
-
-    Parameters
-    ----------
-    problem : Regression
-    batch, replacement : int, bool    as in :func:`lib.fluctuations.regression.batch_variance`
-
-    Returns
-    -------
-    float                      ε_max
-
-    Examples
-    --------
-    >>> from lib.fluctuations import regression
-    >>> problem = regression.fit([[1.0], [2.0]], [[0.0], [1.0]])  # S is 1 or 4: ε_max = 2 E[S] / E[S²] = 5 / 8.5
-    >>> round(learning_rate_threshold(problem, 1), 12), round(learning_rate_threshold(problem, 2), 12)
-    (0.588235294118, 0.8)
-    """
-    return _threshold(checked_problem(problem), batch_variance(len(problem.inputs), batch, replacement))
-
-
-def sufficient_learning_rate(problem, batch, *, replacement=False):
-    r"""A learning rate below which the stationary covariance surely exists:  2 / λ_max(A⁻¹ E[S²]) <= ε_max, cheaper.
-
-    Below it  G = 1  shrinks under the map of :func:`learning_rate_threshold` (eq. (3.2)).
-
-    Parameters
-    ----------
-    problem : Regression
-    batch, replacement : int, bool    as in :func:`lib.fluctuations.regression.batch_variance`
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> from lib.fluctuations import regression
-    >>> problem = regression.fit([[1.0, 0.0], [0.0, 2.0]], [[0.0], [1.0]])
-    >>> [round(bound(problem, 1), 12) for bound in (sufficient_learning_rate, learning_rate_threshold)]
-    [0.5, 0.5]
-    """
-    return _sufficient(checked_problem(problem), batch_variance(len(problem.inputs), batch, replacement))
-
-
 def stationary_covariance(problem, learning_rate, batch, *, replacement=False, pair=None):
-    r"""Stationary weight covariance  G = E[VᵀV]  of minibatch gradient descent, exact:  AG + GA = ε E[SGS] + ε D.
+    """Stationary weight covariance  G = E[VᵀV]  of minibatch gradient descent, exact:  AG + GA = ε E[SGS] + ε D.
 
-    Eq. (3.2) squared and averaged; eq. (2.10) is the limit ε -> 0, eq. (B5) that of a pair
-    of outputs,  G_ik = E[V_iᵀ V_k].
+    Eq. (3.2) squared and averaged; eq. (2.10) is the limit ε -> 0, eq. (B5) that of a pair of outputs,
+    G_ik = E[V_iᵀ V_k].  `learning_rate`: 0 < ε < :func:`learning_rate_threshold`; `problem`, `batch`, `replacement`,
+    `pair`: as in ``regression.noise_moment``.  Returns (n, n), symmetric; without `pair` positive semidefinite.
 
-    Parameters
-    ----------
-    problem : Regression
-    learning_rate : float                ε; 0 < ε < :func:`learning_rate_threshold`
-    batch, replacement : int, bool    as in :func:`lib.fluctuations.regression.batch_variance`
-    pair : tuple (i, k), optional        two outputs, from 0; default: the sum over i = k
-
-    Returns
-    -------
-    array (n, n)                         symmetric, in the PCA basis; without `pair` positive semidefinite
-
-    Examples
-    --------
-    >>> from lib.fluctuations import regression
     >>> problem = regression.fit([[1.0], [1.0]], [[0.0], [2.0]])  # A = S = 1, D = 1: G = ε / (2 - ε)
     >>> float(stationary_covariance(problem, 0.5, 1)[0, 0].round(12))
     0.333333333333
     """
-    noise = noise_moment(problem, batch, replacement=replacement, pair=pair)  # (n, n)
-    variance = batch_variance(len(problem.inputs), batch, replacement)
-    rate, lam = _rate(learning_rate, problem, variance), problem.eigenvalues  # (n,)
+    noise = regression.noise_moment(problem, batch, replacement=replacement, pair=pair)  # (n, n)
+    variance = regression.batch_variance(len(problem.inputs), batch, replacement)
+    rate, lam = checks.number("learning_rate", learning_rate, above=0), problem.eigenvalues  # (n,)
+    # The cheap bound spares most calls the eigenproblem.
+    if rate >= sufficient_learning_rate(problem, batch, replacement=replacement) * (1 - EDGE):
+        threshold = learning_rate_threshold(problem, batch, replacement=replacement)
+        if rate >= threshold * (1 - EDGE):
+            wanted = f"be below {threshold:.6g}, where the stationary covariance diverges"
+            checks.fail("learning_rate", wanted, learning_rate)
     metric = np.add.outer(lam, lam) - rate * (1 - variance) * np.outer(lam, lam)  # (n, n), > 0 below 2/λ_max
     return solve(problem, metric, rate * variance, rate * noise)
 
 
 def leading_order_covariance(problem, learning_rate, batch, *, replacement=False, pair=None):
-    r"""Stationary weight covariance to leading order in ε:  AG + GA = ε D, that is  G_kl = ε D_kl / (λ_k + λ_l).
+    """Stationary weight covariance to leading order in ε:  AG + GA = ε D, that is  G_kl = ε D_kl / (λ_k + λ_l).
 
-    Eq. (2.10), with 2D there equal to ε D(0): a delta function on steps of width ε has
-    height 1/ε.
+    Eq. (2.10), with 2D there equal to ε D(0): a delta function on steps of width ε has height 1/ε.  `learning_rate`:
+    ε > 0; `problem`, `batch`, `replacement`, `pair`: as in ``regression.noise_moment``.  Returns (n, n), symmetric.
 
-    Parameters
-    ----------
-    problem : Regression
-    learning_rate : float                ε; > 0
-    batch, replacement : int, bool    as in :func:`lib.fluctuations.regression.batch_variance`
-    pair : tuple (i, k), optional        two outputs, from 0; default: the sum over i = k
-
-    Returns
-    -------
-    array (n, n)                         symmetric, in the PCA basis
-
-    Examples
-    --------
-    >>> from lib.fluctuations import regression
-    >>> problem = regression.fit([[1.0], [1.0]], [[0.0], [2.0]])
-    >>> float(leading_order_covariance(problem, 0.5, 1)[0, 0].round(12))
+    >>> float(leading_order_covariance(regression.fit([[1.0], [1.0]], [[0.0], [2.0]]), 0.5, 1)[0, 0].round(9))  # εD/2A
     0.25
     """
-    noise = noise_moment(problem, batch, replacement=replacement, pair=pair)  # (n, n)
+    noise = regression.noise_moment(problem, batch, replacement=replacement, pair=pair)  # (n, n)
     rate, lam = checks.number("learning_rate", learning_rate, above=0), problem.eigenvalues  # (n,)
     return rate * noise / np.add.outer(lam, lam)
 
 
 def gaussian_covariance(eigenvalues, noise, learning_rate, batch):
-    r"""Stationary variances for Gaussian inputs that are never seen twice, with fourth moments in closed form.
+    """Stationary variances for Gaussian inputs that are never seen twice, with fourth moments in closed form.
 
-    g_k = ε(cTλ_k + d_k) / {λ_k [2 - ε(1+c)λ_k]},  T = Σ_k λ_k g_k, c = 1/m.  It solves eq. (3.2), for
-    x ~ N(0, A) and residuals such that D is diagonal in the PCA basis, as for targets with independent label noise.
+    g_k = ε(cTλ_k + d_k) / {λ_k [2 - ε(1+c)λ_k]},  T = Σ_k λ_k g_k, c = 1/m.  It solves eq. (3.2), for x ~ N(0, A) and
+    residuals such that D is diagonal, as for targets with independent label noise.  `eigenvalues` (n,): λ_k > 0;
+    `noise` (n,): d_k = D_kk >= 0, the noise of one step, σ²λ_k/m for label noise of variance σ²; `learning_rate`: ε > 0
+    with c Σ_k ελ_k / [2 - ε(1+c)λ_k] < 1, every bracket positive; `batch`: m >= 1.  Returns g_k = E|V_k|² (n,).
 
-    Parameters
-    ----------
-    eigenvalues : array (n,)       λ_k; > 0
-    noise : array (n,)             d_k = D_kk, the noise of one step; σ²λ_k/m for label noise of variance σ²; >= 0
-    learning_rate : float          ε; > 0 and  c Σ_k ελ_k / [2 - ε(1+c)λ_k] < 1, every bracket positive
-    batch : int                    m; >= 1
-
-    Returns
-    -------
-    array (n,)                     g_k = E|V_k|²
-
-    Examples
-    --------
     >>> gaussian_covariance([1.0], [1.0], 0.5, 1).tolist()  # ε / (2 - 3ε)
     [1.0]
     """

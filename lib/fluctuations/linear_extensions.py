@@ -1,7 +1,6 @@
-r"""Stationary fluctuations with momentum and with preconditioning on a least-squares loss, exact in the learning rate.
+"""Stationary fluctuations with momentum and with preconditioning on a least-squares loss, exact in the learning rate.
 
-Both reduce to the equation that :mod:`lib.fluctuations.linear` solves.  They extend han2021, eq. (3.2), which has
-neither.
+Both reduce to the equation of :mod:`lib.fluctuations.linear`.  They extend han2021, eq. (3.2), which has neither.
 """
 
 import numpy as np
@@ -14,27 +13,15 @@ from lib.fluctuations.regression_formulas import fourth, solve
 
 
 def momentum_covariance(problem, learning_rate, momentum, batch, *, replacement=False):
-    r"""Stationary weight covariance of  B' = μB - ε(VS - ξ),  V' = V + B'  (heavy ball), exact.
+    """Stationary weight covariance of  B' = μB - ε(VS - ξ),  V' = V + B'  (heavy ball), exact.
 
-    At μ = 0 it is eq. (3.2).  A pair of modes with a = ελ_k and b = ελ_l responds to noise of strength
-    X_kl with  G_kl = X_kl / ρ_kl,  ρ = {(1-μ)² [(1+μ)(a+b) - ab] + μ(a-b)²} / (1-μ²); the noise is ε²{D + c(F[G] -
-    AGA)}. Small ε:  AG + GA = ε D / (1-μ).
+    At μ = 0 it is eq. (3.2).  A pair of modes with a = ελ_k and b = ελ_l responds to noise of strength X_kl with
+    G_kl = X_kl / ρ_kl,  ρ = {(1-μ)² [(1+μ)(a+b) - ab] + μ(a-b)²} / (1-μ²);  the noise is ε²{D + c(F[G] - AGA)}.  Small
+    ε: AG + GA = ε D / (1-μ).  `problem`: Regression; `learning_rate`: ε > 0, below 2(1+μ)/λ_max and the (lower)
+    threshold that the noise in S sets; `momentum`: 0 <= μ < 1; `batch`, `replacement`: as in
+    ``regression.batch_variance``.  Returns G = E[VᵀV] (n, n), symmetric, positive semidefinite, in the PCA basis.
 
-    Parameters
-    ----------
-    problem : Regression
-    learning_rate : float          ε; > 0, below 2(1+μ)/λ_max and the (lower) threshold that the noise in S sets
-    momentum : float               μ; 0 <= μ < 1
-    batch, replacement : int, bool    as in :func:`lib.fluctuations.regression.batch_variance`
-
-    Returns
-    -------
-    array (n, n)                   G = E[VᵀV], symmetric, positive semidefinite, in the PCA basis
-
-    Examples
-    --------
-    >>> from lib.fluctuations import regression
-    >>> problem = regression.fit([[1.0], [1.0]], [[0.0], [2.0]])  # A = S = D = 1
+    >>> problem = fit([[1.0], [1.0]], [[0.0], [2.0]])  # A = S = D = 1
     >>> [float(momentum_covariance(problem, 0.5, mu, 1)[0, 0].round(9)) for mu in (0.0, 0.5)]
     [0.333333333, 0.6]
     """
@@ -58,26 +45,15 @@ def momentum_covariance(problem, learning_rate, momentum, batch, *, replacement=
 
 
 def preconditioned_covariance(problem, preconditioner, learning_rate, batch, *, replacement=False):
-    r"""Stationary weight covariance of  V' = V - ε(VS - ξ)P, exact:  PAG + GAP = ε P(E[SGS] + D)P.
+    """Stationary weight covariance of  V' = V - ε(VS - ξ)P, exact:  PAG + GAP = ε P(E[SGS] + D)P.
 
-    It is plain descent, eq. (3.2), on the inputs P^{1/2} x for the weights V P^{-1/2}, and is solved so.
-    With P = A⁻¹ the leading order is  (ε/2) A⁻¹DA⁻¹, without circulation.
+    It is plain descent, eq. (3.2), on the inputs P^{1/2} x for the weights V P^{-1/2}, and is solved so.  With P = A⁻¹
+    the leading order is  (ε/2) A⁻¹DA⁻¹, without circulation.  `problem`: Regression; `preconditioner` (n, n): P,
+    symmetric, positive definite, in the PCA basis; `learning_rate`: ε > 0, below ``linear.learning_rate_threshold`` of
+    the inputs P^{1/2} x; `batch`, `replacement`: as in ``regression.batch_variance``.  Returns G = E[VᵀV] (n, n),
+    symmetric, positive semidefinite, in the PCA basis.
 
-    Parameters
-    ----------
-    problem : Regression
-    preconditioner : array (n, n)  P, symmetric, positive definite, in the PCA basis
-    learning_rate : float          ε; > 0, below ``linear.learning_rate_threshold`` of the inputs P^{1/2} x
-    batch, replacement : int, bool    as in :func:`lib.fluctuations.regression.batch_variance`
-
-    Returns
-    -------
-    array (n, n)                   G = E[VᵀV], symmetric, positive semidefinite, in the PCA basis
-
-    Examples
-    --------
-    >>> from lib.fluctuations import regression
-    >>> problem = regression.fit([[1.0], [1.0]], [[0.0], [2.0]])  # A = S = D = 1
+    >>> problem = fit([[1.0], [1.0]], [[0.0], [2.0]])  # A = S = D = 1
     >>> float(preconditioned_covariance(problem, [[0.5]], 1.0, 1)[0, 0].round(12))  # as plain descent at ε = 0.5
     0.333333333333
     """
@@ -87,11 +63,8 @@ def preconditioned_covariance(problem, preconditioner, learning_rate, batch, *, 
     root = vectors * np.sqrt(values) @ vectors.T  # (n, n)
     inner = fit(problem.inputs @ root, problem.targets)
     if len(inner.eigenvalues) < size:
-        checks.fail(
-            "preconditioner",
-            "leave no direction of the inputs weaker than another by the factor 1e20 in the mean square",
-            preconditioner,
-        )
+        wanted = "leave no direction of the inputs weaker than another by the factor 1e20 in the mean square"
+        checks.fail("preconditioner", wanted, preconditioner)
     inside = stationary_covariance(inner, learning_rate, batch, replacement=replacement)  # (n, n)
     outward = root @ inner.basis  # (n, n)
     return outward @ inside @ outward.T

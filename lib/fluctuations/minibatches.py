@@ -1,9 +1,8 @@
-r"""Series of minibatches: how they are drawn, how much their moments fluctuate, how their noise is correlated in time.
+"""Series of minibatches: how they are drawn, how much their moments fluctuate, how their noise is correlated in time.
 
 Three ways to draw.  As in han2021: distinct samples in every minibatch, all put back before the next.  With
-replacement: every sample is a fresh draw.  In epochs: successive minibatches share out one permutation of the data,
-as data loaders do; then minibatches depend on each other, and the theory of :mod:`lib.fluctuations.linear` does not
-hold.
+replacement: every sample is a fresh draw.  In epochs: successive minibatches share out one permutation of the data, as
+data loaders do; then they depend on each other, and the theory of :mod:`lib.fluctuations.linear` does not hold.
 """
 
 import numpy as np
@@ -11,8 +10,7 @@ from numba import njit
 
 from lib.common import checks
 from lib.common.linalg import slices
-from lib.fluctuations import regression_formulas
-from lib.fluctuations.regression import batch_variance, checked_problem
+from lib.fluctuations import regression, regression_formulas
 
 
 @njit(cache=True, nogil=True)
@@ -38,46 +36,24 @@ def _draw_all(order, batches, replacement, epochs, random):
 def checked_drawing(samples, batch, replacement=False, epochs=False):
     """The two flags, after checking that there is such a way to draw.
 
-    Parameters
-    ----------
-    samples, batch : int
-    replacement, epochs : bool
+    `samples`, `batch`: N and m; `replacement`, `epochs`: as in :func:`draw`.  Returns these two as bool.
 
-    Returns
-    -------
-    (bool, bool)
-
-    Examples
-    --------
     >>> checked_drawing(10, 2)
     (False, False)
     """
-    batch_variance(samples, batch, replacement)
+    regression.batch_variance(samples, batch, replacement)
     if checks.boolean("epochs", epochs) and replacement:
         checks.fail("epochs", "be False with replacement, as an epoch uses no sample twice", epochs)
     return bool(replacement), bool(epochs)
 
 
 def draw(samples, batch, steps, seed, *, replacement=False, epochs=False):
-    r"""A series of minibatches, as indices of samples.
+    """A series of minibatches, as indices of samples.
 
-    Han2021, section III, for the default.
+    Han2021, section III, for the default.  `samples`: N >= 2; `batch`, `replacement`: as in
+    ``regression.batch_variance``; `steps`: how many, >= 1; `seed`: int, SeedSequence or Generator; `epochs`: whether
+    N // m successive minibatches are disjoint, cut from one permutation.  Returns an int array (steps, m).
 
-    Parameters
-    ----------
-    samples : int                          N; >= 2
-    batch : int                            m, as in :func:`lib.fluctuations.regression.batch_variance`
-    steps : int                            number of minibatches; >= 1
-    seed : int, SeedSequence, Generator    where the randomness comes from
-    replacement : bool                     whether a sample may occur twice in one minibatch
-    epochs : bool                          whether N // m successive minibatches are disjoint, cut from one permutation
-
-    Returns
-    -------
-    int array (steps, m)
-
-    Examples
-    --------
     >>> sorted(draw(6, 2, 3, seed=1, epochs=True).ravel().tolist())
     [0, 1, 2, 3, 4, 5]
     """
@@ -95,88 +71,51 @@ def _batches(batches, problem):
         series = np.empty(0)
     fits = series.ndim == 2 and series.size > 0 and np.issubdtype(series.dtype, np.integer)
     if not fits or series.min() < 0 or series.max() >= len(problem.inputs):
-        checks.fail(
-            "batches", f"be an integer array (steps, m) of samples from 0 to {len(problem.inputs) - 1}", batches
-        )
+        wanted = f"be an integer array (steps, m) of samples from 0 to {len(problem.inputs) - 1}"
+        checks.fail("batches", wanted, batches)
     return series.astype(np.int64)  # (steps, m)
 
 
 def moment_fluctuations(problem, batches):
-    r"""Size of the fluctuations of the minibatch moment:  ‖S_n - A‖ / ‖A‖, Frobenius norm.
+    """Size of the fluctuations of the minibatch moment:  ‖S_n - A‖ / ‖A‖, Frobenius norm.
 
-    Han2021, figure 1, upper row.
+    Han2021, figure 1, upper row.  `problem`: Regression; `batches` (steps, m): as of :func:`draw`.  Returns (steps,).
 
-    Parameters
-    ----------
-    problem : Regression
-    batches : int array (steps, m)    as :func:`draw` returns it
-
-    Returns
-    -------
-    array (steps,)
-
-    Examples
-    --------
-    >>> from lib.fluctuations import regression
     >>> problem = regression.fit([[1.0], [2.0]], [[0.0], [1.0]])  # S = 1, 4; A = 2.5
     >>> moment_fluctuations(problem, [[0], [1]]).round(12).tolist()
     [0.6, 0.6]
     """
-    lam = checked_problem(problem).eigenvalues  # (n,)
-    sizes = [
-        np.linalg.norm(z.T @ z / len(z) - np.diag(lam)) for z in (problem.inputs[b] for b in _batches(batches, problem))
-    ]
+    lam = regression.checked_problem(problem).eigenvalues  # (n,)
+    chosen = (problem.inputs[batch] for batch in _batches(batches, problem))  # (m, n) each
+    sizes = [np.linalg.norm(z.T @ z / len(z) - np.diag(lam)) for z in chosen]
     return np.array(sizes) / np.linalg.norm(lam)  # (steps,)
 
 
 def expected_fluctuation(problem, batch, *, replacement=False):
-    r"""Root mean square of :func:`moment_fluctuations`:  [c (<|x|⁴> / ‖A‖² - 1)]^{1/2}.
+    """Root mean square of :func:`moment_fluctuations`:  [c (<|x|⁴> / ‖A‖² - 1)]^{1/2}.
 
-    It predicts figure 1, upper row.  It does not depend on ε, so it is not the small parameter.
+    It predicts figure 1, upper row.  It does not depend on ε, so it is not the small parameter.  `problem`: Regression;
+    `batch`, `replacement`: as in ``regression.batch_variance``.  Returns a float.
 
-    Parameters
-    ----------
-    problem : Regression
-    batch, replacement : int, bool    as in :func:`lib.fluctuations.regression.batch_variance`
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> from lib.fluctuations import regression
     >>> round(expected_fluctuation(regression.fit([[1.0], [2.0]], [[0.0], [1.0]]), 1), 12)
     0.6
     """
-    variance = batch_variance(len(checked_problem(problem).inputs), batch, replacement)
+    variance = regression.batch_variance(len(regression.checked_problem(problem).inputs), batch, replacement)
     fourth = np.mean((problem.inputs**2).sum(axis=1) ** 2)
     return float(np.sqrt(variance * max(fourth / (problem.eigenvalues**2).sum() - 1, 0.0)))  # < 0 is rounding
 
 
 def noise_correlation(problem, batches, lags):
-    r"""Measured noise correlation  D(q) = average over n of  ξ_{n+q}ᵀ ξ_n,  with ξ = <r xᵀ> over a minibatch.
+    """Measured noise correlation  D(q) = average over n of  ξ_{n+q}ᵀ ξ_n,  with ξ = <r xᵀ> over a minibatch.
 
-    Eq. (3.4) and figure 1, lower row.
+    Eq. (3.4) and figure 1, lower row.  `problem`: Regression; `batches` (steps, m): as of :func:`draw`; `lags` (L,):
+    integers q, 0 <= q < steps, strictly increasing.  Returns (L, n, n), in the PCA basis.
 
-    Parameters
-    ----------
-    problem : Regression
-    batches : int array (steps, m)    as :func:`draw` returns it
-    lags : int array (L,)             q, >= 0 and < steps, strictly increasing
-
-    Returns
-    -------
-    array (L, n, n)                   in the PCA basis
-
-    Examples
-    --------
-    >>> from lib.fluctuations import regression
     >>> problem = regression.fit([[1.0], [1.0]], [[0.0], [2.0]])  # ξ is -1 or 1
     >>> noise_correlation(problem, [[0], [1], [0]], [0, 1]).round(12).ravel().tolist()
     [1.0, -1.0]
     """
-    batches = _batches(batches, checked_problem(problem))  # (steps, m)
+    batches = _batches(batches, regression.checked_problem(problem))  # (steps, m)
     lags = checks.times("lags", lags)  # (L,)
     if np.any(lags != np.rint(lags)) or lags[-1] >= len(batches):
         checks.fail("lags", f"hold integers below the number of steps, {len(batches)}", lags)
@@ -195,28 +134,15 @@ def noise_correlation(problem, batches, lags):
 
 
 def correlation_floor(problem, batch, steps, *, replacement=False):
-    r"""Size of  ‖D(q)‖ / ‖D(0)‖  at q > 0 for independent minibatches, all sampling noise:  (Tr K²/T)^{1/2} / ‖D‖.
+    """Size of  ‖D(q)‖ / ‖D(0)‖  at q > 0 for independent minibatches, all sampling noise:  (Tr K²/T)^{1/2} / ‖D‖.
 
-    K = E[ξξᵀ] = (c/N) Σ_α |x_α|² r_α r_αᵀ; T steps.  It explains the few per cent of figure 1, lower row.
+    K = E[ξξᵀ] = (c/N) Σ_α |x_α|² r_α r_αᵀ.  It explains the few per cent of figure 1, lower row.  `problem`, `batch`,
+    `replacement`: as in ``regression.noise_moment``, whose D must not vanish; `steps`: T >= 1.  Returns a float.
 
-    Parameters
-    ----------
-    problem : Regression
-    batch : int                m, as in :func:`lib.fluctuations.regression.batch_variance`; the noise D must not vanish
-    steps : int                T; >= 1
-    replacement : bool         as in :func:`lib.fluctuations.regression.batch_variance`
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> from lib.fluctuations import regression
     >>> round(correlation_floor(regression.fit([[1.0], [1.0]], [[0.0], [2.0]]), 1, 100), 12)
     0.1
     """
-    variance = batch_variance(len(checked_problem(problem).inputs), batch, replacement)
+    variance = regression.batch_variance(len(regression.checked_problem(problem).inputs), batch, replacement)
     strength = np.linalg.norm(regression_formulas.noise(problem, variance))
     if strength == 0:
         checks.fail("batch", "leave some gradient noise", batch)

@@ -1,9 +1,9 @@
-r"""Time-ordered products and exponentials of matrices, for linear equations whose matrix changes in time.
+"""Time-ordered products and exponentials of matrices, for linear equations whose matrix changes in time.
 
 A row vector V obeys  dV/dt = -V a(t) + b(t), and matrices multiply it from the right, so the factor of the earliest
 time stands leftmost.  If a(t) does not commute with itself at different times, the order is part of the answer.
-Source: han2021, appendix A.  A function of time is given by its values at the midpoints of n equal steps, and one
-step is the exponential of its midpoint value: the error is of second order in the step.
+Source: han2021, appendix A.  A function of time is given by its values at the midpoints of n equal steps, and one step
+is the exponential of its midpoint value: the error is of second order in the step.
 """
 
 import numpy as np
@@ -13,7 +13,6 @@ from lib.common import checks
 
 
 def _squares(name, value):
-    """A sequence of square matrices (n, d, d), at least one of each."""
     result = checks.array(name, value, ndim=3)  # (n, d, d)
     if result.shape[1] != result.shape[2] or result.size == 0:
         checks.fail(name, "be a sequence of square matrices, shape (n, d, d)", f"shape {result.shape}")
@@ -34,21 +33,11 @@ def _exponentials(rates, span):
 
 
 def products(factors, *, latest_leftmost=False):
-    r"""Running products of a sequence of matrices in the order of time:  1, F_0, F_0 F_1, F_0 F_1 F_2, ...
+    """Running products of matrices in the order of time, j factors in entry j:  1, F_0, F_0 F_1, F_0 F_1 F_2, ...
 
-    With F_n = 1 - ε S_n they solve the recursion of eq. (3.2), without its noise.
+    With F_n = 1 - ε S_n they solve the recursion of eq. (3.2), without its noise.  `factors` (n, d, d), n, d >= 1;
+    `latest_leftmost`: multiply from the left instead,  1, F_0, F_1 F_0, ...  Returns (n + 1, d, d).
 
-    Parameters
-    ----------
-    factors : array (n, d, d)      F_0 to F_{n-1}; n >= 1, d >= 1
-    latest_leftmost : bool         multiply from the left instead:  1, F_0, F_1 F_0, ...
-
-    Returns
-    -------
-    array (n + 1, d, d)            entry j holds the product of the first j factors
-
-    Examples
-    --------
     >>> swap, double = [[0.0, 1.0], [1.0, 0.0]], [[2.0, 0.0], [0.0, 1.0]]
     >>> products([swap, double])[-1].tolist(), products([swap, double], latest_leftmost=True)[-1].tolist()
     ([[0.0, 1.0], [2.0, 0.0]], [[0.0, 2.0], [1.0, 0.0]])
@@ -60,25 +49,14 @@ def products(factors, *, latest_leftmost=False):
 
 
 def propagators(rates, step, *, latest_leftmost=False):
-    r"""Time-ordered exponentials  U(0, t) = P exp[-∫_0^t a(t') dt']  at t = 0, h, 2h, ..., the earliest leftmost.
+    """Time-ordered exponentials  U(0, t) = P exp[-∫_0^t a(t') dt']  at t = 0, h, 2h, ..., the earliest leftmost.
 
-    Eq. (A3); midpoint steps exp(-h a), error O(h²).  A row vector that obeys dV/dt = -V a is
-    V(t) = V(0) U(0, t).  U(s, t) between grid points i < j is ``propagators(rates[i:j], step)[-1]``.  The inverse of
-    U(0, t), with the sign changed and the latest factor leftmost, is ``propagators(-rates, step,
-    latest_leftmost=True)``.
+    Eq. (A3); midpoint steps exp(-h a), error O(h²).  A row vector that obeys dV/dt = -V a is V(t) = V(0) U(0, t).
+    U(s, t) between grid points i < j is ``propagators(rates[i:j], step)[-1]``; the inverse of U(0, t), with the sign
+    changed and the latest factor leftmost, is ``propagators(-rates, step, latest_leftmost=True)``.  `rates` (n, d, d):
+    a at the midpoints (j + 1/2) h of the steps, per unit of time; `step`: h > 0; `latest_leftmost`: whether later
+    factors stand to the left of earlier ones.  Returns U(0, j h) (n + 1, d, d), the identity first.
 
-    Parameters
-    ----------
-    rates : array (n, d, d)        a at the midpoints (j + 1/2) h of the steps; per unit of time
-    step : float                   h, length of a step; > 0
-    latest_leftmost : bool         whether later factors stand to the left of earlier ones
-
-    Returns
-    -------
-    array (n + 1, d, d)            U(0, j h), the identity first
-
-    Examples
-    --------
     >>> bool(abs(propagators([[[1.0]], [[3.0]]], 0.5)[-1, 0, 0] - np.exp(-2)) < 1e-15)  # numbers commute: exp(-∫a)
     True
     """
@@ -90,25 +68,13 @@ def propagators(rates, step, *, latest_leftmost=False):
 
 
 def wiener_integral(start, rates, kicks, step):
-    r"""Solution of  dV/dt = -V a(t) + b(t):  V(t) = V(0) U(0, t) + ∫_0^t b(t') U(t', t) dt'  at t = 0, h, 2h, ...
+    """Solution of  dV/dt = -V a(t) + b(t):  V(t) = V(0) U(0, t) + ∫_0^t b(t') U(t', t) dt'  at t = 0, h, 2h, ...
 
-    Eq. (A3), second form; midpoint rule, error O(h²) for smooth a and b.  The integral is
-    gathered step by step, U(t', t + h) = U(t', t) U(t, t + h), which never inverts a propagator that has decayed to
-    nothing.
+    Eq. (A3), second form; midpoint rule, error O(h²) for smooth a and b.  The integral is gathered step by step,
+    U(t', t + h) = U(t', t) U(t, t + h), which never inverts a propagator that has decayed to nothing.  `start` (p, d):
+    V(0), p row vectors; `rates` (n, d, d): a, per unit of time, and `kicks` (n, p, d): b, units of V per unit of time,
+    both at the midpoints of the steps; `step`: h > 0.  Returns V(j h) (n + 1, p, d), the start first.
 
-    Parameters
-    ----------
-    start : array (p, d)           V(0), p row vectors
-    rates : array (n, d, d)        a at the midpoints of the steps; per unit of time
-    kicks : array (n, p, d)        b at the midpoints of the steps; units of V per unit of time
-    step : float                   h, length of a step; > 0
-
-    Returns
-    -------
-    array (n + 1, p, d)            V(j h), the start first
-
-    Examples
-    --------
     >>> path = wiener_integral([[0.0]], np.ones((1000, 1, 1)), np.ones((1000, 1, 1)), 0.01)  # 1 - exp(-t) at t = 10
     >>> bool(abs(path[-1, 0, 0] - (1 - np.exp(-10))) < 1e-5)
     True

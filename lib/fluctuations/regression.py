@@ -1,13 +1,9 @@
-r"""A least-squares problem y ≈ Wx as stochastic linear learning sees it: PCA basis, optimum, and minibatch moments.
+"""A least-squares problem y ≈ Wx as stochastic linear learning sees it: PCA basis, optimum, and minibatch moments.
 
-A minibatch of m samples has the moments  S = <x xᵀ>  and  C = <y xᵀ>; the full batch of N has A and the least-squares
-optimum W₀. The gradient noise of a minibatch is  ξ = C - W₀S, the average of r xᵀ with the residual r = y - W₀x.
-Numbered equations: han2021, where A is Σ_xx (eqs. (2.1) to (2.7)).
-
-All matrices over inputs are given in the PCA basis of the data, the eigenvectors of A (not centred).  There A is
-diagonal, the leading order is elementwise, and the directions that no input has, in which W never moves, are absent.
-:func:`in_input_basis` leads back.  Minibatches are drawn "without replacement" (distinct samples, as in the source)
-unless said otherwise.
+A minibatch of m samples has S = <x xᵀ>, C = <y xᵀ>; all N have A and the optimum W₀.  Its gradient noise is
+ξ = C - W₀S, the average of r xᵀ with r = y - W₀x.  Numbered equations: han2021, A is Σ_xx there (eqs. (2.1) to (2.7)).
+All matrices over inputs are in the PCA basis, the eigenvectors of A (not centred): A is diagonal, and directions that
+no input has, in which W never moves, are absent.  Minibatches hold distinct samples by default, as in the source.
 """
 
 from dataclasses import dataclass
@@ -45,22 +41,12 @@ class Regression:
 
 
 def fit(inputs, targets):
-    r"""The least-squares problem of a data set: PCA basis, optimum  W₀ = Σ_yx Σ_xx⁻¹, residuals.
+    """The least-squares problem of a data set: PCA basis, optimum  W₀ = Σ_yx Σ_xx⁻¹, residuals.
 
     Eqs. (2.1) to (2.3); below eq. (2.5) the text has the indices of Σ_yx in the other order.  A singular value
-    decomposition keeps the digits that forming A would lose.
+    decomposition keeps digits that forming A would lose.  `inputs` (N, d), `targets` (N, p), N >= 2.  Returns a
+    Regression.
 
-    Parameters
-    ----------
-    inputs : array (N, d)      one sample a row; N >= 2
-    targets : array (N, p)     one target a row
-
-    Returns
-    -------
-    Regression
-
-    Examples
-    --------
     >>> problem = fit([[3.0, 0.0], [0.0, 1.0], [0.0, 1.0]], [[3.0], [1.0], [3.0]])
     >>> problem.eigenvalues.round(12).tolist(), (problem.optimum @ problem.basis.T).round(12).tolist()
     ([3.0, 0.666666666667], [[1.0, 2.0]])
@@ -82,41 +68,19 @@ def fit(inputs, targets):
 
 
 def checked_problem(problem):
-    """`problem`, if it is a :class:`Regression`.
+    """Return `problem`, if it is a Regression.
 
-    Parameters
-    ----------
-    problem : Regression
-
-    Returns
-    -------
-    Regression
-
-    Examples
-    --------
-    >>> problem = fit([[3.0], [1.0]], [[3.0], [0.0]])
-    >>> checked_problem(problem) is problem
-    True
+    >>> checked_problem(fit([[3.0], [1.0]], [[3.0], [0.0]])).optimum.round(12).tolist()
+    [[0.9]]
     """
     return checks.instance("problem", problem, Regression, "as regression.fit returns it")
 
 
 def in_input_basis(problem, matrix):
-    r"""A matrix of the PCA basis in the basis of the inputs:  U M Uᵀ.
+    """A matrix of the PCA basis in the basis of the inputs:  U M Uᵀ.
 
-    The source's matrices over pixels (figure 2) are of this kind.
+    Such are the source's matrices over pixels (figure 2).  `problem`: Regression; `matrix` (n, n).  Returns (d, d).
 
-    Parameters
-    ----------
-    problem : Regression
-    matrix : array (n, n)      in the PCA basis; symmetric or not
-
-    Returns
-    -------
-    array (d, d)
-
-    Examples
-    --------
     >>> problem = fit([[0.0, 1.0], [2.0, 0.0]], [[1.0], [1.0]])
     >>> in_input_basis(problem, np.diag(problem.eigenvalues)).round(12).tolist()
     [[2.0, 0.0], [0.0, 0.5]]
@@ -126,21 +90,11 @@ def in_input_basis(problem, matrix):
 
 
 def in_pca_basis(problem, matrix):
-    r"""A matrix of the basis of the inputs in the PCA basis, where all others of this library are:  Uᵀ M U.
+    """A matrix of the basis of the inputs in the PCA basis, where all others of this library are:  Uᵀ M U.
 
-    It undoes :func:`in_input_basis`; what the matrix says of directions that no input has is lost.
+    It undoes :func:`in_input_basis`; what the matrix says of directions that no input has is lost.  `problem`:
+    Regression; `matrix` (d, d).  Returns (n, n).
 
-    Parameters
-    ----------
-    problem : Regression
-    matrix : array (d, d)      in the basis of the inputs; symmetric or not
-
-    Returns
-    -------
-    array (n, n)
-
-    Examples
-    --------
     >>> problem = fit([[0.0, 1.0], [2.0, 0.0]], [[1.0], [1.0]])
     >>> in_pca_basis(problem, problem.moment).round(12).tolist()
     [[2.0, 0.0], [0.0, 0.5]]
@@ -150,22 +104,11 @@ def in_pca_basis(problem, matrix):
 
 
 def batch_variance(samples, batch, replacement=False):
-    r"""Variance of a minibatch mean over that of one sample:  c = 1/m, or (N - m)/(m(N - 1)) for distinct samples.
+    """Variance of a minibatch mean over that of one sample:  c = 1/m, or (N - m)/(m(N - 1)) for distinct samples.
 
-    The factor in front of every noise moment, as of D in eq. (3.4); not written there.
+    The factor of every noise moment, as of D in eq. (3.4); not written there.  `samples`: N >= 2; `batch`: m >= 1,
+    and <= N without `replacement`, where no sample occurs twice in a minibatch.  Returns c, from 0 (m = N) to 1.
 
-    Parameters
-    ----------
-    samples : int              N; >= 2
-    batch : int                m; >= 1, and <= N without replacement
-    replacement : bool         whether a sample may occur twice in one minibatch
-
-    Returns
-    -------
-    float                      c, from 0 (the full batch) to 1
-
-    Examples
-    --------
     >>> batch_variance(5, 2), batch_variance(5, 5), batch_variance(5, 2, replacement=True)
     (0.375, 0.0, 0.5)
     """
@@ -178,21 +121,11 @@ def batch_variance(samples, batch, replacement=False):
 
 
 def fourth_moment(problem, matrix):
-    r"""The fourth-moment map  F[G] = <(xᵀGx) x xᵀ>  over the full batch.
+    """The fourth-moment map  F[G] = <(xᵀGx) x xᵀ>  over the full batch.
 
-    It carries the multiplicative noise that the source drops between eqs. (2.7) and (2.8).
+    It carries the multiplicative noise that the source drops between eqs. (2.7) and (2.8).  `problem`: Regression;
+    `matrix` (n, n): G, symmetric, in the PCA basis.  Returns (n, n), symmetric; positive semidefinite if G is.
 
-    Parameters
-    ----------
-    problem : Regression
-    matrix : array (n, n)      G, symmetric, in the PCA basis
-
-    Returns
-    -------
-    array (n, n)               symmetric; positive semidefinite if G is
-
-    Examples
-    --------
     >>> float(fourth_moment(fit([[1.0], [2.0]], [[0.0], [1.0]]), [[1.0]]).round(12)[0, 0])
     8.5
     """
@@ -201,24 +134,12 @@ def fourth_moment(problem, matrix):
 
 
 def sandwich_moment(problem, matrix, batch, *, replacement=False):
-    r"""Average of  S G S  over the minibatches:  E[SGS] = AGA + c(F[G] - AGA).
+    """Average of  S G S  over the minibatches:  E[SGS] = AGA + c(F[G] - AGA).
 
-    S is the minibatch moment of eq. (3.2).
+    S is the minibatch moment of eq. (3.2).  `problem`: Regression; `matrix` (n, n): G, symmetric, in the PCA basis;
+    `batch`, `replacement`: as in :func:`batch_variance`.  Returns (n, n), symmetric.
 
-    Parameters
-    ----------
-    problem : Regression
-    matrix : array (n, n)      G, symmetric, in the PCA basis
-    batch, replacement : int, bool    as in :func:`batch_variance`
-
-    Returns
-    -------
-    array (n, n)               symmetric
-
-    Examples
-    --------
-    >>> problem = fit([[1.0], [2.0]], [[0.0], [1.0]])  # with m = 1, S is 1 or 4
-    >>> float(sandwich_moment(problem, [[1.0]], 1).round(12)[0, 0])
+    >>> float(sandwich_moment(fit([[1.0], [2.0]], [[0.0], [1.0]]), [[1.0]], 1).round(12)[0, 0])  # S is 1 or 4
     8.5
     """
     variance = batch_variance(len(checked_problem(problem).inputs), batch, replacement)
@@ -227,22 +148,12 @@ def sandwich_moment(problem, matrix, batch, *, replacement=False):
 
 
 def noise_moment(problem, batch, *, replacement=False, pair=None):
-    r"""Noise of one step:  D = E[ξᵀξ] = (c/N) Σ_α |r_α|² x_α x_αᵀ  with  ξ = C̄ - W₀S̄ = <r xᵀ> over a minibatch.
+    """Noise of one step:  D = E[ξᵀξ] = (c/N) Σ_α |r_α|² x_α x_αᵀ  with  ξ = C̄ - W₀S̄ = <r xᵀ> over a minibatch.
 
-    Eq. (3.4) at q = 0, and (B1) for a pair of outputs (with r_i r_k for |r|²).
+    Eq. (3.4) at q = 0, and (B1) for a pair of outputs (with r_i r_k for |r|²).  `problem`: Regression; `batch`,
+    `replacement`: as in :func:`batch_variance`; `pair`: optional tuple (i, k) of outputs, from 0; default: the sum over
+    i = k.  Returns (n, n), symmetric, in the PCA basis.
 
-    Parameters
-    ----------
-    problem : Regression
-    batch, replacement : int, bool    as in :func:`batch_variance`
-    pair : tuple (i, k), optional        two outputs, from 0; default: the sum over i = k
-
-    Returns
-    -------
-    array (n, n)                         symmetric, in the PCA basis
-
-    Examples
-    --------
     >>> problem = fit([[1.0], [1.0]], [[0.0], [2.0]])  # W₀ = 1, residuals -1 and 1
     >>> float(noise_moment(problem, 1).round(12)[0, 0]), float(noise_moment(problem, 2)[0, 0])
     (1.0, 0.0)
@@ -252,21 +163,11 @@ def noise_moment(problem, batch, *, replacement=False, pair=None):
 
 
 def unprimed_noise_moment(problem, batch, *, replacement=False):
-    r"""What D becomes if -W₀S̄ is left out of the noise:  E[C̄ᵀC̄] = c(<|y|² x xᵀ> - CᵀC).
+    """What D becomes if -W₀S̄ is left out of the noise:  E[C̄ᵀC̄] = c(<|y|² x xᵀ> - CᵀC).
 
-    The unprimed form is printed in eq. (B1); it is not the noise that drives V.
+    The unprimed form is printed in eq. (B1); it is not the noise that drives V.  `problem`: Regression; `batch`,
+    `replacement`: as in :func:`batch_variance`.  Returns (n, n), symmetric, in the PCA basis.
 
-    Parameters
-    ----------
-    problem : Regression
-    batch, replacement : int, bool    as in :func:`batch_variance`
-
-    Returns
-    -------
-    array (n, n)               symmetric, in the PCA basis
-
-    Examples
-    --------
     >>> problem = fit([[1.0], [2.0]], [[1.0], [2.0]])  # a perfect fit has no noise; the unprimed form has
     >>> float(noise_moment(problem, 1).round(12)[0, 0]), float(unprimed_noise_moment(problem, 1).round(12)[0, 0])
     (0.0, 2.25)

@@ -1,9 +1,8 @@
-r"""What the stationary law of stochastic linear learning implies, and how well data can show it.
+"""What the stationary law of stochastic linear learning implies, and how well data can show it.
 
-Fluctuation relations and their errors, circulation and entropy production, the relations of Yaida (2018), and the
-noise that a finite number of steps leaves in each.  Every function takes a covariance G in the PCA basis: the exact
-one of :mod:`lib.fluctuations.linear`, or one measured with :mod:`lib.fluctuations.descent`.  Source: han2021,
-sections II to IV.
+Fluctuation relations and their errors, circulation and entropy production, the relations of Yaida (2018), and the noise
+that a finite number of steps leaves in each.  Every covariance G is in the PCA basis: the exact one of ``linear``, or
+one measured with ``descent``.  Source: han2021, sections II to IV.
 """
 
 from dataclasses import dataclass
@@ -12,8 +11,7 @@ import numpy as np
 
 from lib.common import checks
 from lib.common.linalg import slices
-from lib.fluctuations import regression_formulas
-from lib.fluctuations.regression import batch_variance, checked_problem, noise_moment
+from lib.fluctuations import regression, regression_formulas
 from lib.foundations import langevin
 
 
@@ -29,9 +27,9 @@ class RelationErrors:
 
 def _setting(problem, covariance, learning_rate, batch, replacement):
     """G, ε, c and D."""
-    covariance = regression_formulas.in_modes("covariance", covariance, checked_problem(problem))  # (n, n)
+    covariance = regression_formulas.in_modes("covariance", covariance, regression.checked_problem(problem))  # (n, n)
     rate = checks.number("learning_rate", learning_rate, above=0)
-    variance = batch_variance(len(problem.inputs), batch, replacement)
+    variance = regression.batch_variance(len(problem.inputs), batch, replacement)
     return covariance, rate, variance, regression_formulas.noise(problem, variance)
 
 
@@ -44,8 +42,7 @@ def _sides(problem, covariance, noise, variance):
 def _refuse_inputs(problem, covariance, noise, variance):
     """Refuse a covariance over the inputs: in the PCA basis it obeys the exact relation, and five times as well."""
 
-    def misfit(matrix):
-        """|left - c right| / |left| of the relation with the best factor c: at any learning rate."""
+    def misfit(matrix):  # |left - c right| / |left| of the relation with the best factor c: at any learning rate
         left, right = _sides(problem, matrix, noise, variance)  # (n, n), (n, n)
         return np.linalg.norm(left - np.sum(left * right) / np.sum(right**2) * right) / np.linalg.norm(left)
 
@@ -60,26 +57,13 @@ def _refuse_inputs(problem, covariance, noise, variance):
 
 
 def relation_errors(problem, covariance, learning_rate, batch, *, replacement=False):
-    r"""Distance of  AG + GA  from  ε D (leading order), from its best multiple, and from  ε E[SGS] + ε D (exact).
+    """Distance of  AG + GA  from  ε D (leading order), from its best multiple, and from  ε E[SGS] + ε D (exact).
 
-    Eq. (2.10) with 2D = ε D(0), whose two sides figure 2 compares up to a factor.  For the
-    exact G of :func:`lib.fluctuations.linear.stationary_covariance` the last is rounding, and the first close to
-    ε/ε_max where one mode dominates.
+    Eq. (2.10) with 2D = ε D(0), whose two sides figure 2 compares up to a factor.  For the exact G of
+    ``linear.stationary_covariance`` the last is rounding, and the first close to ε/ε_max where one mode dominates.
+    `covariance` (n, n): G, symmetric, not zero; one over the inputs is refused where it shows; `learning_rate`: ε > 0;
+    `problem`, `batch`, `replacement`: as in ``regression.noise_moment``, with D not zero.  Returns RelationErrors.
 
-    Parameters
-    ----------
-    problem : Regression
-    covariance : array (n, n)      G, symmetric, not zero; one over the inputs is refused where it shows
-    learning_rate : float          ε; > 0
-    batch, replacement : int, bool    as in :func:`lib.fluctuations.regression.batch_variance`; D must not vanish
-
-    Returns
-    -------
-    RelationErrors
-
-    Examples
-    --------
-    >>> from lib.fluctuations import regression
     >>> problem = regression.fit([[1.0], [1.0]], [[0.0], [2.0]])  # A = S = D = 1, G = ε / (2 - ε)
     >>> errors = relation_errors(problem, [[1 / 3]], 0.5, 1)
     >>> round(errors.leading, 9), round(errors.shape, 9), round(errors.scale, 9), round(errors.exact, 9)
@@ -100,55 +84,31 @@ def relation_errors(problem, covariance, learning_rate, batch, *, replacement=Fa
 
 
 def split(problem, covariance):
-    r"""Symmetric and antisymmetric part of AG:  (AG + GA)/2  and  Q = (AG - GA)/2.
+    """Symmetric and antisymmetric part of AG:  (AG + GA)/2  and  Q = (AG - GA)/2.
 
-    Eq. (1.6), there D + Q.  In the PCA basis  Q_kl = (λ_k - λ_l)/(λ_k + λ_l) × the symmetric part,
-    at every learning rate.
+    Eq. (1.6), there D + Q.  In the PCA basis  Q_kl = (λ_k - λ_l)/(λ_k + λ_l) × the symmetric part, at every learning
+    rate.  `problem`: Regression; `covariance` (n, n): G; one over the inputs is not noticed here.  Returns both parts.
 
-    Parameters
-    ----------
-    problem : Regression
-    covariance : array (n, n)      G, symmetric; nothing here could tell one over the inputs
-
-    Returns
-    -------
-    (array (n, n), array (n, n))   symmetric part, Q
-
-    Examples
-    --------
-    >>> from lib.fluctuations import regression
     >>> problem = regression.fit([[2.0, 0.0], [0.0, 1.0]], [[0.0], [1.0]])  # λ = 2, 1/2
     >>> split(problem, [[1.0, 4.0], [4.0, 1.0]])[1].round(12).tolist()
     [[0.0, 3.0], [-3.0, 0.0]]
     """
-    covariance = regression_formulas.in_modes("covariance", covariance, checked_problem(problem))  # (n, n)
+    covariance = regression_formulas.in_modes("covariance", covariance, regression.checked_problem(problem))  # (n, n)
     flow = problem.eigenvalues[:, None] * covariance  # (n, n)
     return (flow + flow.T) / 2, (flow - flow.T) / 2
 
 
 def noise_tensor(problem, batch, *, replacement=False):
-    r"""Noise of one step with all pairs of outputs:  (c/N) Σ_α (r_α ⊗ x_α)(r_α ⊗ x_α)ᵀ, blocks D_ik.
+    """Noise of one step with all pairs of outputs:  (c/N) Σ_α (r_α ⊗ x_α)(r_α ⊗ x_α)ᵀ, blocks D_ik.
 
-    Eq. (B1), with the noise ξ that enters there, -W₀S̄ included.  The sum of its diagonal
-    blocks is :func:`lib.fluctuations.regression.noise_moment`.
+    Eq. (B1), with the noise ξ that enters there, -W₀S̄ included.  The sum of its diagonal blocks is
+    ``regression.noise_moment``.  `problem`: Regression; `batch`, `replacement`: as in ``regression.batch_variance``.
+    Returns (p n, p n), symmetric; row i n + k is output i, mode k.
 
-    Parameters
-    ----------
-    problem : Regression
-    batch, replacement : int, bool    as in :func:`lib.fluctuations.regression.batch_variance`
-
-    Returns
-    -------
-    array (p n, p n)               symmetric; row i n + k is output i, mode k
-
-    Examples
-    --------
-    >>> from lib.fluctuations import regression
-    >>> problem = regression.fit([[1.0], [1.0]], [[0.0, 1.0], [2.0, -1.0]])
-    >>> noise_tensor(problem, 1).round(12).tolist()
+    >>> noise_tensor(regression.fit([[1.0], [1.0]], [[0.0, 1.0], [2.0, -1.0]]), 1).round(12).tolist()
     [[1.0, -1.0], [-1.0, 1.0]]
     """
-    variance = batch_variance(len(checked_problem(problem).inputs), batch, replacement)
+    variance = regression.batch_variance(len(regression.checked_problem(problem).inputs), batch, replacement)
     inputs, residuals = problem.inputs, problem.residuals
     size = inputs.shape[1] * residuals.shape[1]
     total = np.zeros((size, size))  # (p n, p n)
@@ -159,68 +119,40 @@ def noise_tensor(problem, batch, *, replacement=False):
 
 
 def entropy_production(problem, *, pairs=True):
-    r"""Entropy production of stochastic linear learning to leading order, per time t = ε n, at any ε and batch size.
+    """Entropy production of stochastic linear learning to leading order, per time t = ε n, at any ε and batch size.
 
-    :func:`lib.foundations.langevin.entropy_production` with friction A on every output (eqs. (1.6) and (B5)) and
-    diffusion ∝ :func:`noise_tensor`; a common factor of the diffusion drops out.  The tensor shows currents that the
-    sum over outputs hides.
+    ``langevin.entropy_production`` with friction A on every output (eqs. (1.6) and (B5)) and diffusion ∝
+    :func:`noise_tensor`; a common factor of the diffusion drops out.  The tensor shows currents that the sum over
+    outputs hides.  `problem`: Regression; `pairs`: all pairs of outputs, or (False) only their trace, D, as if it drove
+    one process.  Returns a float >= 0, zero exactly if there is no circulation.
 
-    Parameters
-    ----------
-    problem : Regression
-    pairs : bool                   all pairs of outputs; False: only their trace, D, as if it drove one process
-
-    Returns
-    -------
-    float                          >= 0; zero exactly if there is no circulation
-
-    Examples
-    --------
-    >>> from lib.fluctuations import regression
-    >>> problem = regression.fit([[2.0, 1.0], [0.0, 1.0], [1.0, -1.0]], [[1.0], [0.0], [3.0]])
     >>> bool(entropy_production(regression.fit([[1.0], [2.0]], [[0.0], [3.0]])) == 0)  # one mode cannot turn
     True
     """
-    variances = checked_problem(problem).eigenvalues  # (n,)
+    variances = regression.checked_problem(problem).eigenvalues  # (n,)
     if checks.boolean("pairs", pairs):
         noise, outputs = noise_tensor(problem, 1), problem.residuals.shape[1]  # (p n, p n)
     else:
-        noise, outputs = noise_moment(problem, 1), 1  # (n, n)
+        noise, outputs = regression.noise_moment(problem, 1), 1  # (n, n)
     unit = 1 / np.sqrt(np.diag(noise)) if np.diag(noise).min() > 0 else np.ones(len(noise))  # (p n,)
     if np.linalg.eigvalsh(unit[:, None] * noise * unit)[0] <= 1e-12:
-        checks.fail(
-            "problem",
-            "have gradient noise in every direction: drop an output if the residuals are dependent",
-            "a singular noise",
-        )
+        wanted = "have gradient noise in every direction: drop an output if the residuals are dependent"
+        checks.fail("problem", wanted, "a singular noise")
     # The rate does not depend on the units of each mode: where every noise is one, the spectrum spans no decades.
     friction = np.diag(np.tile(variances, outputs))  # (p n, p n)
     return langevin.entropy_production(friction, unit[:, None] * noise * unit)
 
 
 def yaida_ratios(problem, covariance, learning_rate, batch, *, replacement=False):
-    r"""Left over right side of the fluctuation-dissipation relations of Yaida (2018), both exactly one at stationarity.
+    """Left over right side of the fluctuation-dissipation relations of Yaida (2018), both exactly one at stationarity.
 
     First:  Tr AG = (ε/2) Tr(E[SGS] + D);  second:  Tr AGA = (ε/2) Tr A(E[SGS] + D).  These are the equation of
-    :func:`lib.fluctuations.linear.stationary_covariance`, traced, and traced after multiplication by A.  The source
-    finds them in conflict with its eq. (2.10); that is their limit ε -> 0, without E[SGS] and with 2D = ε D(0).
+    ``linear.stationary_covariance``, traced, and traced after multiplication by A.  The source finds them in conflict
+    with its eq. (2.10); that is their limit ε -> 0, without E[SGS] and with 2D = ε D(0).  `covariance` (n, n): G,
+    symmetric; one over the inputs is refused where it shows; `learning_rate`: ε > 0; `problem`, `batch`, `replacement`:
+    as in ``regression.noise_moment``, not a full batch at rest.  Returns both ratios.
 
-    Parameters
-    ----------
-    problem : Regression
-    covariance : array (n, n)      G, symmetric; one over the inputs is refused where it shows
-    learning_rate : float          ε; > 0
-    batch, replacement : int, bool    as in :func:`lib.fluctuations.regression.batch_variance`; not a full one at rest
-
-    Returns
-    -------
-    (float, float)                 first, second ratio
-
-    Examples
-    --------
-    >>> from lib.fluctuations import regression
-    >>> problem = regression.fit([[1.0], [1.0]], [[0.0], [2.0]])
-    >>> [round(ratio, 12) for ratio in yaida_ratios(problem, [[1 / 3]], 0.5, 1)]
+    >>> [round(ratio, 12) for ratio in yaida_ratios(regression.fit([[1.0], [1.0]], [[0.0], [2.0]]), [[1 / 3]], 0.5, 1)]
     [1.0, 1.0]
     """
     covariance, rate, variance, noise = _setting(problem, covariance, learning_rate, batch, replacement)
@@ -236,50 +168,27 @@ def yaida_ratios(problem, covariance, learning_rate, batch, *, replacement=False
 
 
 def relation_floor(problem, learning_rate, steps, chains=1):
-    r"""Relative sampling error (Frobenius norm) of AG + GA over a stationary run, estimated:  √(n / (T K p ε λ_max)).
+    """Relative sampling error (Frobenius norm) of AG + GA over a stationary run, estimated:  √(n / (T K p ε λ_max)).
 
-    T steps of K chains, all recorded, n modes, p outputs; one mode dominates.  It is also the size of the ratio of
-    norms Q to D that pure noise produces, and so the floor under the comparison of figure 2, and the values
-    of Q at its end.
+    All steps are recorded; n modes, p outputs; one mode dominates.  It is also the size of the ratio of norms Q to D
+    that pure noise produces, and so the floor under the comparison of figure 2, and the values of Q at its end.
+    `problem`: Regression; `learning_rate`: ε > 0; `steps`: T >= 1; `chains`: K >= 1.  Returns a float.
 
-    Parameters
-    ----------
-    problem : Regression
-    learning_rate : float          ε; > 0
-    steps : int                    T; >= 1
-    chains : int                   K; >= 1
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> from lib.fluctuations import regression
     >>> round(relation_floor(regression.fit([[1.0], [1.0]], [[0.0], [2.0]]), 0.25, 100, chains=4), 12)
     0.1
     """
-    lam, outputs = checked_problem(problem).eigenvalues, problem.residuals.shape[1]  # (n,)
+    lam, outputs = regression.checked_problem(problem).eigenvalues, problem.residuals.shape[1]  # (n,)
     rate = checks.number("learning_rate", learning_rate, above=0)
     runs = checks.integer("steps", steps) * checks.integer("chains", chains)
     return float(np.sqrt(len(lam) / (runs * outputs * rate * lam[0])))
 
 
 def fourier_row(matrix):
-    r"""|F_j| / |F_0| along one axis of the two-dimensional discrete Fourier transform:  F_j = Σ_kl M_kl e^{-2πi jl/d}.
+    """|F_j| / |F_0| along one axis of the two-dimensional discrete Fourier transform:  F_j = Σ_kl M_kl e^{-2πi jl/d}.
 
-    The comparison of figure 2, lower row.  It sees the column sums of M only, without their scale.
+    The comparison of figure 2, lower row.  It sees the column sums of M only, without their scale.  `matrix` (d, d):
+    over pixels, with entries that do not sum to zero.  Returns (d,), one at j = 0.
 
-    Parameters
-    ----------
-    matrix : array (d, d)          over pixels; entries must not sum to zero
-
-    Returns
-    -------
-    array (d,)                     one at j = 0
-
-    Examples
-    --------
     >>> fourier_row([[1.0, 0.0], [2.0, 1.0]]).tolist()
     [1.0, 0.5]
     """

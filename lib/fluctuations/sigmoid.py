@@ -1,10 +1,9 @@
-r"""One sigmoid unit with squared loss under minibatch descent: its minimum, and its fluctuations about it for small ε.
+"""One sigmoid unit with squared loss under minibatch descent: its minimum, and its fluctuations about it for small ε.
 
 The unit is  z = σ(w·x),  σ(u) = 1/(1 + e^{-u}),  with the loss  ℓ = (y - z)²/2  averaged over N samples (not the cross
-entropy).  Around a minimum w* the loss is not quadratic, so the second moment of V = w - w* obeys no closed equation,
-as it does in :mod:`lib.fluctuations.linear`.  han2021 finds this unit beyond further analytical treatment; what is
-here, to leading order in ε, is the book's.  The recursion is eq. (3.2) for this loss,  V' = V - ε g_B(V),  with g_B
-the average gradient of a minibatch of m samples.  :mod:`lib.fluctuations.sigmoid_descent` simulates it.
+entropy).  About a minimum w* it is not quadratic, so the second moment of V = w - w* obeys no closed equation, unlike
+``linear``.  han2021 finds this unit beyond further analytical treatment; the leading order in ε here is the book's.
+V' = V - ε g_B(V), g_B averaged over a minibatch of m, is eq. (3.2) for this loss; ``sigmoid_descent`` runs it.
 """
 
 from dataclasses import dataclass
@@ -40,21 +39,11 @@ class Unit:
 
 
 def loss_derivatives(field, target):
-    r"""First three derivatives of  ℓ = (y - σ(u))²/2  by the field u:  ℓ', ℓ'', ℓ'''.
+    """First three derivatives of  ℓ = (y - σ(u))²/2  by the field u:  ℓ', ℓ'', ℓ'''.
 
-    With z = σ(u):  ℓ' = -(y-z)z',  ℓ'' = z'² - (y-z)z'',  ℓ''' = 3z'z'' - (y-z)z'''.
+    With z = σ(u):  ℓ' = -(y-z)z',  ℓ'' = z'² - (y-z)z'',  ℓ''' = 3z'z'' - (y-z)z'''.  `field`, `target` (N,): u, y.
+    Returns (3, N).
 
-    Parameters
-    ----------
-    field : array (N,)       u = w·x
-    target : array (N,)      y
-
-    Returns
-    -------
-    array (3, N)
-
-    Examples
-    --------
     >>> loss_derivatives([0.0], [1.0]).ravel().tolist()
     [-0.125, 0.0625, 0.0625]
     """
@@ -68,23 +57,13 @@ def loss_derivatives(field, target):
 
 
 def minimum(inputs, targets):
-    r"""A minimum w* of  f = <(y - σ(w·x))²>/2, found from w = 0 with whitened inputs, and the derivatives of ℓ there.
+    """A minimum w* of  f = <(y - σ(w·x))²>/2, found from w = 0 with whitened inputs, and the derivatives of ℓ there.
 
-    The loss is not convex and may have other minima.  It has none where the classes are separable: the weights grow
-    for ever.
+    The loss is not convex and may have other minima.  It has none where the classes are separable: the weights grow for
+    ever.  `inputs` (N, d): N > d, linearly independent columns; a constant one is a bias; `targets` (N,): y, from 0 to
+    1.  Returns a Unit, with gradient below 1e-12 in whitened units.
 
-    Parameters
-    ----------
-    inputs : array (N, d)      one sample a row, N > d, linearly independent columns; a constant column is a bias
-    targets : array (N,)       y, from 0 to 1
-
-    Returns
-    -------
-    Unit                       with gradient below 1e-12 in whitened units
-
-    Examples
-    --------
-    >>> unit = minimum([[1.0], [1.0], [1.0], [1.0]], [0.0, 1.0, 1.0, 1.0])  # σ(w*) = 3/4
+    >>> unit = minimum(4 * [[1.0]], [0, 1, 1, 1])  # σ(w*) = 3/4
     >>> round(float(unit.weights[0]), 10), round(float(unit.hessian[0, 0]), 10)  # log 3, (3/16)²
     (1.0986122887, 0.03515625)
     """
@@ -97,9 +76,8 @@ def minimum(inputs, targets):
         checks.fail("inputs", f"have a largest entry from {1 / LARGEST:g} to {LARGEST:g}", f"{np.abs(inputs).max():g}")
     scores, scale, basis = np.linalg.svd(inputs, full_matrices=False)  # (N, d), (d,), (d, d)
     if scale[-1] ** 2 <= RANGE * scale[0] ** 2:
-        checks.fail(
-            "inputs", "have linearly independent columns", f"singular values from {scale[0]:.3g} to {scale[-1]:.3g}"
-        )
+        found = f"singular values from {scale[0]:.3g} to {scale[-1]:.3g}"
+        checks.fail("inputs", "have linearly independent columns", found)
     white = scores * np.sqrt(samples)  # (N, d): <x xᵀ> = 1
 
     def loss(v):
@@ -111,36 +89,22 @@ def minimum(inputs, targets):
     def hessian(v):
         return weighted(white, loss_derivatives(white @ v, targets)[1])  # (d, d)
 
-    v = minimize(
-        loss, np.zeros(size), jac=gradient, hess=hessian, method="trust-exact", options={"gtol": 1e-8}
-    ).x  # (d,)
+    options = {"method": "trust-exact", "options": {"gtol": 1e-8}}
+    v = minimize(loss, np.zeros(size), jac=gradient, hess=hessian, **options).x  # (d,)
     if np.linalg.eigvalsh(hessian(v))[0] > FLAT:
         for _ in range(3):  # Newton steps: from 1e-8, one would do
             v = v - np.linalg.solve(hessian(v), gradient(v))  # (d,)
     lowest = np.linalg.eigvalsh(hessian(v))[0]
     if not (lowest > FLAT and np.abs(gradient(v)).max() < 1e-12):
-        checks.fail(
-            "targets",
-            "leave a minimum with positive curvature at finite weights (separable classes leave none)",
-            f"lowest curvature {lowest:.2g} where the search ended",
-        )
+        wanted = "leave a minimum with positive curvature at finite weights (separable classes leave none)"
+        checks.fail("targets", wanted, f"lowest curvature {lowest:.2g} where the search ended")
     weights = basis.T @ (v * np.sqrt(samples) / scale)  # (d,)
     return Unit(inputs, targets, weights, *loss_derivatives(inputs @ weights, targets))
 
 
 def checked_unit(unit):
-    """`unit`, if it is a :class:`Unit`.
+    """Return `unit`, if it is a Unit.
 
-    Parameters
-    ----------
-    unit : Unit
-
-    Returns
-    -------
-    Unit
-
-    Examples
-    --------
     >>> checked_unit(minimum([[1.0], [1.0]], [0.0, 1.0])).weights.round(12).tolist()
     [0.0]
     """
@@ -148,75 +112,42 @@ def checked_unit(unit):
 
 
 def noise_moment(unit, batch, *, replacement=False):
-    r"""Gradient noise of one step at the minimum:  D = (c/N) Σ_α g_α² x_α x_αᵀ.
+    """Gradient noise of one step at the minimum:  D = (c/N) Σ_α g_α² x_α x_αᵀ.
 
-    The counterpart of eq. (3.4) at q = 0, with -g for the residual.
+    The counterpart of eq. (3.4) at q = 0, with -g for the residual.  `unit`: Unit; `batch`, `replacement`: as in
+    ``regression.batch_variance``.  Returns (d, d), symmetric, positive semidefinite.
 
-    Parameters
-    ----------
-    unit : Unit
-    batch, replacement : int, bool    as in :func:`lib.fluctuations.regression.batch_variance`
-
-    Returns
-    -------
-    array (d, d)               symmetric, positive semidefinite
-
-    Examples
-    --------
-    >>> unit = minimum([[1.0], [1.0], [1.0], [1.0]], [0.0, 1.0, 1.0, 1.0])
-    >>> round(float(noise_moment(unit, 1)[0, 0]), 12) == round((3 / 16) ** 3, 12)  # Var(y) z'²
-    True
+    >>> round(float(noise_moment(minimum(4 * [[1.0]], [0, 1, 1, 1]), 1)[0, 0]) * 16**3, 9)  # Var(y) z'² = (3/16)³
+    27.0
     """
     variance = batch_variance(len(checked_unit(unit).inputs), batch, replacement)
     return variance * weighted(unit.inputs, unit.slope**2)
 
 
 def leading_order_covariance(unit, learning_rate, batch, *, replacement=False):
-    r"""Stationary covariance about the minimum to leading order in ε:  HG + GH = ε D.
+    """Stationary covariance about the minimum to leading order in ε:  HG + GH = ε D.
 
     The counterpart of eq. (2.10), with 2D there equal to ε D(0).  Corrections are of relative order ε.
+    `learning_rate`: ε > 0; `unit`, `batch`, `replacement`: as in :func:`noise_moment`.  Returns G (d, d), symmetric,
+    positive semidefinite.
 
-    Parameters
-    ----------
-    unit : Unit
-    learning_rate : float      ε; > 0
-    batch, replacement : int, bool    as in :func:`lib.fluctuations.regression.batch_variance`
-
-    Returns
-    -------
-    array (d, d)               G, symmetric, positive semidefinite
-
-    Examples
-    --------
-    >>> unit = minimum([[1.0], [1.0], [1.0], [1.0]], [0.0, 1.0, 1.0, 1.0])
-    >>> round(float(leading_order_covariance(unit, 0.1, 1)[0, 0]), 10)  # ε D / 2H
+    >>> round(float(leading_order_covariance(minimum(4 * [[1.0]], [0, 1, 1, 1]), 0.1, 1)[0, 0]), 10)  # ε D / 2H
     0.009375
     """
     noise = noise_moment(unit, batch, replacement=replacement)  # (d, d)
-    return langevin.stationary_covariance(
-        unit.hessian, checks.number("learning_rate", learning_rate, above=0) / 2 * noise
-    )
+    rate = checks.number("learning_rate", learning_rate, above=0)
+    return langevin.stationary_covariance(unit.hessian, rate / 2 * noise)
 
 
 def quadratic_covariance(unit, learning_rate, batch, *, replacement=False):
-    r"""Stationary covariance of the quadratic twin, exact in ε:  HC + CH = ε E[SCS] + ε D,  S = <h x xᵀ>_B.
+    """Stationary covariance of the quadratic twin, exact in ε:  HC + CH = ε E[SCS] + ε D,  S = <h x xᵀ>_B.
 
     The twin  U' = U(1 - εS) - ε<g xᵀ>  has the curvatures h and the slopes g of the minimum for good, so it is
     stochastic linear learning, eq. (3.2), with a weight h for each sample.  Dense: meant for d up to about 30.
+    `learning_rate`: ε > 0, small enough for a stationary C; `unit`, `batch`, `replacement`: as in :func:`noise_moment`.
+    Returns C = E[UᵀU] (d, d), symmetric, positive semidefinite.
 
-    Parameters
-    ----------
-    unit : Unit
-    learning_rate : float      ε; > 0 and small enough for a stationary covariance
-    batch, replacement : int, bool    as in :func:`lib.fluctuations.regression.batch_variance`
-
-    Returns
-    -------
-    array (d, d)               C = E[UᵀU], symmetric, positive semidefinite
-
-    Examples
-    --------
-    >>> unit = minimum([[1.0], [1.0], [1.0], [1.0]], [0.0, 1.0, 1.0, 1.0])
+    >>> unit = minimum(4 * [[1.0]], [0, 1, 1, 1])
     >>> leading, exact = leading_order_covariance(unit, 1.0, 1), quadratic_covariance(unit, 1.0, 1)
     >>> round(float(exact[0, 0] / leading[0, 0]), 4)
     1.0428
@@ -234,24 +165,12 @@ def quadratic_covariance(unit, learning_rate, batch, *, replacement=False):
 
 
 def mean_shift(unit, covariance):
-    r"""Distance of the mean weights from the minimum, for small fluctuations:  E[V] = -½ H⁻¹ <k (xᵀGx) x>.
+    """Distance of the mean weights from the minimum, for small fluctuations:  E[V] = -½ H⁻¹ <k (xᵀGx) x>.
 
     The average gradient vanishes in the stationary state; the cubic term of the loss then needs a mean to balance it.
-    The linear unit has k = 0 and no shift.
+    The linear unit has k = 0 and no shift.  `unit`: Unit; `covariance` (d, d): G, symmetric.  Returns (d,).
 
-    Parameters
-    ----------
-    unit : Unit
-    covariance : array (d, d)    G, symmetric
-
-    Returns
-    -------
-    array (d,)
-
-    Examples
-    --------
-    >>> unit = minimum([[1.0], [1.0], [1.0], [1.0]], [0.0, 1.0, 1.0, 1.0])
-    >>> round(float(mean_shift(unit, [[0.01]])[0]), 10)  # -3 z'z'' G / 2H with z'' = -z'/2
+    >>> round(float(mean_shift(minimum(4 * [[1.0]], [0, 1, 1, 1]), [[0.01]])[0]), 10)  # -3 z'z'' G / 2H, z'' = -z'/2
     0.0075
     """
     matrix = checks.symmetric("covariance", covariance, size=len(checked_unit(unit).weights))  # (d, d)

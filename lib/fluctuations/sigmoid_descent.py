@@ -1,9 +1,8 @@
-r"""Minibatch descent of a sigmoid unit with streaming averages: the simulator of :mod:`lib.fluctuations.sigmoid`.
+"""Minibatch descent of a sigmoid unit with streaming averages: the simulator of :mod:`lib.fluctuations.sigmoid`.
 
 Eq. (3.2) of han2021 with the gradient of this loss:  V' = V - ε g_B(V),  V = w - w*.  Each chain has a twin with the
-quadratic loss,  U' = U - (ε/m) Σ_b (g_b + h_b x_b·U) x_b,  driven by the same minibatches.  The mean of the twin is
-exactly zero and its covariance known, so the difference of their averages shows what the nonlinearity does, with most
-of the noise taken off.
+quadratic loss,  U' = U - (ε/m) Σ_b (g_b + h_b x_b·U) x_b,  driven by the same minibatches.  The twin's mean is exactly
+zero and its covariance known, so the difference of the averages shows what the nonlinearity does, with little noise.
 """
 
 import math
@@ -16,8 +15,8 @@ from numba import njit
 from lib.common import checks
 from lib.common.linalg import psd_root
 from lib.common.random import children
+from lib.fluctuations import sigmoid
 from lib.fluctuations.minibatches import checked_drawing, fill
-from lib.fluctuations.sigmoid import checked_unit, leading_order_covariance, mean_shift
 
 SETTLE = 5  # relaxation times of the slowest mode in the default burn-in
 LONGEST = 10**9  # steps that a default burn-in may take
@@ -81,52 +80,29 @@ def _descend(chains, twins, samples, rate, batch, steps, record_every, replaceme
 
 
 def simulate(
-    unit,
-    learning_rate,
-    batch,
-    *,
-    steps,
-    chains,
-    seed,
-    burn_in=None,
-    replacement=False,
-    record_every=50,
-    blocks=10,
-    workers=1,
-):
-    r"""Independent chains of minibatch descent,  V' = V - ε g_B(V),  and their time averages in the stationary state.
+    unit, learning_rate, batch, *, steps, chains, seed,
+    burn_in=None, replacement=False, record_every=50, blocks=10, workers=1,
+):  # fmt: skip
+    """Independent chains of minibatch descent,  V' = V - ε g_B(V),  and their time averages in the stationary state.
 
-    No exact stationary law is known.  Chains start from the Gaussian of
-    :func:`lib.fluctuations.sigmoid.leading_order_covariance`, moved by :func:`lib.fluctuations.sigmoid.mean_shift`,
-    and run for `burn_in` steps unseen.
+    No exact stationary law is known: chains start from the Gaussian of ``sigmoid.leading_order_covariance``, moved by
+    ``sigmoid.mean_shift``, and run for `burn_in` steps unseen.  Returns Averages.
 
-    Parameters
-    ----------
-    unit : Unit
-    learning_rate : float          ε; > 0.  No chain diverges, but the theory needs ε λ_max(H) << 1
-    batch : int                    m, as in :func:`lib.fluctuations.regression.batch_variance`
-    steps, chains : int            length of the averaged run and number of the chains; >= 1
-    seed : int or SeedSequence     block number b draws from its b-th child, so results do not depend on `workers`
-    burn_in : int, optional        steps before the averages; >= 0; default: 5 relaxation times 1/(ε λ_min(H))
-    replacement : bool             as in :func:`lib.fluctuations.regression.batch_variance`
-    record_every : int             one step in so many enters the averages, |g_B|² every one; must divide steps
-    blocks : int                   independent groups of chains, averaged one by one for error bars; must divide chains
-    workers : int                  threads; >= 1
+    unit, learning_rate : Unit; ε > 0.  No chain diverges, but the theory needs ε λ_max(H) << 1
+    batch, replacement : as in ``regression.batch_variance``
+    steps, chains : int >= 1, length of the averaged run and number of the chains
+    seed : int or SeedSequence; block number b draws from its b-th child, so results do not depend on `workers`
+    burn_in : int >= 0, optional, steps before the averages; default: 5 relaxation times 1/(ε λ_min(H))
+    record_every : one step in so many enters the averages, |g_B|² every one; must divide steps
+    blocks, workers : groups of chains, averaged one by one for error bars, must divide chains; threads, >= 1
 
-    Returns
-    -------
-    Averages
-
-    Examples
-    --------
-    >>> from lib.fluctuations.sigmoid import minimum
-    >>> unit = minimum([[1.0], [1.0], [1.0], [1.0]], [0.0, 1.0, 1.0, 1.0])
+    >>> unit = sigmoid.minimum(4 * [[1.0]], [0, 1, 1, 1])
     >>> run = simulate(unit, 0.1, 1, steps=5000, chains=10, seed=1)
-    >>> bool(0.8 < run.second_moment.mean() / leading_order_covariance(unit, 0.1, 1)[0, 0] < 1.3)
+    >>> bool(0.8 < run.second_moment.mean() / sigmoid.leading_order_covariance(unit, 0.1, 1)[0, 0] < 1.3)
     True
     """
     rate, batch = checks.number("learning_rate", learning_rate, above=0), checks.integer("batch", batch)
-    replacement, _ = checked_drawing(len(checked_unit(unit).inputs), batch, replacement)
+    replacement, _ = checked_drawing(len(sigmoid.checked_unit(unit).inputs), batch, replacement)
     steps, chains = checks.integer("steps", steps), checks.integer("chains", chains)
     if chains % (blocks := checks.integer("blocks", blocks)):
         checks.fail("blocks", f"divide chains = {chains}", blocks)
@@ -135,16 +111,14 @@ def simulate(
     workers, streams = checks.integer("workers", workers), children(seed, blocks + 1)
     slowest = rate * float(np.linalg.eigvalsh(unit.hessian)[0])
     if burn_in is None and not slowest > SETTLE / LONGEST:
-        checks.fail(
-            "learning_rate", f"be large enough to relax within {LONGEST:g} steps, or come with a burn_in", learning_rate
-        )
+        wanted = f"be large enough to relax within {LONGEST:g} steps, or come with a burn_in"
+        checks.fail("learning_rate", wanted, learning_rate)
     burn_in = math.ceil(SETTLE / slowest) if burn_in is None else checks.integer("burn_in", burn_in, at_least=0)
-    spread = leading_order_covariance(unit, rate, batch, replacement=replacement)  # (d, d)
+    spread = sigmoid.leading_order_covariance(unit, rate, batch, replacement=replacement)  # (d, d)
     shape = (blocks, chains // blocks, size := len(unit.weights))
-    twins = (
-        checks.generator("seed", streams[-1]).standard_normal(shape) @ psd_root(spread).T
-    )  # (blocks, chains / blocks, d)
-    state = twins + mean_shift(unit, spread)  # (blocks, chains / blocks, d)
+    rng = checks.generator("seed", streams[-1])
+    twins = rng.standard_normal(shape) @ psd_root(spread).T  # (blocks, chains / blocks, d)
+    state = twins + sigmoid.mean_shift(unit, spread)  # (blocks, chains / blocks, d)
     inputs = np.ascontiguousarray(unit.inputs)  # (N, d)
     samples = (inputs, unit.targets, inputs @ unit.weights, unit.slope, unit.curvature)
     shapes = ((size,), (size,), (size, size), (size, size), (2,))

@@ -50,10 +50,9 @@ def _folder(root):
 
 
 def _unavailable(archive, folder, bundled, reason):
-    fetch = "put it there: no address is known for it"
+    way = "put it there: no address is known for it"
     if archive.url:
-        fetch = f"fetch it from {archive.url} into that folder"
-    way = f"call again with download=True, or {fetch}" if archive.url else fetch
+        way = f"call again with download=True, or fetch it from {archive.url} into that folder"
     return DataUnavailable(
         f"{archive.file} (MD5 {archive.md5}) {reason} {folder}. To get it, {way}; another folder is named by root or "
         f'by the environment variable {ENVIRONMENT}. Without a download there is lib.services.data.load("{bundled}").'

@@ -1,8 +1,7 @@
-r"""What the sources claim: the declarations of ``lib/claims``, read and checked.
+"""What the sources claim: the declarations of ``lib/claims``, read and checked.
 
-The claims of a chapter are declared in ``lib/claims/<part>/<chapter>.toml``; the family, which is the part of an id
-before the slash, has its source in ``lib/claims/sources.toml``.  What was measured is held against them by
-:mod:`lib.services.ledger`.
+A chapter's claims are in ``lib/claims/<part>/<chapter>.toml``; their family, the part of an id before the slash, has
+its source in ``lib/claims/sources.toml``.  :mod:`lib.services.ledger` holds what was measured against them.
 """
 
 import functools
@@ -19,10 +18,7 @@ TESTS = ("value", "below", "above", "between", "true")
 
 @dataclass(frozen=True)
 class Source:
-    """Where a family of claims comes from: a short name for tables, and the citation key.
-
-    A family without a citation holds results of the book itself.
-    """
+    """Where a family of claims comes from; one without a citation holds results of the book itself."""
 
     name: str
     citation: str | None = None
@@ -30,33 +26,26 @@ class Source:
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim of a source.
-
-    Exactly one test is set: ``value`` with ``atol``, ``rtol`` or ``sigmas`` (the last with ``max_error``), ``below``,
-    ``above``, ``between`` or ``true``; or none, and then ``open`` says why the claim is not checked.  ``printed`` and
-    ``right`` are set where the verdict is "corrected"; ``extraction`` marks a fault that may be the text extraction's.
-    A result of the book itself has the verdict "holds": only a claim of a source can be reproduced, corrected or
-    refuted.
-    """
+    """One claim of a source.  Exactly one test (`value`, `below`, `above`, `between`, `true`) is set, or `open`."""
 
     id: str
     source: Source
     locator: str
     statement: str
-    verdict: str = "reproduced"
-    value: float | None = None
+    verdict: str = "reproduced"  # one of VERDICTS, of a claim of a source; OWN, of a result of the book itself
+    value: float | None = None  # with exactly one of the next three
     atol: float | None = None
     rtol: float | None = None
-    sigmas: float | None = None
+    sigmas: float | None = None  # with max_error
     max_error: float | None = None
     below: float | None = None
     above: float | None = None
     between: tuple[float, float] | None = None
     true: str | None = None
-    printed: str | None = None
+    printed: str | None = None  # this and the next where the verdict is "corrected"
     right: str | None = None
-    extraction: bool = False
-    open: str | None = None
+    extraction: bool = False  # whether the fault may be the text extraction's
+    open: str | None = None  # why the claim is not checked
 
     @property
     def expected(self):
@@ -86,61 +75,51 @@ class Claim:
 def _claim(entry, source, path):
     """One claim from its TOML table; every slip in the declaration is an error that names the file and the id."""
     identity = f"{path}: claim {entry.get('id', '?')!r}"
+
+    def wrong(reason):
+        return ValueError(f"{identity}: {reason}")
+
     try:
         claim = Claim(source=source, **{key: tuple(v) if key == "between" else v for key, v in entry.items()})
     except TypeError as error:
-        raise ValueError(f"{identity}: {error}") from None
-    tests = [name for name in TESTS if getattr(claim, name) is not None]
-    if claim.open is not None:
-        tests.append("open")
+        raise wrong(error) from None
+    tests = [name for name in (*TESTS, "open") if getattr(claim, name) is not None]
     if len(tests) != 1:
         raise ValueError(f"{identity} must declare exactly one of {', '.join(TESTS)} or open, got {tests or 'none'}")
     if claim.verdict not in VERDICTS:
-        raise ValueError(f"{identity}: verdict must be one of {', '.join(VERDICTS)}, got {claim.verdict!r}")
+        raise wrong(f"verdict must be one of {', '.join(VERDICTS)}, got {claim.verdict!r}")
+    if source.citation is None and ("verdict" in entry or claim.extraction):
+        raise wrong("a result of the book itself has no verdict and no extraction to declare; it holds, or it is open")
     if source.citation is None:
-        if "verdict" in entry or claim.extraction:
-            raise ValueError(
-                f"{identity}: a result of the book itself has no verdict and no extraction to declare; "
-                "it holds, or it is open"
-            )
         claim = replace(claim, verdict=OWN)
     if claim.extraction and claim.verdict != "corrected":
-        raise ValueError(
-            f"{identity}: extraction tells of a fault in a source's text, so it goes with the verdict 'corrected'"
-        )
+        raise wrong("extraction tells of a fault in a source's text, so it goes with the verdict 'corrected'")
     numbers = [getattr(claim, name) for name in ("value", "atol", "rtol", "sigmas", "max_error", "below", "above")]
     for bound in [number for number in numbers if number is not None] + list(claim.between or ()):
         if isinstance(bound, bool) or not isinstance(bound, (int, float)) or not math.isfinite(bound):
-            raise ValueError(f"{identity}: every bound must be a finite number, got {bound!r}")
+            raise wrong(f"every bound must be a finite number, got {bound!r}")
     if any(number is not None and number <= 0 for number in (claim.atol, claim.rtol, claim.sigmas, claim.max_error)):
-        raise ValueError(f"{identity}: atol, rtol, sigmas and max_error must be > 0")
+        raise wrong("atol, rtol, sigmas and max_error must be > 0")
     if claim.between is not None and not (len(claim.between) == 2 and claim.between[0] < claim.between[1]):
-        raise ValueError(f"{identity}: between must hold two increasing numbers, got {list(claim.between)}")
+        raise wrong(f"between must hold two increasing numbers, got {list(claim.between)}")
     if "" in (claim.true, claim.open, claim.statement, claim.locator):
-        raise ValueError(f"{identity}: true, open, statement and locator must say something")
+        raise wrong("true, open, statement and locator must say something")
     if claim.true is not None and "$" in claim.true:
-        raise ValueError(
-            f"{identity}: true is shown as plain text and must not contain TeX; use the statement for formulas"
-        )
+        raise wrong("true is shown as plain text and must not contain TeX; use the statement for formulas")
     if (claim.value is not None) != (sum(t is not None for t in (claim.atol, claim.rtol, claim.sigmas)) == 1):
-        raise ValueError(f"{identity}: value and exactly one of atol, rtol, sigmas go together")
+        raise wrong("value and exactly one of atol, rtol, sigmas go together")
     if (claim.sigmas is None) != (claim.max_error is None):
-        raise ValueError(f"{identity}: sigmas needs max_error, or a large error bar would always pass")
+        raise wrong("sigmas needs max_error, or a large error bar would always pass")
     if (claim.verdict == "corrected") != (claim.printed is not None and claim.right is not None):
-        raise ValueError(f"{identity}: verdict 'corrected' goes with both printed and right")
+        raise wrong("verdict 'corrected' goes with both printed and right")
     return claim
 
 
 def load(folder=None):
     """All declared claims, ordered by family, file and place: a dict from id to :class:`Claim`.
 
-    Parameters
-    ----------
-    folder : path, optional    which holds ``sources.toml`` and ``<part>/<chapter>.toml``; default: ``lib/claims``
-
-    Raises
-    ------
-    ValueError    if a declaration is incomplete, contradicts itself, or repeats an id
+    `folder`: path that holds ``sources.toml`` and ``<part>/<chapter>.toml``, default ``lib/claims``.  A declaration
+    that is incomplete, contradicts itself or repeats an id is a ValueError.
     """
     folder = resources.files("lib") / "claims" if folder is None else folder
     try:
@@ -155,11 +134,9 @@ def load(folder=None):
             if set(content) != {"claim"}:
                 raise ValueError(f"{name} must hold [[claim]] tables and nothing else, got {sorted(content)}")
             for entry in content["claim"]:
-                family = str(entry.get("id", "?")).split("/")[0]
+                family, known = str(entry.get("id", "?")).split("/")[0], "a family of sources.toml and a slash"
                 if family not in sources:
-                    raise ValueError(
-                        f"{name}: claim id {entry.get('id')!r} must start with a family of sources.toml and a slash"
-                    )
+                    raise ValueError(f"{name}: claim id {entry.get('id')!r} must start with {known}")
                 claim = _claim(entry, sources[family], name)
                 if claim.id in claims:
                     raise ValueError(f"{name}: claim id {claim.id!r} is declared twice")

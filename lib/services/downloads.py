@@ -1,21 +1,9 @@
 """The large image sets, from files that you have or, if you say so, fetch: MNIST, EMNIST letters, CIFAR-10, CIFAR-5m.
 
-Every loader looks for its files in the folder ``root``, else in the folder that the environment variable
-PHYSICS_OF_LEARNING_DATA names, else in a cache folder of the operating system.  It goes to the network only for a
-file that is missing, and only with ``download=True``.  A file is read after its MD5 sum is found right, never before,
-and a file that cannot be read in full raises :class:`DataCorrupt`.  The images come as
-:class:`lib.services.data.Images`.
-
-All loaders share ``split``, "train" or "test"; ``size``, the side or (height, width) of the central window that is
-kept; ``root``; ``download``; and the ``archive`` that tells which file is read.
-
->>> from lib.services import data
->>> try:
-...     pictures = mnist("train", root="a folder without it")
-... except DataUnavailable as missing:
-...     pictures = data.load("digits")
->>> pictures.name
-'digits'
+A file is looked for in `root`, else in the folder that the environment variable PHYSICS_OF_LEARNING_DATA names, else in
+a cache folder of the system; only a missing one is fetched from the network, and only with `download`.  It is read
+after its MD5 sum is found right, never before; one that cannot be read in full raises :class:`DataCorrupt`.  `split`:
+"train" or "test"; `size`: side or (height, width) of the central window that is kept; `archive`: the file to read.
 """
 
 import gzip
@@ -73,27 +61,15 @@ def _archive(name, value):
 def mnist(split, *, size=None, root=None, download=False, archives=None):
     """MNIST: 60 000 hand-written digits to train on, 10 000 to test, 28 x 28, values 0..255, black 0.
 
-    Any pair of files in the same format is read if you give its `archives`: Fashion-MNIST, say.
+    `split`, `root`, `download`: as the module says; `size`: 24 cuts off an empty rim; `archives`: MNIST[split], or any
+    such pair (images, labels), as of Fashion-MNIST.  Returns ``data.Images`` (N, height, width), labels 0..9.
 
-    Parameters
-    ----------
-    split : str
-    size : int or (int, int), optional         24 cuts off an empty rim
-    root : path, optional                      default: as the module says
-    download : bool                            whether a missing file is fetched; default: no network
-    archives : (Archive, Archive), optional    images and labels; default: MNIST[split]
-
-    Returns
-    -------
-    lib.services.data.Images                   images (N, height, width), labels 0..9
-
-    Examples
-    --------
     >>> try:
-    ...     mnist("test", root="a folder without it")
-    ... except DataUnavailable as missing:
-    ...     print(str(missing)[:85])
-    t10k-images-idx3-ubyte.gz (MD5 9fb629c4189551a2d022fa330f9573f3) is not in a folder w
+    ...     pictures = mnist("test", root="a folder without it")
+    ... except DataUnavailable:
+    ...     pictures = data.load("digits")
+    >>> pictures.name
+    'digits'
     """
     split, size = _split_and_size(split, size)
     archives = MNIST[split] if archives is None else archives
@@ -113,37 +89,19 @@ def emnist_letters(split, *, size=None, root=None, download=False, archive=EMNIS
     """EMNIST letters: 124 800 hand-written letters to train on, 20 800 to test, 28 x 28, values 0..255.
 
     Upper and lower case are one class.  The file holds every image with rows and columns exchanged, and numbers its
-    classes from 1.  Here the letters stand upright, and a, b, ..., z are 0, 1, ..., 25.
+    classes from 1.  Here the letters stand upright, and a, b, ..., z are 0, 1, ..., 25.  `split`, `size`, `root`,
+    `download`: as the module says; `archive`: the zip file, as ``dataclasses.replace(EMNIST, file="emnist.zip")``.
+    Returns ``data.Images`` (N, height, width), labels 0..25.
 
-    Parameters
-    ----------
-    split : str
-    size, root, download                  as in :func:`mnist`
-    archive : Archive                     the zip file, as ``dataclasses.replace(EMNIST, file="emnist.zip")``
-
-    Returns
-    -------
-    lib.services.data.Images              images (N, height, width), labels 0..25
-
-    Examples
-    --------
-    >>> try:
-    ...     emnist_letters("train", root="a folder without it")
-    ... except DataUnavailable as missing:
-    ...     print(str(missing)[:71])
-    gzip.zip (MD5 58c8d27c78d21e728a6bc7b3cc06412e) is not in a folder with
+    >>> EMNIST.file  # what emnist_letters("train") looks for
+    'gzip.zip'
     """
     split, size = _split_and_size(split, size)
     archive = _archive("archive", archive)
-    with (
-        opened([archive], root, download, "mnist-5k") as [handle],
-        parsing(archive),
-        zipfile.ZipFile(handle) as bundle,
-    ):
+    with opened([archive], root, download, "mnist-5k") as [file], parsing(archive), zipfile.ZipFile(file) as bundle:
         members = {PurePosixPath(path).name: path for path in bundle.namelist()}
-        image_file, label_file = (
-            bundle.read(members[f"emnist-letters-{split}-{kind}-ubyte.gz"]) for kind in ("images-idx3", "labels-idx1")
-        )
+        wanted = (f"emnist-letters-{split}-{kind}-ubyte.gz" for kind in ("images-idx3", "labels-idx1"))
+        image_file, label_file = (bundle.read(members[name]) for name in wanted)
         images, labels = _formats.idx(image_file, axes=3), _formats.idx(label_file, axes=1)  # (N, columns, rows), (N,)
         labels = labels.astype(np.int64) - 1
         _formats.check_labels(images, labels, 26)
@@ -153,37 +111,22 @@ def emnist_letters(split, *, size=None, root=None, download=False, archive=EMNIS
 def cifar10(split, *, grey=True, size=None, root=None, download=False, archive=CIFAR10):
     """CIFAR-10: 50 000 photographs of ten kinds of things to train on, 10 000 to test, 32 x 32, values 0..255.
 
-    The file is a set of pickles.  A pickle can ask for any program to be run; here only arrays of bytes are built
-    from it.
+    The file is a set of pickles.  A pickle can ask for any program to be run; here only arrays of bytes are built from
+    it.  `split`: "train" (five batches, in order) or "test"; `grey`: brightness, as ``data.grey``, else red, green and
+    blue; `size`, `root`, `download`: as the module says; `archive`: the tar file.  Returns ``data.Images`` (N,
+    height, width), in colour (N, height, width, 3), labels 0..9.
 
-    Parameters
-    ----------
-    split : str                           "train" (five batches, in order) or "test"
-    grey : bool                           True: brightness, :func:`lib.services.data.grey`; False: red, green and blue
-    size, root, download                  as in :func:`mnist`
-    archive : Archive                     the tar file
-
-    Returns
-    -------
-    lib.services.data.Images              images (N, height, width), in colour (N, height, width, 3); labels 0..9
-
-    Examples
-    --------
-    >>> try:
-    ...     cifar10("train", root="a folder without it")
-    ... except DataUnavailable as missing:
-    ...     print(str(missing)[:67])
-    cifar-10-python.tar.gz (MD5 c58f30108f718f92721af3b95e74349a) is no
+    >>> CIFAR10.file  # what cifar10("train") looks for
+    'cifar-10-python.tar.gz'
     """
     split, size = _split_and_size(split, size)
     grey, archive = checks.boolean("grey", grey), _archive("archive", archive)
-    members = [f"data_batch_{k}" for k in range(1, 6)] if split == "train" else ["test_batch"]
+    names = [f"data_batch_{k}" for k in range(1, 6)] if split == "train" else ["test_batch"]
     with opened([archive], root, download, "photo-patches") as [handle], parsing(archive):
         unpacked = io.BytesIO(gzip.decompress(handle.read()))  # in full: so its own sum is checked too
         with tarfile.open(fileobj=unpacked) as bundle:
-            batches = [
-                _formats.cifar_batch(bundle.extractfile(f"cifar-10-batches-py/{member}").read()) for member in members
-            ]
+            members = (bundle.extractfile(f"cifar-10-batches-py/{name}") for name in names)
+            batches = [_formats.cifar_batch(member.read()) for member in members]
         for images, labels in batches:
             _formats.check_labels(images, labels, 10)
     images = np.concatenate([data.grey(images) if grey else images for images, _ in batches])  # (N, 32, 32[, 3])
@@ -193,38 +136,20 @@ def cifar10(split, *, grey=True, size=None, root=None, download=False, archive=C
 def cifar5m(archive, count, *, grey=True, size=None, root=None, download=False):
     """CIFAR-5m: six files of 1 000 448 images like CIFAR-10's, 32 x 32, values 0..255, drawn from a diffusion model.
 
-    Its README (github.com/preetum/cifar5m) gives the addresses of ``part0.npz`` to ``part5.npz``, but no sums: so it
-    is you who says which file you have.  Fetch a part, take its MD5 sum once, and keep it with your results.
+    Its README (github.com/preetum/cifar5m) gives the addresses of ``part0.npz`` to ``part5.npz``, but no sums: so it is
+    you who says which file you have.  Fetch a part, take its MD5 sum once, and keep it with your results.  `archive`:
+    holds X (N, 32, 32, 3) and Y (N,), integers; `count`: how many, from the first, >= 1, a whole part takes 8 GB in
+    grey, 25 in colour; `grey`: as in :func:`cifar10`; `size`, `root`, `download`: as the module says; a download needs
+    ``archive.url``.  Returns ``data.Images`` (count, height, width[, 3]), labels 0..9.
 
-    Parameters
-    ----------
-    archive : Archive                     ``Archive("part0.npz", "<its MD5>")``: X (N, 32, 32, 3) and Y (N,), integers
-    count : int                           how many, from the first; >= 1.  A whole part takes 8 GB in grey, 25 in colour
-    grey : bool                           as in :func:`cifar10`
-    size, root, download                  as in :func:`mnist`; a download needs ``archive.url``
-
-    Returns
-    -------
-    lib.services.data.Images              images (count, height, width[, 3]); labels 0..9
-
-    Examples
-    --------
-    >>> try:
-    ...     cifar5m(Archive("part0.npz", md5=32 * "0"), 1000, root="a folder without it")
-    ... except DataUnavailable as missing:
-    ...     print(str(missing)[:62])
-    part0.npz (MD5 00000000000000000000000000000000) is not in a f
+    >>> part = Archive("part0.npz", md5=32 * "0")  # its sum; then cifar5m(part, 1000)
     """
     archive, count = _archive("archive", archive), checks.integer("count", count)
     size = None if size is None else data.checked_side(size)
     grey = checks.boolean("grey", grey)
-    with (
-        opened([archive], root, download, "photo-patches") as [handle],
-        parsing(archive),
-        zipfile.ZipFile(handle) as bundle,
-    ):
-        images = _formats.first_rows(bundle, "X.npy", count)  # (N, 32, 32, 3)
-        labels = _formats.first_rows(bundle, "Y.npy", count)  # (N,)
+    with opened([archive], root, download, "photo-patches") as [file], parsing(archive), zipfile.ZipFile(file) as parts:
+        images = _formats.first_rows(parts, "X.npy", count)  # (N, 32, 32, 3)
+        labels = _formats.first_rows(parts, "Y.npy", count)  # (N,)
         if images.shape[1:] != (32, 32, 3) or images.dtype != np.uint8:
             raise ValueError(f"X must hold bytes (N, 32, 32, 3), and it has {images.dtype} of shape {images.shape}")
         _formats.check_labels(images, labels, 10)

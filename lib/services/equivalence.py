@@ -1,9 +1,8 @@
-r"""Whether two expressions are the same function, however they are written.
+"""Whether two expressions are the same function, however they are written.
 
 Problem sets compare an answer with a reference this way: both are evaluated, with thirty digits, at random points of
-their symbols.  Two different analytic expressions agree at a random point with probability zero, so a handful of
-points decides; and unlike `simplify`, which may fail to see that a difference is zero, evaluation does not depend on
-how an answer is written.
+their symbols.  Two different analytic expressions agree at a random point with probability zero, so a handful of points
+decides; unlike `simplify`, which may fail to see that a difference is zero, this does not depend on the way of writing.
 """
 
 import numpy as np
@@ -17,26 +16,14 @@ UNEVALUATED = (sp.Integral, sp.Sum, sp.Product, sp.Derivative, sp.Limit, sp.Subs
 
 
 def same(answer, reference, ranges=None, *, points=8, seed=0):
-    r"""True if `answer` equals `reference` for all values of their symbols in the given ranges.
+    """True if `answer` equals `reference` for all values of their symbols in the given ranges.
 
     An integral, sum, product, derivative or limit that `answer` leaves undone counts as no answer, unless `reference`
-    leaves one too.  A symbol of `answer` that is named like one of `reference`, but declared with other assumptions,
-    is an error; so is a `reference` without a finite value at some point.
+    leaves one too.  A symbol of `answer` that is named like one of `reference`, but declared with other assumptions, is
+    an error; so is a `reference` without a finite value at some point.  Both: expression, number, or a list, tuple or
+    matrix of them, compared element by element; any other answer differs.  `ranges`: dict from symbol to (low, high),
+    low < high, default (0.2, 2); `points`: how many random ones, >= 1; `seed`: int, of the points.  Returns a bool.
 
-    Parameters
-    ----------
-    answer : expression, number, or a list, tuple or matrix of them    anything else is the same as no reference
-    reference : the same kinds    compared element by element
-    ranges : dict from symbol to (low, high)    where to compare; low < high; (0.2, 2) for symbols that are not in it
-    points : int                  how many random points; >= 1
-    seed : int                    of the points
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
     >>> x = sp.Symbol("x")
     >>> same(sp.sin(x) ** 2, 1 - sp.cos(x) ** 2), same(sp.sin(x), x)
     (True, False)
@@ -53,7 +40,6 @@ def same(answer, reference, ranges=None, *, points=8, seed=0):
 
 
 def _ranges(ranges):
-    """Where to compare, as numbers: a dict from symbol to (low, high)."""
     try:
         found = {symbol: (float(low), float(high)) for symbol, (low, high) in (ranges or {}).items()}
     except (AttributeError, TypeError, ValueError):
@@ -76,10 +62,8 @@ def _elements(value):
         value = list(np.ravel(np.array(value, dtype=object)))
     elif not isinstance(value, list | tuple | sp.Tuple):
         value = [value]
-    if not all(
-        isinstance(entry, sp.Expr | int | float | complex | np.number) and not isinstance(entry, bool)
-        for entry in value
-    ):
+    kinds = sp.Expr | int | float | complex | np.number
+    if not all(isinstance(entry, kinds) and not isinstance(entry, bool) for entry in value):
         return None
     return [sp.sympify(entry) for entry in value]
 
@@ -89,26 +73,19 @@ def _same(answer, reference, ranges, points, rng):
         return False
     symbols = sorted(answer.free_symbols | reference.free_symbols, key=lambda symbol: symbol.name)
     names = [symbol.name for symbol in symbols]
-    for symbol in symbols:
-        if names.count(symbol.name) > 1:
-            raise ValueError(
-                f"answer must use the given symbols: its {symbol.name} is not the {symbol.name} of the problem"
-            )
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"answer must use the given symbols: its {name} is not the {name} of the problem")
+    floats = any(expression.atoms(sp.Float) for expression in (answer, reference))
+    rounding = 1e-12 if floats else 0  # the relative error that they bring along
     for _ in range(points):
         place = {symbol: sp.Float(str(rng.uniform(*ranges.get(symbol, (0.2, 2)))), DIGITS) for symbol in symbols}
         left, right = _value(answer, place), _value(reference, place)
         if right is None:
             raise ValueError(f"reference must have a finite value in the ranges, got {reference} at {place}")
-        if left is None or abs(left - right) > TOLERANCE * max(1, abs(right)) + _rounding(answer, reference) * abs(
-            right
-        ):
+        if left is None or abs(left - right) > TOLERANCE * max(1, abs(right)) + rounding * abs(right):
             return False
     return True
-
-
-def _rounding(*expressions):
-    """The relative error that floating-point numbers inside the expressions bring along."""
-    return 1e-12 if any(expression.atoms(sp.Float) for expression in expressions) else 0
 
 
 def _value(expression, place):

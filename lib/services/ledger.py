@@ -1,9 +1,8 @@
-r"""The reproduction ledger: what the sources claim, what we measure, and the verdict.
+"""The reproduction ledger: what the sources claim, what we measure, and the verdict.
 
-The claims are declared in ``lib/claims`` (see :mod:`lib.services.claims`).  A chapter calls :func:`check` with what it
-measured.  The call shows one readable line, raises :class:`ClaimFailed` if the value is out of tolerance, and attaches
-a record to the output of its cell.  The build reads the records back from the executed notebooks, so a record lives
-and dies with the output it belongs to.
+The claims are declared in ``lib/claims`` (see ``claims``).  A chapter calls :func:`check` with what it measured: that
+shows one line, raises :class:`ClaimFailed` if the value is out of tolerance, and attaches a record to the output of its
+cell.  The build reads the records back from the executed notebooks: a record lives and dies with its output.
 """
 
 import difflib
@@ -100,24 +99,10 @@ def _show(record):
 def check(claim_id, measured, *, error=None, claims=None):
     """Hold a measured value against a declared claim: show one line, record it, and raise if it is out of tolerance.
 
-    Parameters
-    ----------
-    claim_id : str              an id declared in ``lib/claims``
-    measured : float or bool    the number that the chapter computed; True or False for a property
-    error : float, optional     its standard error; required where the claim's tolerance counts standard errors
-    claims : dict, optional     claims by id, for tests; default: the declared ones
+    `claim_id`: declared in ``lib/claims``, else a ValueError names the nearest one; `measured`: the number that the
+    chapter computed, or True or False for a property; `error`: its standard error, required where the tolerance counts
+    standard errors; `claims`: dict by id, for tests, default the declared ones.  Returns the Record.
 
-    Returns
-    -------
-    Record                      what was recorded
-
-    Raises
-    ------
-    ValueError                  unknown id (the message names the nearest one), or a value of the wrong kind
-    ClaimFailed                 the value is out of tolerance
-
-    Examples
-    --------
     >>> from lib.services.claims import Claim, Source
     >>> claim = Claim(id="demo/pi", source=Source("demo"), locator="", statement="", value=3.14, atol=0.01)
     >>> record = check("demo/pi", 3.1416, claims={"demo/pi": claim})
@@ -127,11 +112,8 @@ def check(claim_id, measured, *, error=None, claims=None):
     if not isinstance(claim_id, str):
         checks.fail("claim_id", "be a string", claim_id)
     if claim_id not in claims:
-        near = difflib.get_close_matches(claim_id, claims, n=1, cutoff=0)
-        raise ValueError(
-            f"claim_id {claim_id!r} is not declared in lib/claims; "
-            f"the nearest declared id is {near[0] if near else None!r}"
-        )
+        near = next(iter(difflib.get_close_matches(claim_id, claims, n=1, cutoff=0)), None)
+        raise ValueError(f"claim_id {claim_id!r} is not declared in lib/claims; the nearest declared id is {near!r}")
     claim = claims[claim_id]
     if claim.open is not None:
         raise ValueError(f"claim_id {claim_id!r} is declared open: give it a test in lib/claims before checking it")
@@ -157,56 +139,26 @@ def tallies(rows):
 def rows(records, claims=None):
     """The ledger: one row a declared claim, joined with the records of the chapters; unchecked claims are "open".
 
-    Parameters
-    ----------
-    records : iterable of dict    records as attached to cell outputs, each with "chapter" added, in reading order
-    claims : dict, optional       claims by id; default: the declared ones
-
-    Returns
-    -------
-    list of dict                  keys: id, source, citation, locator, chapter, statement, expected, measured,
-                                  error, tolerance, verdict, reason, printed, right, extraction, anchor, place (in
-                                  reading order)
-
-    Raises
-    ------
-    ValueError                    if a record has no claim, or if one claim was recorded twice
+    `records`: dicts as attached to cell outputs, each with "chapter" added, in reading order; `claims`: dict by id,
+    default the declared ones.  Returns a list of dicts.  A record without a claim, or a second one, is a ValueError.
     """
     claims = declared() if claims is None else claims
     found = {}
-    places = {}
     for place, record in enumerate(records):
         if record["id"] not in claims:
             raise ValueError(f"{record['chapter']} records {record['id']!r}, which is not declared in lib/claims")
         if record["id"] in found:
-            raise ValueError(
-                f"{record['id']!r} is recorded twice, by {found[record['id']]['chapter']} and {record['chapter']}: "
-                "check it in one place"
-            )
-        found[record["id"]] = record
-        places[record["id"]] = place
+            both = f"{found[record['id']]['chapter']} and {record['chapter']}"
+            raise ValueError(f"{record['id']!r} is recorded twice, by {both}: check it in one place")
+        found[record["id"]] = record | {"place": place}
     table = []
     for claim in claims.values():
         record = found.get(claim.id)
-        table.append(
-            {
-                "id": claim.id,
-                "source": claim.source.name,
-                "citation": claim.source.citation,
-                "locator": claim.locator,
-                "chapter": record and record["chapter"],
-                "statement": claim.statement,
-                "expected": claim.expected,
-                "measured": record and record["measured"],
-                "error": record and record["error"],
-                "tolerance": claim.tolerance,
-                "verdict": record["verdict"] if record else "open",
-                "reason": None if record else claim.open or "no chapter checks it yet",
-                "printed": claim.printed,
-                "right": claim.right,
-                "extraction": claim.extraction,
-                "anchor": anchor(claim.id) if record else None,
-                "place": places.get(claim.id),
-            }
-        )
+        row = {"id": claim.id, "source": claim.source.name, "citation": claim.source.citation, "locator": claim.locator}
+        row |= {"chapter": record and record["chapter"], "statement": claim.statement, "expected": claim.expected}
+        row |= {"measured": record and record["measured"], "error": record and record["error"]}
+        row |= {"tolerance": claim.tolerance, "verdict": record["verdict"] if record else "open"}
+        row["reason"] = None if record else claim.open or "no chapter checks it yet"
+        row |= {"printed": claim.printed, "right": claim.right, "extraction": claim.extraction}
+        table.append(row | {"anchor": anchor(claim.id) if record else None, "place": record and record["place"]})
     return table

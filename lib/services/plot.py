@@ -1,8 +1,8 @@
 """One look for every figure of the book.
 
 Figures are SVG with a transparent background; the site inverts lightness (not hue) in dark mode, so dark ink becomes
-light ink and one file serves both.  Theory is drawn as lines, data as markers with error bars, and neighbouring
-colours differ in lightness as well as in hue, so that nothing depends on colour alone.
+light ink and one file serves both.  Theory is drawn as lines, data as markers with error bars, and neighbouring colours
+differ in lightness as well as in hue, so that nothing depends on colour alone.
 """
 
 import matplotlib as mpl
@@ -24,25 +24,16 @@ WIDTH = 6.8  # inches: the width of the text column
 STYLE = {
     "figure.figsize": (WIDTH, 3.9),
     "figure.constrained_layout.use": True,
-    "figure.facecolor": "none",
-    "savefig.facecolor": "none",
+    **dict.fromkeys(("figure.facecolor", "savefig.facecolor", "axes.facecolor"), "none"),
     "savefig.transparent": True,
     "svg.fonttype": "path",
     "svg.hashsalt": "physics-of-learning",
-    "axes.facecolor": "none",
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
+    **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "text.color", "xtick.color", "ytick.color"), INK),
     "axes.titlelocation": "left",
-    "axes.titlesize": 11,
-    "axes.labelsize": 11,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
+    **dict.fromkeys(("axes.titlesize", "axes.labelsize"), 11),
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right", "legend.frameon"), False),
     "axes.prop_cycle": cycler(color=COLORS),
     "font.size": 10.5,
-    "text.color": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "legend.frameon": False,
     "legend.fontsize": 10,
     "lines.linewidth": 1.8,
     "lines.markersize": 5,
@@ -59,15 +50,9 @@ def use_style():
 
 
 def with_residuals(*, height=4.6):
-    """A figure with a main panel and a residual panel under it that shares the horizontal axis.
+    """A figure with a main panel and, under it, a residual panel with its zero line that shares the horizontal axis.
 
-    Parameters
-    ----------
-    height : float    height in inches; > 0
-
-    Returns
-    -------
-    (Figure, Axes, Axes)    the figure, the main panel, the residual panel with its zero line
+    `height`: in inches, > 0.  Returns the Figure and both Axes.
     """
     height = checks.number("height", height, above=0)
     figure, (main, residual) = plt.subplots(2, 1, sharex=True, figsize=(WIDTH, height), height_ratios=(3, 1))
@@ -78,18 +63,9 @@ def with_residuals(*, height=4.6):
 def theory_and_data(main, residual, x, theory, data, error, *, index=0, label=None, relative=False):
     """Draw theory as a line, data as markers with error bars, and what is left over in the residual panel.
 
-    Parameters
-    ----------
-    main, residual : Axes    panels, as made by :func:`with_residuals`
-    x, theory, data, error : array (n,)
-                             abscissae, prediction, measurement and its standard error (> 0)
-    index : int              which colour, marker and line of the palette; >= 0
-    label : str, optional    names the pair in a legend
-    relative : bool          residuals as (data - theory) / theory instead of in units of the standard error
-
-    Returns
-    -------
-    array (n,)               the residuals shown
+    `main`, `residual`: panels of :func:`with_residuals`; `x`, `theory`, `data`, `error` (n,): the last a standard error
+    > 0; `index`: which colour, marker and line of the palette, >= 0; `label`: for a legend; `relative`: residuals as
+    (data - theory) / theory instead of in units of the standard error.  Returns the residuals shown (n,).
     """
     x = checks.array("x", x, ndim=1)
     theory = checks.array("theory", theory, shape=x.shape)
@@ -103,7 +79,7 @@ def theory_and_data(main, residual, x, theory, data, error, *, index=0, label=No
     main.plot(x, theory, linestyle=LINES[index % len(LINES)], **look)
     main.errorbar(x, data, error, label=label, **marks)
     scale = theory if relative else error
-    left_over = (data - theory) / scale
+    left_over = (data - theory) / scale  # (n,)
     residual.errorbar(x, left_over, error / np.abs(scale), **marks)
     residual.set_ylabel("(data − theory)\n/ theory" if relative else "(data − theory)\n/ std. error", fontsize=9)
     return left_over
@@ -112,13 +88,7 @@ def theory_and_data(main, residual, x, theory, data, error, *, index=0, label=No
 def reference_slope(axes, x, y, exponent, *, label=None):
     """Draw the power law y · (t / x[0])**exponent over [x[0], x[1]] on log-log axes, its exponent beside it.
 
-    Parameters
-    ----------
-    axes : Axes
-    x : (float, float)       where the line begins and ends; 0 < x[0] < x[1]
-    y : float                its value at x[0]; > 0
-    exponent : float         the predicted slope
-    label : str, optional    text beside the line; default: "slope <exponent>"
+    `x`: (begin, end), 0 < x[0] < x[1]; `y` > 0: the value at x[0]; `label`: default "slope <exponent>".
     """
     x = checks.entries("x", x, above=0, shape=(2,))
     if x[1] <= x[0]:
@@ -127,21 +97,13 @@ def reference_slope(axes, x, y, exponent, *, label=None):
     exponent = checks.number("exponent", exponent)
     axes.set(xscale="log", yscale="log")
     axes.plot(x, y * (x / x[0]) ** exponent, color=FAINT, linewidth=1.2, linestyle=(0, (4, 2)))
-    middle = np.sqrt(x[0] * x[1])
-    axes.annotate(
-        label or f"slope {exponent:.3g}",
-        (middle, y * (middle / x[0]) ** exponent),
-        xytext=(6, -12),
-        textcoords="offset points",
-        color=INK,
-        fontsize=9.5,
-    )
+    middle, text = np.sqrt(x[0] * x[1]), label or f"slope {exponent:.3g}"
+    place = (middle, y * (middle / x[0]) ** exponent)
+    axes.annotate(text, place, xytext=(6, -12), textcoords="offset points", color=INK, fontsize=9.5)
 
 
 def label_line(axes, x, y, text, *, index=0, offset=(4, 0)):
     """Write `text` beside the point (x, y) of a curve, in the curve's colour: a direct label, not a legend."""
     x, y = checks.number("x", x), checks.number("y", y)
-    index = checks.integer("index", index, at_least=0)
-    axes.annotate(
-        text, (x, y), xytext=offset, textcoords="offset points", color=COLORS[index % len(COLORS)], va="center"
-    )
+    color = COLORS[checks.integer("index", index, at_least=0) % len(COLORS)]
+    axes.annotate(text, (x, y), xytext=offset, textcoords="offset points", color=color, va="center")

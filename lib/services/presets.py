@@ -1,7 +1,6 @@
-r"""How large the book's experiments are: ``quick`` in every build; ``paper``, the sources' own sizes; ``beyond``.
+"""How large the book's experiments are: ``quick`` in every build; ``paper``, the sources' own sizes; ``beyond``.
 
-The environment variable PHYSICS_OF_LEARNING_PRESET names one for a whole process; code is the same for all, only
-sizes differ.
+PHYSICS_OF_LEARNING_PRESET names one for a whole process; code is the same for all, only sizes differ.
 """
 
 import os
@@ -13,23 +12,11 @@ NAMES = ("quick", "paper", "beyond")
 
 
 def current():
-    """Name of the preset in force, which PHYSICS_OF_LEARNING_PRESET names; without it, "quick".
-
-    Examples
-    --------
-    >>> current() in NAMES
-    True
-    """
+    """Name of the preset in force, which PHYSICS_OF_LEARNING_PRESET names; without it, "quick"."""
     name = os.environ.get(ENVIRONMENT, NAMES[0])
     return checks.one_of(ENVIRONMENT, name, NAMES)
 
 
 def choose(*, quick, paper, beyond=None):
-    """The value for the preset in force: `quick` in the build, `paper` as in the source; `beyond` defaults to that.
-
-    Examples
-    --------
-    >>> choose(quick=8, paper=8)
-    8
-    """
+    """The value for the preset in force: `quick` in the build, `paper` as in the source; `beyond` defaults to that."""
     return {"quick": quick, "paper": paper, "beyond": paper if beyond is None else beyond}[current()]

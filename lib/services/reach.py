@@ -13,10 +13,7 @@ PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def files(package=PACKAGE):
-    """Every module's file by name, as in "scaling.spectra", in alphabetical order.
-
-    A package's own file has the package's name, "" at the top.
-    """
+    """Every module's file by name, as in "scaling.spectra", sorted; a package's own has its name, "" at the top."""
     found = {}
     for path in package.rglob("*.py"):
         inside = path.relative_to(package).with_suffix("").parts
@@ -25,18 +22,9 @@ def files(package=PACKAGE):
 
 
 def imports_of(node, names):
-    """What an import statement takes from ``lib``: name here -> (module, name there or None).
+    """What a statement takes from ``lib``: name here -> (module, name there or None).
 
-    ``lib`` or a package of it is (path, None).
-
-    Parameters
-    ----------
-    node : ast.stmt         any statement
-    names : container       the modules of lib, as in "scaling.spectra", without the packages
-
-    Returns
-    -------
-    dict                    empty if the statement takes nothing from lib
+    ``lib`` or a package of it is (path, None).  `names`: the modules, as in "scaling.spectra", without the packages.
     """
     found = {}
     if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] == "lib":
@@ -80,14 +68,7 @@ def _known(path):
 def reached(trees, package=PACKAGE):
     """All modules that some code reaches, directly or through others, with the packages that hold them: name -> file.
 
-    Parameters
-    ----------
-    trees : list of ast.AST     the code, for example the cells of a notebook
-    package : path              the folder of lib
-
-    Returns
-    -------
-    dict                        in alphabetical order; ``""`` is ``lib/__init__.py``
+    `trees`: syntax trees, say of the cells of a notebook; `package`: the folder of lib.  Sorted; "" is its __init__.py.
     """
     known = files(package)
     seen, ahead = set(), set().union(*map(taken, trees)) & set(known)
@@ -110,8 +91,5 @@ def code_sum(text):
 
 
 def sums(trees, package=PACKAGE):
-    """A sum for every file that some code reaches, by its path below the package's own folder.
-
-    The path is like "lib/scaling/spectra.py".
-    """
+    """A sum for every file that some code reaches, by its path, as in "lib/scaling/spectra.py"."""
     return {path.relative_to(package.parent).as_posix(): _known(path)[1] for path in reached(trees, package).values()}

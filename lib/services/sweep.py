@@ -1,4 +1,4 @@
-r"""The same task for many settings: on all cores, each task kept once done, so that an interrupted sweep goes on.
+"""The same task for many settings: on all cores, each task kept once done, so that an interrupted sweep goes on.
 
 A task is a function of the library, such as a simulator.  Each task's seed comes from its place in the list, so the
 results do not depend on the number of workers, on the order in which tasks end, or on an interruption.
@@ -28,10 +28,7 @@ VERSIONS = ("numpy", "scipy", "numba", "torch")  # that results depend on
 
 
 def _fingerprint(task, package=reach.PACKAGE):
-    """Sum over the code that a task reaches and the versions that it runs on.
-
-    A result is used again only with those that made it.
-    """
+    """Sum over the code that a task reaches and the versions that it runs on: a result is used only with those."""
     source = inspect.getsource(inspect.getmodule(task))
     parts = {"task": reach.code_sum(source)} | reach.sums([ast.parse(source)], package)
     parts |= {name: version(name) for name in VERSIONS} | {"python": sys.version}
@@ -50,29 +47,18 @@ def _sealed(task, setting, seed):
     return data, hashlib.sha256(data).hexdigest()
 
 
-def _sound(sealed):
-    return (
-        isinstance(sealed, tuple)
-        and len(sealed) == 2
-        and isinstance(sealed[0], bytes)
-        and hashlib.sha256(sealed[0]).hexdigest() == sealed[1]
-    )
-
-
 def _kept(sealed, *job):
     """The kept result of a task, or a new one in place of a damaged file: a flipped bit would be another result."""
     found = sealed(*job)
-    if not _sound(found):
+    form = isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], bytes)
+    if not form or hashlib.sha256(found[0]).hexdigest() != found[1]:
         found, _ = sealed.call(*job)
     return pickle.loads(found[0])
 
 
 @contextmanager
 def _progress(task, total):
-    """A function to call after each task, which counts on the terminal that started the process.
-
-    What a notebook prints is part of a page.  Without a terminal it is silent.
-    """
+    """Yields a function to call after each task: it counts on the terminal; what a notebook prints is on a page."""
     started, done = time.monotonic(), 0
 
     def count():
@@ -80,10 +66,8 @@ def _progress(task, total):
         done += 1
         if terminal is not None:
             passed = time.monotonic() - started
-            terminal.write(
-                f"\r{task.__name__}: {done} of {total} done in {passed:.0f} s, "
-                f"about {passed / done * (total - done):.0f} s left "
-            )
+            left = passed / done * (total - done)
+            terminal.write(f"\r{task.__name__}: {done} of {total} done in {passed:.0f} s, about {left:.0f} s left ")
             terminal.flush()
 
     try:
@@ -101,26 +85,12 @@ def _progress(task, total):
 def run(task, settings, seed, *, workers=None, folder=None):
     """Results of a task for each of several settings, in their order.
 
-    Parameters
-    ----------
-    task : function                  called as ``task(**setting, seed=...)``; defined at the top level of a module,
-                                     which may be the notebook or script that runs only where no results are kept
-    settings : list of dict          one a task: its keyword arguments
-    seed : int or SeedSequence       task number n gets the n-th child
-    workers : int, optional          processes; default: one in the preset "quick", else all cores
-    folder : path, optional          where finished tasks are kept; default: nowhere in the preset "quick", else the
-                                     user's cache folder
+    `task`: called as ``task(**setting, seed=...)``, defined at the top level of a module, which may be the notebook or
+    script that runs only where no results are kept; `settings`: one dict of keyword arguments a task; `seed`: int or
+    SeedSequence, task number n gets the n-th child; `workers`: processes, default one in the preset "quick", else all
+    cores; `folder`: where finished tasks are kept, default nowhere in "quick", else the user's cache folder.  Returns
+    what the tasks returned, a list; raises their ValueErrors.
 
-    Returns
-    -------
-    list                             what the tasks returned
-
-    Raises
-    ------
-    ValueError                       if an argument is outside its range, or a task raises one
-
-    Examples
-    --------
     >>> from lib.scaling import spectra
     >>> sizes = [{"multiplicities": [count], "students": 1, "teachers": 1} for count in (10, 1000)]
     >>> [overlaps[2].shape for overlaps in run(spectra.random_overlaps, sizes, seed=1)]
@@ -128,9 +98,8 @@ def run(task, settings, seed, *, workers=None, folder=None):
     """
     if not callable(task) or "<" in getattr(task, "__qualname__", "<"):
         checks.fail("task", "be a function defined at the top level of a module", task)
-    if not isinstance(settings, (list, tuple)) or not all(
-        isinstance(s, dict) and all(isinstance(k, str) for k in s) for s in settings
-    ):
+    listed = isinstance(settings, (list, tuple)) and all(isinstance(setting, dict) for setting in settings)
+    if not listed or not all(isinstance(name, str) for setting in settings for name in setting):
         checks.fail("settings", "be a list of dictionaries of keyword arguments", settings)
     if any("seed" in setting for setting in settings):
         checks.fail("settings", "leave the seed to the sweep", settings)
@@ -143,17 +112,12 @@ def run(task, settings, seed, *, workers=None, folder=None):
     if folder is None:
         one = _one
     elif task.__module__ == "__main__":
-        checks.fail(
-            "task",
-            "be put into a module and imported from there, so that its results are kept for its own code alone",
-            task,
-        )
+        wanted = "be put into a module and imported from there, so that its results are kept for its own code alone"
+        checks.fail("task", wanted, task)
     else:
         one = partial(_kept, Memory(folder / _fingerprint(task), verbose=0).cache(_sealed))
-    jobs = (
-        delayed(one)(task, setting, (given.entropy, (*given.spawn_key, place), given.pool_size))
-        for place, setting in enumerate(settings)
-    )
+    seeds = ((given.entropy, (*given.spawn_key, place), given.pool_size) for place in range(len(settings)))
+    jobs = (delayed(one)(task, *job) for job in zip(settings, seeds))
     results = []
     try:
         with _progress(task, len(settings)) if folder is not None else nullcontext(lambda: None) as count:
