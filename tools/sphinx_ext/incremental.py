@@ -7,9 +7,11 @@ reference, the order.
 """
 
 import hashlib
+import pickle
 from pathlib import Path
 
 from docutils import nodes
+from sphinx.application import ENV_PICKLE_FILENAME
 
 from tools.build import project
 
@@ -65,7 +67,15 @@ def read_alone(app):
     app.book_workers, app.parallel = app.parallel, 1
 
 
+def keep(app, error):
+    """Keep what the search index learnt of every page while it was written; Sphinx keeps what it knew before."""
+    if error is None:
+        with (Path(app.doctreedir) / ENV_PICKLE_FILENAME).open("wb") as file:
+            pickle.dump(app.env, file, pickle.HIGHEST_PROTOCOL)
+
+
 def setup(app):
+    app.connect("build-finished", keep)
     app.connect("builder-inited", read_alone)
     app.connect("env-get-outdated", outdated)
     app.connect("env-get-updated", written, priority=900)  # after the numbers are given

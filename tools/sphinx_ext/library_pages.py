@@ -108,6 +108,20 @@ def write_modules(app):
         yield module.page, {"title": f"lib.{module.name}", "body": _page(app, module, modules)}, "page.html"
 
 
+def share_navigation(app, pagename, templatename, context, doctree):
+    """Give all pages of the library one table of contents, made once: none of them stands in it."""
+    if pagename.startswith(f"{library.FOLDER}/"):
+        made, fresh = app.book_navigation, context["toctree"]
+
+        def toctree(**options):
+            key = tuple(sorted(options.items()))
+            if key not in made:
+                made[key] = fresh(**options)
+            return made[key]
+
+        context["toctree"] = toctree
+
+
 def _link(app, docname, module, name=None):
     """A reference from a page to a module, or to a definition in it."""
     address = app.builder.get_relative_uri(docname, module.page) + (f"#{library.anchor(name)}" if name else "")
@@ -161,6 +175,8 @@ def name_functions(app, doctree, docname):
 
 def setup(app):
     app.add_directive("library-list", LibraryList)
+    app.book_navigation = {}
     app.connect("html-collect-pages", write_modules)
+    app.connect("html-page-context", share_navigation, priority=100)  # before the theme asks for it
     app.connect("doctree-resolved", name_functions)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
