@@ -1,7 +1,4 @@
-"""Slopes of the compositions of :mod:`lib.criticality.compositions`, without checks.
-
-They are products of small factors: 1 - f of a saturated activation f is never formed by subtraction.
-"""
+"""Slopes of `lib.criticality.compositions`, unchecked: products of small factors, no 1 - f where f saturates."""
 
 import numpy as np
 from scipy.special import expit, ndtr
@@ -81,11 +78,6 @@ def _squared(parts):
     return 2 * d * f1, 2 * (f1 * f1 + d * f2), 2 * (3 * f1 * f2 + d * f3)
 
 
-def _sigmoid_entropy(y, t):
-    distance, f1, f2, _ = _sigmoid(y, t)  # (...) each
-    return distance, f1, f2
-
-
 def _clip_entropy(y, t, epsilon):
     alive = (y > epsilon) & (y < 1 - epsilon)
     gap = np.where(alive, np.where(t, y, 1 - y), 1)  # (...)
@@ -102,22 +94,18 @@ def _relu_power(y, t, n):
     )
 
 
-def _exponential(y, c):
-    return tuple(c**order * np.exp(c * y) for order in (1, 2, 3))
-
-
 def slopes(composition, y, t):
     """h, h', h'' (...) of a composition at the logits y (...) and labels t, truth values; may overflow."""
     name, parameter = composition.name, composition.parameter
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         if name == "sigmoid + cross-entropy":
-            return _sigmoid_entropy(y, t)
+            return _sigmoid(y, t)[:3]
         if name == "clip + cross-entropy":
             return _clip_entropy(y, t, parameter)
         if name.startswith("ReLU"):
             return _relu_power(y, t, parameter)
         if name == "exponential":
-            return _exponential(y, parameter)
+            return tuple(parameter**order * np.exp(parameter * y) for order in (1, 2, 3))
         return _squared(ACTIVATIONS[name.removesuffix(" + squared")][0](y, t))
 
 

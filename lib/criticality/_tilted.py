@@ -37,20 +37,15 @@ def steepness(mean):
     return np.sign(np.asarray(mean) - 0.5) * found.x  # as mean
 
 
-def _quadrature():
-    """Nodes on [-1, 1] and logarithms of their weights, Gauss-Legendre on equal panels."""
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)  # (16,), (16,)
-    starts = np.linspace(-1, 1, _PANELS, endpoint=False)[:, None]  # (64, 1)
-    return (starts + (1 + nodes) / _PANELS).ravel(), np.log(np.tile(weights / _PANELS, _PANELS))  # (1024,), (1024,)
-
-
 def curved(x):
     """Maximum likelihood of α, β on samples x in [-1, 1].
 
-    Returns (α, β), their covariance matrix times the number of samples, and the gain of ln L per sample over β = 0;
-    None where the samples crowd so closely that the quadrature would not resolve the density.
+    Returns (α, β), their covariance times the number of samples, and the gain of ln L per sample over β = 0; None where
+    the samples crowd so closely that the quadrature would not resolve the density.
     """
-    nodes, log_weights = _quadrature()  # (1024,), (1024,)
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)  # (16,), (16,), on each of equal panels of [-1, 1]
+    starts = np.linspace(-1, 1, _PANELS, endpoint=False)[:, None]  # (64, 1)
+    nodes, log_weights = (starts + (1 + nodes) / _PANELS).ravel(), np.log(np.tile(weights / _PANELS, _PANELS))
     basis = np.stack([nodes, 1.5 * nodes**2 - 0.5])  # (2, 1024)
     means = np.array([x.mean(), (1.5 * x**2 - 0.5).mean()])  # (2,)
 

@@ -1,10 +1,8 @@
 """The step of one neuron as a function of its input: signed amplitude, its derivatives and its local exponents.
 
-One example (x, t) moves the parameters of the neuron  y = wx + b  by  ḃ = -γ h(y),  ẇ = x ḃ.  The amplitude  s(x) = -γ
-h(wx + b) √(1 + x²) is the length of that step with the sign of ḃ; :func:`step_map` can look at ḃ or ẇ alone in its
-place.  The density of steps is p_s = p_x/|s'|, and its slope  k = -d ln p_s/d ln|s|  splits into a part of the map
-alone and a part of the data (:func:`exponents`).
-Source: kukleva2024, eqs. (5.1) to (5.4), (8.2), (8.3); the sign and the exponents are not in it.
+One example (x, t) moves the parameters of  y = wx + b  by  ḃ = -γ h(y),  ẇ = x ḃ.  The amplitude  s(x) = -γ h(wx + b)
+√(1 + x²)  is the length of that step with the sign of ḃ; :func:`step_map` can look at ḃ or ẇ alone.  The density of
+steps is p_s = p_x/|s'|.  Source: kukleva2024, eqs. (5.1) to (5.4), (8.2), (8.3); sign and exponents are not in it.
 """
 
 from dataclasses import dataclass
@@ -34,21 +32,10 @@ class StepMap:
 def step_map(composition, weight, bias, label, *, mean=None, deviation=0.25, learning_rate=1.0, observable="step"):
     """One class of a neuron: what the other functions need of the map x → s and of the inputs  x ~ N(mean, deviation²).
 
-    Parameters
-    ----------
-    composition : Composition    see :func:`lib.criticality.compositions.named`
-    weight, bias : float         w, not zero, and b
-    label : int                  t, 0 or 1
-    mean, deviation : float      of x; the mean is t if left out, the deviation > 0
-    learning_rate : float        γ > 0; s is proportional to it
-    observable : str             "step" for s = -γh√(1+x²), "bias" for ḃ = -γh, "weight" for ẇ = -γhx
+    `composition`: as from `compositions.named`; `weight`, `bias`: w, not zero, and b; `label`: t, 0 or 1; `mean`,
+    `deviation`: of x, the mean is t if left out, the deviation > 0; `learning_rate`: γ > 0, s is proportional to it;
+    `observable`: "step" for s = -γh√(1+x²), "bias" for ḃ = -γh, "weight" for ẇ = -γhx.  Returns a StepMap.
 
-    Returns
-    -------
-    StepMap
-
-    Examples
-    --------
     >>> step_map(compositions.named("ReLU + squared"), 0.9, 0.0, 1).mean
     1.0
     """
@@ -58,10 +45,8 @@ def step_map(composition, weight, bias, label, *, mean=None, deviation=0.25, lea
         checks.fail("weight", "be a number other than zero", weight)
     label = _slopes.label("label", label)
     mean = float(label) if mean is None else checks.number("mean", mean)
-    deviation, rate = (
-        checks.number("deviation", deviation, above=0),
-        checks.number("learning_rate", learning_rate, above=0),
-    )
+    deviation = checks.number("deviation", deviation, above=0)
+    rate = checks.number("learning_rate", learning_rate, above=0)
     checks.one_of("observable", observable, OBSERVABLES)
     return StepMap(composition, weight, bias, label, mean, deviation, rate, observable)
 
@@ -70,21 +55,10 @@ def derivatives(x, step_map):
     """The signed amplitude and its derivatives,  s,  s' = -γ(wh'a + ha'),  s'' = -γ(w²h''a + 2wh'a' + ha'').
 
     Here a = √(1 + x²), or what stands for it in the observable.  Two terms that eqs. (8.12), (8.31) and (8.41) print
-    are wrong.
+    are wrong.  `x` (...): inputs; `step_map`: a StepMap.  Returns s, s', s'', each (...), zero at dead inputs.
 
-    Parameters
-    ----------
-    x : array (...)             inputs
-    step_map : StepMap
-
-    Returns
-    -------
-    (array, array, array)       s, s', s'', each of the shape of `x`; zero at dead inputs
-
-    Examples
-    --------
-    >>> linear = step_map(compositions.named("ReLU + squared"), 1.0, 0.0, 0, observable="bias")
-    >>> [float(part) for part in derivatives(0.25, linear)]  # s = -2x
+    >>> linear = step_map(compositions.named("ReLU + squared"), 1.0, 0.0, 0, observable="bias")  # s = -2x
+    >>> [float(part) for part in derivatives(0.25, linear)]
     [-0.5, -2.0, -0.0]
     """
     m, x = checks.instance("step_map", step_map, StepMap, "as from amplitude.step_map"), checks.array("x", x)  # (...)
@@ -97,17 +71,8 @@ def derivatives(x, step_map):
 def amplitude(x, step_map):
     """The signed amplitude  s(x) = -γ h(wx + b) √(1 + x²)  of the step that the example x causes, eq. (5.3).
 
-    Parameters
-    ----------
-    x : array (...)       inputs
-    step_map : StepMap
+    `x` (...): inputs; `step_map`: a StepMap.  Returns s (...), in the unit of the parameters.
 
-    Returns
-    -------
-    array (...)           s, in the unit of the parameters
-
-    Examples
-    --------
     >>> sigmoid = compositions.named("sigmoid + cross-entropy")
     >>> amplitude([0.0, 0.5], step_map(sigmoid, 16.0, -8.0, 0)).round(6).tolist()
     [-0.000335, -0.559017]
@@ -118,21 +83,10 @@ def amplitude(x, step_map):
 def exponents(x, step_map):
     """Local exponents at the input x, of the map,  k_J = s s''/s'²,  of the data,  k_D = (x - mean)/deviation² · s/s'.
 
-    Their sum is  k = -d ln p_s/d ln|s|  of the branch through x alone; see
-    :func:`lib.criticality.step_density.exponent` for several.  The red lines of the source have the slope -k_J, its
-    blue curves the slope -k.
+    Their sum is  k = -d ln p_s/d ln|s|  of the branch through x alone; `step_density.exponent` is for several.  The red
+    lines of the source have the slope -k_J, its blue curves the slope -k.  `x` (...): inputs, neither dead nor on a
+    fold nor on a zero of s of higher order: there s' = 0; `step_map`: a StepMap.  Returns k_J and k_D (...).
 
-    Parameters
-    ----------
-    x : array (...)       inputs, neither dead nor on a fold nor on a zero of s of higher order: there s' = 0
-    step_map : StepMap
-
-    Returns
-    -------
-    (array, array)        k_J and k_D, of the shape of `x`
-
-    Examples
-    --------
     >>> pure = step_map(compositions.named("exponential"), 2.0, 0.0, 0, observable="bias")
     >>> [float(part) for part in exponents(0.25, pure)]  # k_D = x/(0.25² w)
     [1.0, 2.0]

@@ -1,12 +1,10 @@
 """The density of steps on the surface they fill, and how far one-dimensional maps describe it, from Jacobians.
 
-With more parameters than inputs, K > d, the steps q̇(x) fill a d-dimensional surface.  Area formula: its density per
-unit of area is the sum of  p_x(x)/√det JᵀJ  over the x with that step,  J = ∂q̇/∂x,  and  √det JᵀJ = Π_i σ_i.  Which
-density is meant decides the exponent: a neuron has q̇ = -γh(y)(x, 1), so its surface widens like a cone.  On an
-exponential tail the density per unit of area falls as |q̇|^-d; the solid angle gives |q̇|^{d-1} back, and the amplitude
-|q̇| itself has exponent 1.  `jacobians` (N, K, d) have K >= d >= 1.
-Source: kukleva2024, eqs. (3.13) to (3.16) and (4.4) to (4.6), all local; the area formula, for the whole surface, is
-ours.
+With K > d the steps q̇(x) fill a d-dimensional surface.  Area formula: its density per unit of area is the sum of
+p_x(x)/√det JᵀJ  over the x with that step,  J = ∂q̇/∂x,  √det JᵀJ = Π_i σ_i.  Which density is meant decides the
+exponent: a neuron has q̇ = -γh(y)(x, 1), so its surface widens like a cone.  On an exponential tail the density per
+area falls as |q̇|^-d; the solid angle gives |q̇|^{d-1} back, and |q̇| itself has exponent 1.  `jacobians` (N, K, d)
+have K >= d >= 1.  Source: kukleva2024, eqs. (3.13) to (3.16), (4.4) to (4.6), all local; the area formula is ours.
 """
 
 from dataclasses import dataclass
@@ -45,17 +43,8 @@ def _jacobians(value):
 def singular_pairs(jacobians, *, pairs=1):
     """Leading singular pairs of each Jacobian,  J = UΣVᵀ, q̇' = Uᵀq̇, x' = Vᵀx, eqs. (4.4), (4.5).
 
-    Parameters
-    ----------
-    jacobians : array (N, K, d)
-    pairs : int                    r, 1 to d
+    `jacobians` (N, K, d); `pairs`: r, 1 to d.  Returns SingularPairs; (u, v) and (-u, -v) are the same pair.
 
-    Returns
-    -------
-    SingularPairs                  a pair has no sign of its own: (u, v) and (-u, -v) are the same
-
-    Examples
-    --------
     >>> singular_pairs([[[0.0, 0.0], [3.0, 0.0], [0.0, 5.0]]], pairs=2).values.tolist()
     [[5.0, 3.0]]
     """
@@ -69,16 +58,8 @@ def singular_pairs(jacobians, *, pairs=1):
 def overlaps(vectors):
     """|cos| of the angle between every two vectors: 1 where all share a direction, and eq. (4.6) holds for all at once.
 
-    Parameters
-    ----------
-    vectors : array (N, n)      N >= 2; none zero
+    `vectors` (N, n): N >= 2, none zero.  Returns (N(N-1)/2,), pairs i < j, row by row.
 
-    Returns
-    -------
-    array (N(N-1)/2,)           pairs i < j, row by row
-
-    Examples
-    --------
     >>> overlaps([[1.0, 0.0], [0.0, 2.0], [-3.0, 0.0]]).tolist()
     [0.0, 1.0, 0.0]
     """
@@ -95,18 +76,8 @@ def diagonal_energy(jacobians):
     """Share of each Jacobian's energy |J|² that a fixed frame sees on its diagonal:  Σ_i (u_iᵀJv_i)²/|J|².
 
     The frame is that of the mean Jacobian.  1 means that eq. (4.6) decouples the sample exactly; a random frame gives
-    about 1/K.
+    about 1/K.  `jacobians` (N, K, d): none zero.  Returns (N,), between 0 and 1.
 
-    Parameters
-    ----------
-    jacobians : array (N, K, d)    none zero
-
-    Returns
-    -------
-    array (N,)                     between 0 and 1
-
-    Examples
-    --------
     >>> diagonal_energy([[[4.0, 2.0], [0.0, 1.0]], [[4.0, -2.0], [0.0, 1.0]]]).round(6).tolist()  # 17/21
     [0.809524, 0.809524]
     """
@@ -123,21 +94,11 @@ def diagonal_energy(jacobians):
 def log_area(jacobians):
     """ln √det JᵀJ = Σ_i ln σ_i:  logarithm of the area that the map makes of a unit of volume.
 
-    For K = d it is ln |det J| of eq. (3.16).  The logarithm, because a product of d small singular values leaves the
-    floating-point range.
+    For K = d it is ln |det J| of eq. (3.16); the product of d small σ_i itself would leave the floating-point range.
+    `jacobians` (N, K, d): of full column rank, not at a caustic.  Returns (N,).
 
-    Parameters
-    ----------
-    jacobians : array (N, K, d)    full column rank: not at a caustic
-
-    Returns
-    -------
-    array (N,)
-
-    Examples
-    --------
-    >>> bool(np.isclose(log_area([[[1.0, 0.0], [0.0, 2.0], [2.0, 0.0]]])[0], np.log(2 * np.sqrt(5))))
-    True
+    >>> np.exp(2 * log_area([[[1.0, 0.0], [0.0, 2.0], [2.0, 0.0]]])).round(12).tolist()  # (1 + 2²) 2²
+    [20.0]
     """
     jacobians = _jacobians(jacobians)  # (N, K, d)
     values = np.linalg.svd(jacobians, compute_uv=False)  # (N, d)
@@ -150,18 +111,8 @@ def log_surface_density(log_density, jacobians):
     """Logarithm of the density of steps per unit of area of the surface that they fill:  ln p_x(x) - Σ_i ln σ_i.
 
     Each x gives the density of its own sheet; where sheets meet or lie on each other, add those of all preimages.
+    `log_density` (N,): ln p_x of the inputs; `jacobians` (N, K, d): of full column rank.  Returns (N,).
 
-    Parameters
-    ----------
-    log_density : array (N,)       ln p_x of the inputs
-    jacobians : array (N, K, d)    full column rank
-
-    Returns
-    -------
-    array (N,)
-
-    Examples
-    --------
     >>> log_surface_density([0.0], [[[0.6], [0.8]]]).round(12).tolist()  # a curve run through with unit speed
     [0.0]
     """
@@ -172,23 +123,10 @@ def log_surface_density(log_density, jacobians):
 def neuron_log_area(inputs, weights, slope, slope1, *, learning_rate=1.0):
     """ln √det JᵀJ of one neuron y = w·x + b in closed form, for any activation and loss.
 
-    √det JᵀJ = γ^d |h|^{d-1} √((h + h'w·x)² + h'²|w|²),  because of  J = -γ[h (1, 0)ᵀ + h'(x, 1) wᵀ];  d - 2 of the d
-    singular values are γ|h|.  At d = 1 it is the arc speed, not the radial one of eq. (5.4).
+    √det JᵀJ = γ^d |h|^{d-1} √((h + h'w·x)² + h'²|w|²),  as  J = -γ[h (1, 0)ᵀ + h'(x, 1) wᵀ];  d - 2 of the d singular
+    values are γ|h|.  At d = 1 it is the arc speed, not the radial one of eq. (5.4).  `inputs` (N, d): x; `weights`
+    (d,): w; `slope`, `slope1` (N,): h = dH/dy, not zero, and h'; `learning_rate`: γ > 0.  Returns (N,).
 
-    Parameters
-    ----------
-    inputs : array (N, d)     x
-    weights : array (d,)      w
-    slope : array (N,)        h = dH/dy at each input; not zero
-    slope1 : array (N,)       h' = d²H/dy²
-    learning_rate : float     γ; > 0
-
-    Returns
-    -------
-    array (N,)
-
-    Examples
-    --------
     >>> neuron_log_area([[0.0]], [3.0], [4.0], [1.0]).round(6).tolist()  # |(h, h'w)| = 5
     [1.609438]
     """
@@ -215,22 +153,10 @@ def one_dimensional_map(inputs, outputs, *, bins=200):
     g is the mean of the outputs in bins of equal count, joined by straight lines: no function of x'_i has a smaller
     mean square error.  The right side of (4.6) is the law of g(x'_i), the left side that of the outputs.  Exact for a
     linear map along its singular directions, x'_i = v_i·x and q̇'_i = u_i·q̇;  for a nonlinear one only if all samples
-    share these directions.
+    share these directions.  `inputs` (n,): x'_i of each sample, which differ between bins; `outputs` (n,): q̇'_i, not
+    all equal; `bins`: >= 2 and <= n/2.  Returns a OneDimensionalMap.
 
-    Parameters
-    ----------
-    inputs : array (n,)     x'_i of each sample
-    outputs : array (n,)    q̇'_i of each sample; not all equal
-    bins : int              >= 2; n must be at least 2 · bins, and inputs differ between bins
-
-    Returns
-    -------
-    OneDimensionalMap
-
-    Examples
-    --------
-    >>> x = np.linspace(-1, 1, 4000)
-    >>> found = one_dimensional_map(x, 3 * x)
+    >>> found = one_dimensional_map(np.linspace(-1, 1, 4000), 3 * np.linspace(-1, 1, 4000))
     >>> round(found.explained, 9), found.distance < 1e-3
     (1.0, True)
     """

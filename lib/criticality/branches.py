@@ -1,8 +1,7 @@
 """The monotone branches of the map x → s of one neuron from inputs to steps, and the inputs that cause a given step.
 
 The map folds where  s' = 0;  the density p_s is a sum over branches, and on a branch s(x) = s has one root.  Source:
-kukleva2024, eq. (3.16) and the text after it, which asks for the sum where the map is not one-to-one; how to find the
-branches is not in it.
+kukleva2024, eq. (3.16) and the text after it, which asks for the sum; how to find the branches is not in it.
 """
 
 from dataclasses import dataclass, fields
@@ -60,23 +59,13 @@ def _roots(function, x, values):
 def find(step_map, *, reach=14.0):
     """The monotone branches of x → s within `reach` deviations of the mean: split at zeros of s, folds and kinks.
 
-    A fold (caustic) is a root of  wh'(1 + x²) + xh,  where s' = 0 and p_s diverges like |s - s_c|^{-1/2}.
+    A fold (caustic) is a root of  wh'(1 + x²) + xh,  where s' = 0 and p_s diverges like |s - s_c|^{-1/2}.  `step_map`:
+    a StepMap; `reach`: > 0, beyond 14 lies less than 1e-43 of the data, smaller where s overflows near a pole.  Returns
+    Branches without dead intervals, empty where no input is alive; its arrays cannot be written to.
 
-    Parameters
-    ----------
-    step_map : StepMap
-    reach : float         > 0; beyond 14 lies less than 1e-43 of the data; smaller where s overflows near a pole
-
-    Returns
-    -------
-    Branches              without dead intervals, empty where no input is alive; its arrays cannot be written to
-
-    Examples
-    --------
-    >>> from lib.criticality import compositions
-    >>> found = find(amplitude.step_map(compositions.named("sigmoid + squared"), 16.0, -8.0, 0))
-    >>> found.folds.round(3).tolist(), found.at_left.size
-    ([0.546], 2)
+    >>> from lib.criticality.compositions import named
+    >>> find(amplitude.step_map(named("sigmoid + squared"), 16.0, -8.0, 0)).folds.round(3).tolist()
+    [0.546]
     """
     checks.instance("step_map", step_map, amplitude.StepMap, "as from amplitude.step_map")
     return _find(step_map, checks.number("reach", reach, above=0))
@@ -109,19 +98,10 @@ def _find(m, reach):
 def preimages(s, step_map):
     """All inputs that cause a step of amplitude s: one root of s(x) = s on every branch that reaches s, by bisection.
 
-    Parameters
-    ----------
-    s : array (S,)        amplitudes, not zero
-    step_map : StepMap
+    `s` (S,): not zero; `step_map`: a StepMap.  Returns x (B, S), a row for each branch of `find`, NaN if it misses s.
 
-    Returns
-    -------
-    array (B, S)          x, one row for each of :func:`find`; NaN where that branch does not reach s
-
-    Examples
-    --------
-    >>> from lib.criticality import compositions
-    >>> sigmoid = amplitude.step_map(compositions.named("sigmoid + squared"), 16.0, -8.0, 0)
+    >>> from lib.criticality.compositions import named
+    >>> sigmoid = amplitude.step_map(named("sigmoid + squared"), 16.0, -8.0, 0)
     >>> preimages([-0.2, -0.5], sigmoid).round(4).tolist()
     [[0.4702, nan], [0.6335, nan]]
     """

@@ -1,9 +1,8 @@
 """Compositions: the loss after the activation as a function H(y) of the logit y = wx + b, one for each class t.
 
-A step of descent on one example is  ḃ = -γ h(y),  ẇ = -γ x h(y)  with the slope h = dH/dy, so h, h' and h'' are all
-that the law of the steps needs.
-Source: kukleva2024, eqs. (5.1) to (5.3), (8.4), (8.20), (8.28), (8.33), (9.12). There the clipped line has no cut, and
-activations beyond sigmoid, ReLU and clip are not in it.
+A step of descent on one example is  ḃ = -γ h(y),  ẇ = -γ x h(y)  with h = dH/dy: the law of the steps needs h, h', h''
+only.  Source: kukleva2024, eqs. (5.1) to (5.3), (8.4), (8.20), (8.28), (8.33), (9.12); there the clipped line has no
+cut, and activations beyond sigmoid, ReLU and clip are not in it.
 """
 
 from dataclasses import dataclass
@@ -70,39 +69,20 @@ def named(name, *, epsilon=None, power=None, rate=None):
     """The composition of this name, one of ``NAMES``.
 
     "… + squared" is H = (f(y) - t)² and "sigmoid + cross-entropy" H = -t ln f - (1-t) ln(1-f).  Bounded activations are
-    scaled to rise from 0 to 1, the labels: erf is (1 + erf(y/√2))/2, arctan ½ + arctan(y)/π, softsign
-    (1 + y/(1+|y|))/2, tanh (1 + tanh y)/2.  ELU is e^y - 1 for y < 0, softplus ln(1 + e^y), GELU yΦ(y) and swish
-    y/(1 + e^{-y}).  "clip + cross-entropy" is the cross-entropy of clip(y, ε, 1-ε), with zero slope outside (ε, 1-ε);
-    ε = 0 leaves the poles uncut.  (The conditions that eq. (8.33) prints, such as |y| < 0, are empty.)  "ReLU + power"
-    is H = |y - t|ⁿ for y > 0, with zero slope below; "squared" and "quartic" are its n = 2, 4.
-    "exponential" is H = e^{cy} for both classes.
+    scaled to rise from 0 to 1, the labels: erf is (1 + erf(y/√2))/2, arctan ½ + arctan(y)/π, softsign (1
+    + y/(1+|y|))/2, tanh (1 + tanh y)/2.  ELU is e^y - 1 for y < 0, softplus ln(1 + e^y), GELU yΦ(y) and swish
+    y/(1 + e^{-y}).  "clip + cross-entropy" is the cross-entropy of clip(y, ε, 1-ε), zero slope outside (ε, 1-ε); ε = 0
+    leaves the poles uncut.  (Conditions printed in eq. (8.33), such as |y| < 0, are empty.)  "ReLU + power" is
+    H = |y - t|ⁿ for y > 0, zero slope below; "squared" and "quartic" are its n = 2, 4.  "exponential" is H = e^{cy} for
+    both classes.  `name` goes with its own number only: `epsilon`: ε of clip, 0 <= ε < 1/2, default 0.01; `power`: n of
+    "ReLU + power", >= 2, needed there; `rate`: c of "exponential", ≠ 0, default 1.  Returns a Composition.
 
-    Parameters
-    ----------
-    name : str           one of ``NAMES``; a number that it does not have must be left out
-    epsilon : float      ε of clip, 0 <= ε < 1/2; if left out 0.01
-    power : float        n of "ReLU + power", >= 2; needed there
-    rate : float         c of "exponential", not zero; if left out 1
-
-    Returns
-    -------
-    Composition          with ``slope``, ``slope1``, ``slope2``, ``kinks`` and ``dead``
-
-    Examples
-    --------
-    >>> sigmoid = named("sigmoid + cross-entropy")
-    >>> float(sigmoid.slope(0.0, 0)), float(sigmoid.slope(0.0, 1)), float(sigmoid.slope(800.0, 1))
-    (0.5, -0.5, -0.0)
     >>> named("clip + cross-entropy", epsilon=0.1).slope([0.05, 0.5, 0.75], 0).tolist()
     [0.0, 2.0, 4.0]
     """
     checks.one_of("name", name, NAMES)
-    owners = {
-        "epsilon": (epsilon, "clip + cross-entropy"),
-        "power": (power, "ReLU + power"),
-        "rate": (rate, "exponential"),
-    }
-    for option, (value, owner) in owners.items():
+    own = ("epsilon", epsilon, "clip + cross-entropy"), ("power", power, "ReLU + power"), ("rate", rate, "exponential")
+    for option, value, owner in own:
         if value is not None and name != owner:
             checks.fail(option, f"be left out: it belongs to {owner}", value)
     if name == "clip + cross-entropy":

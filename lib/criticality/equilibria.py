@@ -2,9 +2,7 @@
 
 The mean gradient of :mod:`lib.criticality.neuron_gradient`, whose arguments these are, is solved for its root by
 Powell's hybrid method, never by training: the softest direction of squared loss relaxes in 1/(γλ) = 4e5 steps at
-γ = 0.1.
-Source: data and compositions are those of kukleva2024, section 8, which trains for a time it does not tell; the rest is
-not in it.
+γ = 0.1.  Source: data and compositions of kukleva2024, section 8, which trains for an untold time; the rest is ours.
 """
 
 from dataclasses import dataclass
@@ -36,26 +34,14 @@ class Equilibrium:
 def log_odds(*, means=(0.0, 1.0), deviation=0.25, priors=(0.5, 0.5)):
     """Weight and bias of the log-odds of the classes, the equilibrium of a sigmoid with cross-entropy or squared loss.
 
-    ln(π_1 p_1(x)/π_0 p_0(x)) = wx + b  with  w = (μ_1 - μ_0)/σ²,  b = ln(π_1/π_0) - (μ_1² - μ_0²)/(2σ²): linear, so the
-    sigmoid can be the true probability of class 1, and both losses are smallest there.
+    ln(π_1 p_1(x)/π_0 p_0(x)) = wx + b,  w = (μ_1 - μ_0)/σ²,  b = ln(π_1/π_0) - (μ_1² - μ_0²)/(2σ²): linear, so the
+    sigmoid can be the true probability of class 1, and both losses are smallest there.  `means`, `deviation`, `priors`:
+    μ, σ, π.  Returns w, b.
 
-    Parameters
-    ----------
-    means, deviation, priors : array (2,), float, array (2,)     μ_0, μ_1; σ; π_0, π_1
-
-    Returns
-    -------
-    (float, float)         w, b
-
-    Examples
-    --------
     >>> log_odds()
     (16.0, -8.0)
     """
-    return _log_odds(*_neuron.checked_classes(means, deviation, priors))
-
-
-def _log_odds(means, deviation, priors):
+    means, deviation, priors = _neuron.checked_classes(means, deviation, priors)
     with np.errstate(over="ignore", invalid="ignore"):
         weight = (means[1] - means[0]) / deviation / deviation
         bias = np.log(priors[1] / priors[0]) - weight * means.mean()
@@ -67,21 +53,10 @@ def _log_odds(means, deviation, priors):
 def clip_weight(epsilon, *, deviation=0.25):
     """Weight w* of the equilibrium of clip + cross-entropy, the gradient cut at ε from 0 and 1; bias b* = (1 - w*)/2.
 
-    Means 0 and 1 and equal priors make the problem symmetric under x → 1 - x, so b* is known, and with y ~ N((1+w)/2,
-    w²σ²) the root of  E[(1/(2y) - 1); ε < y < 1-ε] = 0  is left.  Without the cut E[1/y] is infinite: w* creeps down
-    like a logarithm as ε → 0.
+    Means 0 and 1 and equal priors are symmetric under x → 1 - x, so b* is known, and with y ~ N((1+w)/2, w²σ²) the root
+    of  E[(1/(2y) - 1); ε < y < 1-ε] = 0  is left.  Without the cut E[1/y] is infinite: w* creeps down like a logarithm
+    as ε → 0.  `epsilon`: ε in [1e-12, 0.49]; `deviation`: σ of both classes, in [1e-3, 100].  Returns w*.
 
-    Parameters
-    ----------
-    epsilon : float      ε; in [1e-12, 0.49]
-    deviation : float    σ of both classes; in [1e-3, 100]
-
-    Returns
-    -------
-    float                w*
-
-    Examples
-    --------
     >>> [round(clip_weight(epsilon), 2) for epsilon in (1e-1, 1e-2, 1e-3, 1e-4)]
     [3.34, 2.6, 2.25, 2.06]
     """
@@ -123,40 +98,26 @@ def accuracy(composition, weight, bias, *, means=(0.0, 1.0), deviation=0.25, pri
     """Probability that the neuron names the right class: class 1 where f(y) > 1/2.
 
     The threshold is read off the composition: there the pulls of the classes cancel, h(y, 0) + h(y, 1) = 0.  It is 0
-    for sigmoids, 1/2 for ReLU and clipped units.
+    for sigmoids, 1/2 for ReLU and clipped units.  `composition`: pulls class 0 down and class 1 up, with one threshold
+    between; `weight`, `bias`: w, not 0, and b; `means`, `deviation`, `priors`: μ, σ, π.  Returns the probability.
 
-    Parameters
-    ----------
-    composition : Composition    pulls class 0 down and class 1 up, with one threshold between
-    weight, bias : float         w, not 0, and b
-    means, deviation, priors : array (2,), float, array (2,)     μ_0, μ_1; σ; π_0, π_1
-
-    Returns
-    -------
-    float                        in [0, 1]
-
-    Examples
-    --------
     >>> from lib.criticality import compositions
     >>> round(accuracy(compositions.named("sigmoid + squared"), 16.0, -8.0), 4)
     0.9772
     """
-    composition, *classes = _neuron.checked_data(composition, means, deviation, priors)
+    composition, means, deviation, priors = _neuron.checked_data(composition, means, deviation, priors)
     weight, bias = checks.number("weight", weight), checks.number("bias", bias)
     if weight == 0:
         checks.fail("weight", "not be 0", weight)
-    return _accuracy(_threshold(composition), weight, bias, *classes)
-
-
-def _accuracy(threshold, weight, bias, means, deviation, priors):
+    threshold = _threshold(composition)
     with np.errstate(over="ignore"):  # a tiny weight puts the threshold beyond all inputs
         distance = np.sign(weight) * (means - (threshold - bias) / np.float64(weight)) / deviation  # (2,)
     return float(priors @ ndtr([-1, 1] * distance))
 
 
-def _settled(composition, threshold, start, means, deviation, priors):
+def _settled(composition, start, means, deviation, priors):
     """The equilibrium that a search from `start` ends at; RuntimeError with the reason if there is none."""
-    odds = np.abs(_log_odds(means, deviation, priors)).max()
+    odds = np.abs(log_odds(means=means, deviation=deviation, priors=priors)).max()
     farthest = FAR * (np.abs(start).max() + 1 / deviation + odds)
 
     def gradient(parameters):
@@ -181,7 +142,7 @@ def _settled(composition, threshold, start, means, deviation, priors):
     if not (np.abs(rest).max() <= REST and left <= REST * (1 + np.abs(found).max())):
         raise RuntimeError(f"a mean gradient of {np.abs(rest).max():.1e} is left")
     weight, bias = (float(value) for value in found)
-    right = _accuracy(threshold, weight, bias, means, deviation, priors)
+    right = accuracy(composition, weight, bias, means=means, deviation=deviation, priors=priors)
     moments = Moments(*_neuron.moments_of(composition, weight, bias, means, deviation, priors))
     return Equilibrium(weight, bias, right, moments)
 
@@ -191,23 +152,9 @@ def equilibrium(composition, *, start=None, means=(0.0, 1.0), deviation=0.25, pr
 
     Without a start the search begins at the least-squares line through the labels, then at steeper lines and at the
     log-odds, until one search settles.  Other stationary points, where all or most of a class is dead, are refused.
+    `composition`: without a pole inside the data; `start` (2,): w, not 0, and b where the search begins; `means`,
+    `deviation`, `priors`: μ, σ, π.  Returns an Equilibrium; a RuntimeError, with the reason, if no search ends at one.
 
-    Parameters
-    ----------
-    composition : Composition        without a pole inside the data
-    start : array (2,), optional     w, b where the search begins; w not 0
-    means, deviation, priors : array (2,), float, array (2,)     μ_0, μ_1; σ; π_0, π_1
-
-    Returns
-    -------
-    Equilibrium
-
-    Raises
-    ------
-    RuntimeError                     if no search ends at an equilibrium, with the reason
-
-    Examples
-    --------
     >>> from lib.criticality import compositions
     >>> found = equilibrium(compositions.named("ReLU + squared"))
     >>> round(found.weight, 3), round(found.bias, 4), round(found.accuracy, 4)
@@ -215,12 +162,12 @@ def equilibrium(composition, *, start=None, means=(0.0, 1.0), deviation=0.25, pr
     """
     composition, means, deviation, priors = _neuron.checked_data(composition, means, deviation, priors)
     _neuron.refuse_poles(composition)
-    threshold = _threshold(composition)  # refuses what cannot tell the classes apart
+    _threshold(composition)  # refuses what cannot tell the classes apart
     if start is None:
         gap, share = means[1] - means[0], priors.prod()
         slope = gap * share / (deviation**2 + gap**2 * share)
         starts = [np.array([slope * many, priors[1] - slope * many * (means @ priors)]) for many in (1, 2, 4)]
-        starts.append(np.array(_log_odds(means, deviation, priors)))
+        starts.append(np.array(log_odds(means=means, deviation=deviation, priors=priors)))
     else:
         starts = [checks.array("start", start, shape=(2,))]
         if starts[0][0] == 0:
@@ -228,7 +175,7 @@ def equilibrium(composition, *, start=None, means=(0.0, 1.0), deviation=0.25, pr
     reasons = []
     for begin in starts:
         try:
-            return _settled(composition, threshold, begin, means, deviation, priors)
+            return _settled(composition, begin, means, deviation, priors)
         except RuntimeError as reason:
             reasons.append(f"from ({begin[0]:g}, {begin[1]:g}): {reason}")
     raise RuntimeError(f"no equilibrium of {composition.name} found; {'; '.join(reasons)}")
@@ -238,21 +185,10 @@ def stationary_covariance(hessian, covariance, learning_rate, *, batch=1):
     """Covariance S of the parameters around an equilibrium, to linear order:  S = (1 - γA) S (1 - γA) + (γ²/M) C.
 
     The law of an Euler chain, :func:`lib.foundations.langevin.euler_covariance`, with Γ = A and D = γC/2M.  If A = C,
-    as for the true model with cross-entropy, S = (γ/2M) 1 + O(γ²).
+    as for the true model with cross-entropy, S = (γ/2M) 1 + O(γ²).  `hessian` (d, d): A, symmetric, positive definite;
+    `covariance` (d, d): C of one gradient, symmetric, positive semidefinite; `learning_rate`: 0 < γ < 2/λ_max; `batch`:
+    M >= 1.  Returns S (d, d), symmetric.
 
-    Parameters
-    ----------
-    hessian : array (d, d)       A; symmetric, positive definite
-    covariance : array (d, d)    C, of one gradient; symmetric, positive semidefinite
-    learning_rate : float        γ; 0 < γ < 2/λ_max
-    batch : int                  M; >= 1
-
-    Returns
-    -------
-    array (d, d)                 S, symmetric
-
-    Examples
-    --------
     >>> stationary_covariance([[1.0]], [[1.0]], 0.5).round(6).tolist()
     [[0.333333]]
     """

@@ -1,9 +1,8 @@
 """Stochastic gradient descent of the toy neuron y = wx + b: many replicas side by side, with the steps they take.
 
 Each step draws a batch of M labels and inputs for every replica, x ~ N(μ_t, σ²), and moves  (w, b)  by  -(γ/M) Σ h(y)
-(x, 1).  Replicas that start from the law around an equilibrium (:mod:`lib.criticality.equilibria`) need no time to get
-there.  Arguments of the data are those of :mod:`lib.criticality.neuron_gradient`.
-Source: kukleva2024, eqs. (2.3), (5.2), (8.2), (8.3).
+(x, 1).  Replicas that start from the law around an equilibrium (`equilibria`) need no time to get there.  Arguments of
+the data are those of :mod:`lib.criticality.neuron_gradient`.  Source: kukleva2024, eqs. (2.3), (5.2), (8.2), (8.3).
 """
 
 from dataclasses import dataclass
@@ -49,30 +48,12 @@ def simulate(
     """Descent of R replicas at learning rate γ, seen every so many steps.
 
     ẇ = -γ ⟨h(wx + b) x⟩_M,  ḃ = -γ ⟨h(wx + b)⟩_M.  A longer run with the same seed begins like a shorter one.
+    `composition`: loss after activation; `start` (R, 2): w, b; `learning_rate`: γ > 0; `steps`: how many, a multiple of
+    `every`; `seed`: int, SeedSequence or Generator; `batch`, `every`: M and the steps between two records, >= 1;
+    `means`, `deviation`, `priors`: μ, σ, π.  Returns a Descent, n = steps/every + 1; RuntimeError if it diverges.
 
-    Parameters
-    ----------
-    composition : Composition    loss after activation
-    start : array (R, 2)         w, b of each replica
-    learning_rate : float        γ; > 0
-    steps : int                  how many; a multiple of `every`
-    seed : int, SeedSequence or Generator
-    batch, every : int           M, and the steps between two records; >= 1
-    means, deviation, priors : array (2,), float, array (2,)     μ_0, μ_1; σ; π_0, π_1
-
-    Returns
-    -------
-    Descent                      n = steps/every + 1 records
-
-    Raises
-    ------
-    RuntimeError                 if the descent diverges
-
-    Examples
-    --------
-    >>> from lib.criticality import compositions
-    >>> start = np.tile([0.5, 0.0], (100, 1))
-    >>> found = simulate(compositions.named("ReLU + squared"), start, 0.05, 500, seed=1, every=100)
+    >>> from lib.criticality.compositions import named
+    >>> found = simulate(named("ReLU + squared"), [[0.5, 0.0]] * 100, 0.05, 500, seed=1, every=100)
     >>> found.weight.shape, bool(abs(found.weight[-1].mean() - 0.929) < 0.02)
     ((6, 100), True)
     """
@@ -114,22 +95,10 @@ def simulate(
 def dead_fraction(composition, weight, bias, *, threshold=1e-4, means=(0.0, 1.0), deviation=0.25, priors=(0.5, 0.5)):
     """Share of replicas that hardly any input moves:  π_0 P_0(h ≠ 0) + π_1 P_1(h ≠ 0) < threshold.
 
-    A neuron below the threshold waits for more than 1/threshold steps on average; one giant step of
-    clip + cross-entropy without a cut can throw it there.
+    Below it a neuron waits for more than 1/threshold steps on average; one giant step of clip + cross-entropy without a
+    cut can throw it there.  `composition`: loss after activation; `weight`, `bias` (..., R): of the replicas, at one or
+    more times, finite; `threshold`: in (0, 1); `means`, `deviation`, `priors`: μ, σ, π.  Returns (...).
 
-    Parameters
-    ----------
-    composition : Composition      loss after activation
-    weight, bias : array (..., R)  of the replicas, at one or more times; finite, of the same shape
-    threshold : float              in (0, 1)
-    means, deviation, priors : array (2,), float, array (2,)     μ_0, μ_1; σ; π_0, π_1
-
-    Returns
-    -------
-    array (...)                    in [0, 1]
-
-    Examples
-    --------
     >>> from lib.criticality import compositions
     >>> float(dead_fraction(compositions.named("clip + cross-entropy"), [2.0, 2.0], [-0.5, 40.0]))
     0.5

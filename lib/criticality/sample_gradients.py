@@ -1,11 +1,10 @@
 """Steps of gradient descent sample by sample, q̇ = -γ ∂H/∂q, for two small models, with their derivatives in the input.
 
 A logistic neuron  y = w·x + b,  or one layer of tanh units,  y = a·tanh(Wx + b) + c,  tells two classes t = 0, 1 apart,
-by the cross-entropy H = ln(1 + e^u)  or the squared loss  H = f(u)²,  with  u = (1 - 2t)y  and  f  the sigmoid.
-Separable classes have no finite equilibrium, so the mean of H carries a penalty  λ|q|²/2,  the H_q of (3.2), whose own
-step -γλq is the same for all samples and not part of theirs.  Arguments: `parameters` q (K,), `inputs` x (N, d),
-`labels` t (N,), each 0 or 1, `learning_rate` γ > 0.
-Source: kukleva2024, eqs. (2.3), (3.7), (4.2); the experiment on images and its algorithms are not in it.
+by the cross-entropy H = ln(1 + e^u)  or the squared loss  H = f(u)²,  u = (1 - 2t)y,  f the sigmoid.  Separable classes
+have no finite equilibrium, so the mean of H carries a penalty  λ|q|²/2,  the H_q of (3.2), whose own step -γλq is the
+same for all samples and not part of theirs.  `parameters` q (K,), `inputs` x (N, d), `labels` t (N,) of 0 or 1,
+`learning_rate` γ > 0.  Source: kukleva2024, eqs. (2.3), (3.7), (4.2); the experiment on images is not in it.
 """
 
 from dataclasses import dataclass
@@ -97,16 +96,8 @@ def _tensors(model, parameters, inputs, labels):
 def two_digits(*, components=None):
     """Images of hand-written zeros and ones: pixels / 16, centred, or their coordinates along principal axes.
 
-    Parameters
-    ----------
-    components : int, optional    d principal axes to keep, 1 to 64; default: all 64 pixels as they are
+    `components`: d principal axes to keep, 1 to 64; by default all 64 pixels.  Returns inputs (360, d), labels (360,).
 
-    Returns
-    -------
-    (array (360, d), array (360,))    inputs; labels 0.0 and 1.0
-
-    Examples
-    --------
     >>> inputs, labels = two_digits(components=10)
     >>> inputs.shape, int(labels.sum())
     ((360, 10), 182)
@@ -123,27 +114,14 @@ def two_digits(*, components=None):
 def train(model, inputs, labels, seed, *, tolerance=1e-9):
     """Full-batch training to the equilibrium, where  Σ_n ∂H_n/∂q / N + λq = 0.
 
-    L-BFGS from a random start of variance 1/d.  Where rounding of the loss stops it early, Newton steps finish, which
+    L-BFGS from a random start of variance 1/d; where rounding of the loss stops it early, Newton steps finish, which
     need no loss but only its derivatives.  A neuron with cross-entropy has one equilibrium, the others may have
-    several.
+    several.  `model`: a Model; `inputs`, `labels`: x, t; `seed`: int, SeedSequence or Generator; `tolerance`: > 0,
+    largest |∇| of the result, or else an error.  Returns an Equilibrium.
 
-    Parameters
-    ----------
-    model : Model
-    inputs, labels : arrays (N, d), (N,)     x, t
-    seed : int, numpy.random.SeedSequence or numpy.random.Generator
-    tolerance : float      largest |∇| of the result, or else an error; > 0
-
-    Returns
-    -------
-    Equilibrium
-
-    Examples
-    --------
-    >>> end = train(Model(1, penalty=0.1), [[-1.0], [1.0]], [0, 1], seed=0)
-    >>> w, b = end.parameters
-    >>> bool(abs(1 / (1 + np.exp(w)) - 0.1 * w) < 1e-9), bool(abs(b) < 1e-8), bool(end.gradient_norm < 1e-9)
-    (True, True, True)
+    >>> w, b = train(Model(1, penalty=0.1), [[-1.0], [1.0]], [0, 1], seed=0).parameters
+    >>> bool(abs(1 / (1 + np.exp(w)) - 0.1 * w) < 1e-9), bool(abs(b) < 1e-8)
+    (True, True)
     """
     x, t = _samples(model, inputs, labels)  # (N, d), (N,)
     start = checks.generator("seed", seed).standard_normal(model.size) / np.sqrt(model.inputs)  # (K,)
@@ -173,18 +151,8 @@ def train(model, inputs, labels, seed, *, tolerance=1e-9):
 def steps(model, parameters, inputs, labels, *, learning_rate=1.0):
     """The step that each sample asks for,  q̇ = -γ ∂H/∂q,  without the penalty's constant part.
 
-    Parameters
-    ----------
-    model : Model
-    parameters, inputs, labels : arrays (K,), (N, d), (N,)     q, x, t
-    learning_rate : float      γ
+    `model`: a Model; `parameters`, `inputs`, `labels`, `learning_rate`: q, x, t, γ.  Returns (N, K).
 
-    Returns
-    -------
-    array (N, K)
-
-    Examples
-    --------
     >>> steps(Model(2), [0.0, 0.0, 0.0], [[1.0, 4.0], [3.0, -2.0]], [0, 1]).tolist()
     [[-0.5, -2.0, -0.5], [1.5, -1.0, 0.5]]
     """
@@ -197,21 +165,9 @@ def jacobians(model, parameters, inputs, labels, *, learning_rate=1.0, chunk=60)
     """Derivatives  J = ∂q̇/∂x  of each sample's step.
 
     The last one of eq. (4.2) must be total: it holds the Gauss-Newton term.  As  J = -γ ∂(∂H/∂x)ᵀ/∂q,  the same mixed
-    derivatives in the other order, it takes d backward passes and not K > d.
+    derivatives in the other order, it takes d backward passes and not K > d.  `model`: a Model; `parameters`, `inputs`,
+    `labels`, `learning_rate`: q, x, t, γ; `chunk`: >= 1, samples at a time, to save memory.  Returns (N, K, d).
 
-    Parameters
-    ----------
-    model : Model
-    parameters, inputs, labels : arrays (K,), (N, d), (N,)     q, x, t
-    learning_rate : float      γ
-    chunk : int                samples at a time, to save memory; >= 1
-
-    Returns
-    -------
-    array (N, K, d)
-
-    Examples
-    --------
     >>> jacobians(Model(1), [4.0, 0.0], [[0.0]], [0]).tolist()  # -f and -f' w at f = 1/2: rows w, b
     [[[-0.5], [-1.0]]]
     """
@@ -225,24 +181,12 @@ def jacobians(model, parameters, inputs, labels, *, learning_rate=1.0, chunk=60)
 def local_exponents(model, parameters, inputs, labels, left, right):
     """Jacobian exponents  κ = φφ''/φ'²  at ε = 0 of  φ(ε) = u·q̇(x + εv),  for pairs of directions u, v of each sample.
 
-    Directions are those of the singular value decomposition, :func:`lib.criticality.area_formula.singular_pairs`; if
-    they do not depend on x, eq. (4.6) holds along each pair.  A pure exponential has κ = 1, a linear function 0.  On an
-    exponential tail e^{cy} of the loss κ = 1 + (cÿ + (ln ψ)¨)/(cẏ + (ln ψ)˙)²,
-    with the lever ψ = u·∇_q y and dots for d/dε;  1 + ÿ/(cẏ²)  if the lever does not change.
+    Directions are those of `area_formula.singular_pairs`; if they do not depend on x, eq. (4.6) holds along each pair.
+    A pure exponential has κ = 1, a linear function 0.  On an exponential tail e^{cy} of the loss κ = 1 + (cÿ + (ln
+    ψ)¨)/(cẏ + (ln ψ)˙)²,  with the lever ψ = u·∇_q y and dots for d/dε;  1 + ÿ/(cẏ²)  if the lever does not change.
+    `model`: a Model; `parameters`, `inputs`, `labels`: q, x, t; `left` (N, K, r), `right` (N, d, r): directions u of
+    parameters and v of inputs, one a column, where φ' ≠ 0.  Returns κ (N, r); neither |u|, |v| nor γ matters.
 
-    Parameters
-    ----------
-    model : Model
-    parameters, inputs, labels : arrays (K,), (N, d), (N,)     q, x, t
-    left : array (N, K, r)       directions u in the space of parameters, one a column
-    right : array (N, d, r)      directions v in the space of inputs; φ' must not vanish
-
-    Returns
-    -------
-    array (N, r)                 κ; neither the length of u and v nor γ matters
-
-    Examples
-    --------
     >>> left, right = [[[0.0], [1.0]]], [[[1.0]]]
     >>> local_exponents(Model(1), [16.0, -8.0], [[0.0]], [0], left, right).round(3).tolist()  # (1 - 2f)/(1 - f)
     [[1.0]]

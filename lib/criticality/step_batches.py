@@ -2,8 +2,7 @@
 
 Three kinds of law, three fates.  At a zero of order r of the step the density  |s|^{-(1-1/r)}  is convolved with
 itself, and every further sample takes 1/r off the exponent; at a pole one large step outweighs the rest, and the tail
-stays; a lognormal goes over into a Gaussian.
-Source: kukleva2024 has batches of one only, section 8; all of this is not in it.
+stays; a lognormal goes over into a Gaussian.  Source: kukleva2024 has batches of one only, section 8.
 """
 
 import numpy as np
@@ -22,17 +21,8 @@ def _steps(steps, several=False):
 def averages(steps, batch):
     """Mean steps of successive batches of M; the norm of a step in several parameters is taken after the mean.
 
-    Parameters
-    ----------
-    steps : array (N,) or (N, K)    one row for each independent sample; N >= 2
-    batch : int                     M; must divide N
+    `steps` (N,) or (N, K): one row a sample, N >= 2; `batch`: M, must divide N.  Returns (N/M,) or (N/M, K).
 
-    Returns
-    -------
-    array (N/M,) or (N/M, K)
-
-    Examples
-    --------
     >>> averages([1.0, 3.0, -2.0, 0.0], 2).tolist()
     [2.0, -1.0]
     """
@@ -45,24 +35,12 @@ def averages(steps, batch):
 def mean_law(values, masses, batch):
     """Law of the mean of M independent steps, from that of one step on an evenly spaced grid; atoms are welcome.
 
-    The M-th power of the Fourier transform, zero-padded so that nothing wraps around: exact up to 1e-15 M in absolute
-    terms, which is too little for tails below that.
+    The M-th power of the Fourier transform, zero-padded so that nothing wraps around: exact up to an absolute 1e-15 M,
+    useless for tails below that.  `values` (n,): steps, evenly spaced, increasing, n >= 2; `masses` (n,): their
+    probabilities, >= 0, with sum 1; `batch`: M >= 1.  Returns values and masses of the mean, (M(n-1) + 1,) each.
 
-    Parameters
-    ----------
-    values : array (n,)     steps; evenly spaced, increasing, n >= 2
-    masses : array (n,)     their probabilities; >= 0, with sum 1
-    batch : int             M; >= 1
-
-    Returns
-    -------
-    (array, array)          values and masses of the mean, (M(n-1) + 1,) each
-
-    Examples
-    --------
-    >>> values, masses = mean_law([-1.0, 1.0], [0.5, 0.5], 2)
-    >>> values.tolist(), masses.round(12).tolist()
-    ([-1.0, 0.0, 1.0], [0.25, 0.5, 0.25])
+    >>> [part.round(12).tolist() for part in mean_law([-1.0, 1.0], [0.5, 0.5], 2)]
+    [[-1.0, 0.0, 1.0], [0.25, 0.5, 0.25]]
     """
     v = checks.array("values", values, ndim=1)  # (n,)
     if v.size < 2 or v[-1] <= v[0] or np.abs(np.diff(v) * (v.size - 1) / (v[-1] - v[0]) - 1).max() > 1e-6:
@@ -80,25 +58,12 @@ def exponent(order, batch, *, one_sided=False):
     """Exponent of mean steps at a zero of order r of the step:  k_M = 1 - M/r;  at a pole, r < 0, it stays 1 - 1/r.
 
     With steps of both signs k_M is 0 from M = r on: the density is finite at zero, at M = r after a logarithm.  With
-    one sign the law goes on, and a negative k_M is a density that vanishes.
-    The source has M = 1, and r = m in eq. (9.5).
+    one sign the law goes on, and a negative k_M is a density that vanishes.  The source has M = 1, and r = m in
+    eq. (9.5).  `order`: r of  s ~ (x - x₀)^r,  >= 1 for a zero, < 0 for a pole; `batch`: M >= 1; `one_sided`: whether
+    all steps have the same sign near the zero, of no consequence at a pole.  Returns k_M.
 
-    Parameters
-    ----------
-    order : float        r of  s ~ (x - x₀)^r;  >= 1 for a zero, < 0 for a pole
-    batch : int          M; >= 1
-    one_sided : bool     True if all steps have the same sign near the zero; of no consequence at a pole
-
-    Returns
-    -------
-    float                k_M
-
-    Examples
-    --------
     >>> [round(exponent(3, batch), 3) for batch in (1, 2, 3, 4)], exponent(-1, 64)
     ([0.667, 0.333, 0.0, 0.0], 2.0)
-    >>> [round(exponent(3, batch, one_sided=True), 3) for batch in (3, 4)]
-    [0.0, -0.333]
     """
     order, batch = checks.number("order", order), checks.integer("batch", batch)
     if 0 <= order < 1:
@@ -112,17 +77,9 @@ def exponent(order, batch, *, one_sided=False):
 def span(steps, *, low=0.05, high=0.95):
     """Decades between two quantiles of |s|:  how wide the law of steps is, whatever its form.
 
-    Parameters
-    ----------
-    steps : array (N,)    s, of any sign; N >= 2; the smaller quantile must not be zero, as with many dead samples
-    low, high : float     the shares; 0 <= low < high <= 1
+    `steps` (N,): s, of any sign, N >= 2, the smaller quantile not zero, as with many dead samples; `low`, `high`: the
+    shares, 0 <= low < high <= 1.  Returns the decades.
 
-    Returns
-    -------
-    float
-
-    Examples
-    --------
     >>> round(span(np.geomspace(1e-4, 1.0, 101)), 9)
     3.6
     """

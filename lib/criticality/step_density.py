@@ -1,10 +1,9 @@
 """The law of the steps of one neuron for inputs of one class: the data density pushed along every branch of x → s.
 
 p_s(s) = Σ_i p_x(x_i)/|s'(x_i)|  over all inputs with s(x_i) = s, and an atom at s = 0 where the activation is dead.
-Densities are per unit of s and worked with as logarithms.  For a picture, :func:`curve` needs no inversion: it runs
-through x and gives s and ln p.
-Source: kukleva2024, eqs. (3.8), (3.16), (5.4), (8.1) to (8.3).  It asks for a sum where the map is not one-to-one, and
-takes |s|; branches, atom and sign are ours.
+Densities are per unit of s and worked with as logarithms.  `step_map` is a StepMap of `lib.criticality.amplitude`; `s`
+are amplitudes, not zero.  Source: kukleva2024, eqs. (3.8), (3.16), (5.4), (8.1) to (8.3).  It asks for a sum where the
+map is not one-to-one, and takes |s|; branches, atom and sign are ours.
 """
 
 from dataclasses import dataclass
@@ -43,37 +42,24 @@ def _terms(s, m):
     parts = np.full(x.shape, -np.inf)  # (B, S)
     reached = ~np.isnan(x)
     with np.errstate(divide="ignore"):  # infinite exactly on a fold
-        parts[reached] = _steps.log_normal(x[reached], m.mean, m.deviation) - np.log(
-            np.abs(_steps.derivatives(x[reached], m)[1])
-        )
+        stretch = np.log(np.abs(_steps.derivatives(x[reached], m)[1]))  # (n,)
+    parts[reached] = _steps.log_normal(x[reached], m.mean, m.deviation) - stretch
     return parts, x
 
 
 def log_density(s, step_map):
     """ln p_s of the signed amplitude, all branches added;  -∞ where no input within 14 deviations reaches.
 
-    Parameters
-    ----------
-    s : array (...)       amplitudes, not zero
-    step_map : StepMap    see :func:`lib.criticality.amplitude.step_map`
+    `s` (...): amplitudes; `step_map`: a StepMap.  Returns ln p_s (...) per unit of s; the atom at zero is not in it.
 
-    Returns
-    -------
-    array (...)           ln p_s per unit of s; the atom at zero is not in it
-
-    Examples
-    --------
-    >>> from lib.criticality import compositions
-    >>> relu = compositions.named("ReLU + squared")
-    >>> linear = amplitude.step_map(relu, 1.0, 0.0, 0, deviation=1.0, observable="bias")
+    >>> from lib.criticality.compositions import named
+    >>> linear = amplitude.step_map(named("ReLU + squared"), 1.0, 0.0, 0, deviation=1.0, observable="bias")
     >>> log_density([-2.0, 2.0], linear).round(6).tolist()  # x = 1; ln φ(1) - ln 2
     [-2.112086, -inf]
     """
-    m, s = (
-        checks.instance("step_map", step_map, amplitude.StepMap, "as from amplitude.step_map"),
-        _nonzero("s", s),
-    )  # (...)
-    parts, _ = _terms(s.ravel(), m)  # (B, S)
+    checks.instance("step_map", step_map, amplitude.StepMap, "as from amplitude.step_map")
+    s = _nonzero("s", s)  # (...)
+    parts, _ = _terms(s.ravel(), step_map)  # (B, S)
     if not len(parts):
         return np.full(s.shape, -np.inf)[()]  # (...)
     with np.errstate(divide="ignore"):
@@ -83,20 +69,10 @@ def log_density(s, step_map):
 def density(s, step_map):
     """p_s(s) = Σ_i p_x(x_i)/|s'(x_i)|  of the signed amplitude.
 
-    Parameters
-    ----------
-    s : array (...)       amplitudes, not zero
-    step_map : StepMap
+    `s` (...): amplitudes; `step_map`: a StepMap.  Returns (...), per unit of s; its integral is 1 less the atom.
 
-    Returns
-    -------
-    array (...)           per unit of s; its integral is 1 less the atom
-
-    Examples
-    --------
-    >>> from lib.criticality import compositions
-    >>> relu = compositions.named("ReLU + squared")
-    >>> linear = amplitude.step_map(relu, 1.0, 0.0, 0, deviation=1.0, observable="bias")
+    >>> from lib.criticality.compositions import named
+    >>> linear = amplitude.step_map(named("ReLU + squared"), 1.0, 0.0, 0, deviation=1.0, observable="bias")
     >>> float(density(-1e-9, linear).round(6))  # φ(0)/2
     0.199471
     """
@@ -106,19 +82,10 @@ def density(s, step_map):
 def magnitude_density(r, step_map):
     """Density of the length |s| of a step:  p_s(r) + p_s(-r), eq. (5.4).
 
-    Parameters
-    ----------
-    r : array (...)       lengths, > 0
-    step_map : StepMap
+    `r` (...): lengths, > 0; `step_map`: a StepMap.  Returns (...), per unit of r.
 
-    Returns
-    -------
-    array (...)           per unit of r
-
-    Examples
-    --------
-    >>> from lib.criticality import compositions
-    >>> both = amplitude.step_map(compositions.named("ReLU + squared"), 1.0, 0.0, 1, observable="bias")
+    >>> from lib.criticality.compositions import named
+    >>> both = amplitude.step_map(named("ReLU + squared"), 1.0, 0.0, 1, observable="bias")
     >>> bool(magnitude_density(0.1, both) == density(0.1, both) + density(-0.1, both))
     True
     """
@@ -129,19 +96,10 @@ def magnitude_density(r, step_map):
 def exponent(s, step_map):
     """The local exponent  k = -d ln p_s/d ln|s|  of the whole density:  Σ p_i k_i/Σ p_i,  k_i = k_J + k_D of a branch.
 
-    Parameters
-    ----------
-    s : array (S,)        amplitudes that some input within 14 deviations reaches, not zero
-    step_map : StepMap
+    `s` (S,): reached by an input within 14 deviations; `step_map`: a StepMap.  Returns k (S,) and p_i/Σp_i (B, S).
 
-    Returns
-    -------
-    (array (S,), array (B, S))    k, and the share p_i/Σp_i of each branch
-
-    Examples
-    --------
-    >>> from lib.criticality import compositions
-    >>> pure = amplitude.step_map(compositions.named("exponential"), 2.0, 0.0, 0, observable="bias")
+    >>> from lib.criticality.compositions import named
+    >>> pure = amplitude.step_map(named("exponential"), 2.0, 0.0, 0, observable="bias")
     >>> exponent([-1.0, -2.718281828], pure)[0].round(6).tolist()  # 1 + ln|s|/(0.25 · 2)²
     [1.0, 5.0]
     """
@@ -161,24 +119,13 @@ def curve(step_map, *, points=4000, reach=14.0):
 
     Half of the points are spaced evenly, half geometrically toward the ends, down to a millionth of the length: zeros,
     poles, folds.  The source's figures have log_density in blue and log_jacobian in red, with their sum over x.
+    `step_map`: a StepMap; `points`: P >= 3, of each branch; `reach`: > 0, standard deviations around the mean, smaller
+    where s or s' over- or underflows.  Returns a Curve of arrays (B, P).
 
-    Parameters
-    ----------
-    step_map : StepMap
-    points : int          P >= 3, of each branch
-    reach : float         standard deviations around the mean, > 0; smaller where s or s' over- or underflows
-
-    Returns
-    -------
-    Curve                 arrays (B, P)
-
-    Examples
-    --------
-    >>> from lib.criticality import compositions
-    >>> quartic = compositions.named("ReLU + quartic")
-    >>> cubic = curve(amplitude.step_map(quartic, 1.0, 0.0, 0, observable="bias"), points=3)
-    >>> cubic.x.round(4).tolist(), cubic.jacobian_exponent.round(6).tolist()
-    ([[0.0, 1.75, 3.5]], [[0.666667, 0.666667, 0.666667]])
+    >>> from lib.criticality.compositions import named
+    >>> cubic = amplitude.step_map(named("ReLU + quartic"), 1.0, 0.0, 0, observable="bias")
+    >>> curve(cubic, points=3).jacobian_exponent.round(6).tolist()
+    [[0.666667, 0.666667, 0.666667]]
     """
     m, found = step_map, branches.find(step_map, reach=reach)
     points = checks.integer("points", points, at_least=3)
@@ -191,6 +138,5 @@ def curve(step_map, *, points=4000, reach=14.0):
     if np.any(parts[0] == 0) or np.any(parts[1] == 0):
         checks.fail("reach", "be so small that s and s' do not underflow", reach)
     jacobian = -np.log(np.abs(parts[1]))  # (B, P)
-    return Curve(
-        x, parts[0], _steps.log_normal(x, m.mean, m.deviation) + jacobian, jacobian, *_steps.exponents(x, m, parts)
-    )
+    density = _steps.log_normal(x, m.mean, m.deviation) + jacobian  # (B, P), of the logarithm
+    return Curve(x, parts[0], density, jacobian, *_steps.exponents(x, m, parts))

@@ -23,18 +23,10 @@ class FoldEdges(NamedTuple):
 def fold_edges(step_map):
     """The edges at the folds of x → s:  p_s ≈ C |s - s_c|^{-1/2}  on one side,  C = p_x(x_c) √(2/|s''(x_c)|).
 
-    Parameters
-    ----------
-    step_map : StepMap
+    `step_map`: a StepMap.  Returns FoldEdges.
 
-    Returns
-    -------
-    FoldEdges
-
-    Examples
-    --------
-    >>> from lib.criticality import compositions
-    >>> edges = fold_edges(amplitude.step_map(compositions.named("sigmoid + squared"), 16.0, -8.0, 0))
+    >>> from lib.criticality.compositions import named
+    >>> edges = fold_edges(amplitude.step_map(named("sigmoid + squared"), 16.0, -8.0, 0))
     >>> edges.x.round(3).tolist(), edges.s.round(3).tolist(), edges.side.tolist()
     ([0.546], [-0.337], [1.0])
     """
@@ -47,22 +39,11 @@ def fold_edges(step_map):
 def pole_constant(step_map):
     """The constant of the tail  p_s → K/s²,  P(|S| > s) → K/s  of a pole:  K = γ p_x(x*) √(1 + x*²)/|w|.
 
-    The pole of the clipped line + cross-entropy is at x* = (1 - b)/w for t = 0 and at -b/w for t = 1.
-    A cut ε ends the tail near s = γ√(1 + x*²)/ε.
+    The pole of the clipped line + cross-entropy is at x* = (1 - b)/w for t = 0 and at -b/w for t = 1.  A cut ε ends the
+    tail near s = γ√(1 + x*²)/ε.  `step_map`: of "clip + cross-entropy".  Returns K, in the unit of s.
 
-    Parameters
-    ----------
-    step_map : StepMap    of "clip + cross-entropy"
-
-    Returns
-    -------
-    float                 K, in the unit of s
-
-    Examples
-    --------
-    >>> from lib.criticality import compositions
-    >>> clip = compositions.named("clip + cross-entropy")
-    >>> line = amplitude.step_map(clip, 2.0, -0.5, 1, mean=0.25, observable="bias")
+    >>> from lib.criticality.compositions import named
+    >>> line = amplitude.step_map(named("clip + cross-entropy"), 2.0, -0.5, 1, mean=0.25, observable="bias")
     >>> round(pole_constant(line), 6)  # φ(0)/0.25/2
     0.797885
     """
@@ -70,8 +51,5 @@ def pole_constant(step_map):
     if m.composition.name != "clip + cross-entropy":
         checks.fail("step_map", "have the composition clip + cross-entropy", m.composition.name)
     pole = ((1 - m.bias) if m.label == 0 else -m.bias) / m.weight
-    return float(
-        m.learning_rate
-        * np.exp(_steps.log_normal(pole, m.mean, m.deviation))
-        * abs(_steps.lever(pole, m)[0] / m.weight)
-    )
+    density = np.exp(_steps.log_normal(pole, m.mean, m.deviation))
+    return float(m.learning_rate * density * abs(_steps.lever(pole, m)[0] / m.weight))

@@ -1,7 +1,7 @@
 """Probabilities of the steps of one neuron for inputs of one class: of a branch, of no step, of an amplitude below s.
 
 With the preimages of s on every branch they are differences of the normal distribution function: exact, with no
-integral over a density that diverges at folds and zeros.
+integral over a density that diverges at folds and zeros.  `step_map` is a StepMap of `lib.criticality.amplitude`.
 Source: not in kukleva2024, whose densities of eqs. (8.2), (8.3) are the data.
 """
 
@@ -21,18 +21,10 @@ def _between(low, high, mean, deviation):
 def atom(step_map):
     """The probability of a step of length zero: of an input that leaves the activation dead.
 
-    Parameters
-    ----------
-    step_map : StepMap
+    `step_map`: a StepMap.  Returns a probability, 0 for activations without dead intervals.
 
-    Returns
-    -------
-    float                 0 for activations without dead intervals
-
-    Examples
-    --------
-    >>> from lib.criticality import compositions
-    >>> atom(amplitude.step_map(compositions.named("ReLU + squared"), 1.0, 0.0, 0))
+    >>> from lib.criticality.compositions import named
+    >>> atom(amplitude.step_map(named("ReLU + squared"), 1.0, 0.0, 0))
     0.5
     """
     m = checks.instance("step_map", step_map, amplitude.StepMap, "as from amplitude.step_map")
@@ -43,18 +35,10 @@ def atom(step_map):
 def branch_probabilities(step_map):
     """The probability of each monotone branch; with the :func:`atom` they sum to one.
 
-    Parameters
-    ----------
-    step_map : StepMap
+    `step_map`: a StepMap.  Returns (B,), in the order of `branches.find`.
 
-    Returns
-    -------
-    array (B,)            in the order of :func:`lib.criticality.branches.find`
-
-    Examples
-    --------
-    >>> from lib.criticality import compositions
-    >>> branch_probabilities(amplitude.step_map(compositions.named("ReLU + squared"), 1.0, 0.0, 1)).round(6).tolist()
+    >>> from lib.criticality.compositions import named
+    >>> branch_probabilities(amplitude.step_map(named("ReLU + squared"), 1.0, 0.0, 1)).round(6).tolist()
     [0.499968, 0.5]
     """
     found = branches.find(step_map)
@@ -64,19 +48,10 @@ def branch_probabilities(step_map):
 def cumulative(s, step_map):
     """The probability of an amplitude of at most s, the atom included from s = 0 on.
 
-    Parameters
-    ----------
-    s : array (...)
-    step_map : StepMap
+    `s` (...): amplitudes; `step_map`: a StepMap.  Returns (...), rising from 0 to 1.
 
-    Returns
-    -------
-    array (...)           rises from 0 to 1
-
-    Examples
-    --------
-    >>> from lib.criticality import compositions
-    >>> dead = amplitude.step_map(compositions.named("ReLU + squared"), 1.0, 0.0, 0, observable="bias")
+    >>> from lib.criticality.compositions import named
+    >>> dead = amplitude.step_map(named("ReLU + squared"), 1.0, 0.0, 0, observable="bias")
     >>> cumulative([-1e-12, 0.0, 5.0], dead).round(6).tolist()
     [0.5, 1.0, 1.0]
     """
@@ -96,23 +71,12 @@ def cumulative(s, step_map):
 def stratified_inputs(count, step_map):
     """Inputs in the middle of `count` equally likely intervals:  x_i = mean + deviation Φ⁻¹((i + ½)/count).
 
-    Parameters
-    ----------
-    count : int           n >= 1
-    step_map : StepMap
+    `count`: n >= 1; `step_map`: a StepMap.  Returns x (n,) in rising order.
 
-    Returns
-    -------
-    array (n,)            x in rising order
-
-    Examples
-    --------
-    >>> from lib.criticality import compositions
-    >>> stratified_inputs(3, amplitude.step_map(compositions.named("ReLU + squared"), 1.0, 0.0, 1)).round(4).tolist()
+    >>> from lib.criticality.compositions import named
+    >>> stratified_inputs(3, amplitude.step_map(named("ReLU + squared"), 1.0, 0.0, 1)).round(4).tolist()
     [0.7581, 1.0, 1.2419]
     """
-    count, m = (
-        checks.integer("count", count),
-        checks.instance("step_map", step_map, amplitude.StepMap, "as from amplitude.step_map"),
-    )
+    count = checks.integer("count", count)
+    m = checks.instance("step_map", step_map, amplitude.StepMap, "as from amplitude.step_map")
     return m.mean + m.deviation * ndtri((np.arange(count) + 0.5) / count)  # (n,)

@@ -1,15 +1,10 @@
-r"""Order-parameter theory of a soft committee machine that learns from a stream of Gaussian examples.
+"""Order-parameter theory of a soft committee machine that learns from a stream of Gaussian examples.
 
-A student with K hidden units imitates a teacher with M of them, both with g(x) = erf(x/√2) and fixed output weights:
-σ = (√M/K) Σ_i g(x_i) and ζ = (1/√M) Σ_n g(y_n), where x_i = J_i·ξ/√N, y_n = B_n·ξ/√N and ξ ~ N(0, 1).  All that matters
-of the N(K+M) weights are the overlaps, a covariance matrix [[Q, R], [Rᵀ, T]]:
-
-    ``student_overlap`` Q = JJᵀ/N (K, K),  ``cross_overlap`` R = JBᵀ/N (K, M),  ``teacher_overlap`` T = BBᵀ/N (M, M).
-
-For N → ∞ they obey closed differential equations in the time α = examples / N, with the learning rate η > 0; without
-``second_order`` the η² term is left out: gradient flow.  The matrices that drive them (:func:`drift_coefficients`,
-:func:`noise_matrix`) need only Q, R and T, so they serve inputs with a structured covariance too.
-Numbered equations: worschech2024.  The book derives them in "On-line learning".
+A student with K hidden units imitates a teacher with M, both with g(x) = erf(x/√2) and fixed output weights: σ = (√M/K)
+Σ_i g(x_i), ζ = (1/√M) Σ_n g(y_n), x_i = J_i·ξ/√N, y_n = B_n·ξ/√N, ξ ~ N(0, 1).  All that matters are the overlaps, a
+covariance [[Q, R], [Rᵀ, T]]: `student_overlap` Q = JJᵀ/N (K, K), `cross_overlap` R = JBᵀ/N (K, M), `teacher_overlap`
+T = BBᵀ/N (M, M).  They obey closed differential equations for N → ∞ in α = examples/N, with `learning_rate` η > 0;
+without `second_order` the η² term is left out: gradient flow.  Numbered equations: worschech2024.
 """
 
 from dataclasses import dataclass
@@ -37,20 +32,11 @@ class Trajectory:
 def checked_overlaps(student_overlap, cross_overlap, teacher_overlap, *, stacked=False):
     """Q, R and T as float64 arrays, after checking that together they are a covariance matrix.
 
-    Parameters
-    ----------
-    student_overlap, cross_overlap, teacher_overlap : array    Q, R, T; entries are at most 1e6
-    stacked : bool                                             True allows leading axes of Q and R
+    `student_overlap`, `cross_overlap`, `teacher_overlap`: Q, R, T, entries at most 1e6; `stacked` allows leading axes
+    of Q and R.  Returns arrays (..., K, K), (..., K, M), (M, M).
 
-    Returns
-    -------
-    (array (..., K, K), array (..., K, M), array (M, M))
-
-    Examples
-    --------
-    >>> q, r, t = checked_overlaps([[1]], [[0]], [[1]])
-    >>> q.dtype
-    dtype('float64')
+    >>> [part.dtype.name for part in checked_overlaps([[1]], [[0]], [[1]])]
+    ['float64', 'float64', 'float64']
     """
     ndim = None if checks.boolean("stacked", stacked) else 2
     bounds = {"at_least": -LARGEST, "at_most": LARGEST}
@@ -66,11 +52,10 @@ def checked_overlaps(student_overlap, cross_overlap, teacher_overlap, *, stacked
     scale = max(np.abs(q).max(), t.max(), 1e-300)
     if not np.allclose(q, np.swapaxes(q, -1, -2), rtol=0, atol=1e-10 * scale):
         checks.fail("student_overlap", "be symmetric", student_overlap)
-    top = np.concatenate([q, r], axis=-1)  # (..., K, K+M)
     teachers = np.broadcast_to(t, r.shape[:-2] + t.shape)  # (..., M, M)
-    bottom = np.concatenate([np.swapaxes(r, -1, -2), teachers], axis=-1)  # (..., M, K+M)
+    joint = np.block([[q, r], [np.swapaxes(r, -1, -2), teachers]])  # (..., K+M, K+M)
     # Looser than rounding: a solved trajectory carries the integrator's error.
-    lowest = committee_formulas.lowest_correlation(np.concatenate([top, bottom], axis=-2), 1e-7)
+    lowest = committee_formulas.lowest_correlation(joint, 1e-7)
     if lowest < -committee_formulas.ROUNDING:
         checks.fail(
             "student_overlap, cross_overlap, teacher_overlap",
@@ -81,23 +66,13 @@ def checked_overlaps(student_overlap, cross_overlap, teacher_overlap, *, stacked
 
 
 def generalization_error(student_overlap, cross_overlap, teacher_overlap):
-    r"""Mean of (ζ - σ)²/2 over fresh inputs, a function of the overlaps alone.
+    """Mean of (ζ - σ)²/2 over fresh inputs, a function of the overlaps alone.
 
-    ε_g = (1/π) [ (M/K²) Σ_ij arcsin(Q_ij/√((1+Q_ii)(1+Q_jj))) + (1/M) Σ_nm arcsin(T_nm/√((1+T_nn)(1+T_mm)))
-    - (2/K) Σ_in arcsin(R_in/√((1+Q_ii)(1+T_nn))) ]  (eq. (19), corrected; eq. (94) for K = M).
+    ε_g = (1/π) [(M/K²) Σ_ij arcsin(Q_ij/√((1+Q_ii)(1+Q_jj))) + (1/M) Σ_nm arcsin(T_nm/√((1+T_nn)(1+T_mm))) - (2/K)
+    Σ_in arcsin(R_in/√((1+Q_ii)(1+T_nn)))]  (eq. (19), corrected; eq. (94) for K = M).  `student_overlap` (..., K, K),
+    `cross_overlap` (..., K, M), `teacher_overlap` (M, M): Q, R, T.  Returns (...), >= 0 up to about 1e-16.
 
-    Parameters
-    ----------
-    student_overlap, cross_overlap, teacher_overlap : array    Q (..., K, K), R (..., K, M), T (M, M)
-
-    Returns
-    -------
-    array (...)    ε_g >= 0 up to an absolute error near 1e-16; a float for one set of overlaps
-
-    Examples
-    --------
-    >>> silent = generalization_error([[0.0]], [[0.0]], [[1.0]])  # half the teacher's variance
-    >>> round(float(silent), 6)
+    >>> round(float(generalization_error([[0.0]], [[0.0]], [[1.0]])), 6)  # silent: half the teacher's variance
     0.166667
     """
     q, r, t = checked_overlaps(student_overlap, cross_overlap, teacher_overlap, stacked=True)
@@ -105,48 +80,29 @@ def generalization_error(student_overlap, cross_overlap, teacher_overlap):
 
 
 def drift_coefficients(student_overlap, cross_overlap, teacher_overlap):
-    r"""The matrices a and G of the student's mean motion, dJ_i ∝ Σ_m a_im B_m - Σ_j G_ij J_j.
+    """The matrices a and G of the student's mean motion, dJ_i ∝ Σ_m a_im B_m - Σ_j G_ij J_j.
 
-    a_im = (2/π)/√((1+Q_ii)(1+T_mm) - R_im²),  b_ij = (2/π)/√((1+Q_ii)(1+Q_jj) - Q_ij²),
-    G = (M/K) b + diag(d)  with  d_i = [Σ_m a_im R_im - (M/K) Σ_j b_ij Q_ij] / (1+Q_ii).
-    Eq. (18), corrected, written as matrices; eqs. (92) and (93) for K = M.
+    a_im = (2/π)/√((1+Q_ii)(1+T_mm) - R_im²),  b_ij = (2/π)/√((1+Q_ii)(1+Q_jj) - Q_ij²),  G = (M/K) b + diag(d),
+    d_i = [Σ_m a_im R_im - (M/K) Σ_j b_ij Q_ij]/(1+Q_ii)  (eq. (18), corrected, as matrices; eqs. (92), (93) for K = M).
+    They need only `student_overlap`, `cross_overlap`, `teacher_overlap`, so they serve inputs with a structured
+    covariance too.  Returns a (K, M) and the symmetric G (K, K).
 
-    Parameters
-    ----------
-    student_overlap, cross_overlap, teacher_overlap : array    Q, R, T
-
-    Returns
-    -------
-    (array (K, M), array (K, K))    a and the symmetric G
-
-    Examples
-    --------
-    >>> a, g = drift_coefficients([[1.0]], [[1.0]], [[1.0]])  # perfect learning: pull and drag cancel
-    >>> bool(np.isclose(a[0, 0], g[0, 0]))
-    True
+    >>> [part.round(6).item() for part in drift_coefficients([[1.0]], [[1.0]], [[1.0]])]  # pull and drag cancel
+    [0.367553, 0.367553]
     """
     return committee_formulas.drift(*checked_overlaps(student_overlap, cross_overlap, teacher_overlap))
 
 
 def noise_matrix(student_overlap, cross_overlap, teacher_overlap):
-    r"""E_ij = ⟨g'(x_i) g'(x_j) (ζ - σ)²⟩, which sets the noise that single examples put into Q.
+    """E_ij = ⟨g'(x_i) g'(x_j) (ζ - σ)²⟩, which sets the noise that single examples put into Q.
 
-    With z = (x, y), covariance S, and δ = Σ_a w_a g(z_a): the factor g'(x_i) g'(x_j) is a Gaussian weight, which turns
-    S into S̃ = S - [(1+S_jj) s_i s_iᵀ + (1+S_ii) s_j s_jᵀ - S_ij (s_i s_jᵀ + s_j s_iᵀ)]/Λ_ij, s_i the rows of S, and
-    E_ij = 4/(π²√Λ_ij) Σ_ab w_a w_b arcsin(S̃_ab/√((1+S̃_aa)(1+S̃_bb))),  Λ_ij = (1+Q_ii)(1+Q_jj) - Q_ij².
-    One formula instead of (K+M)² four-point averages.
-    It is the η² bracket of eq. (18), corrected.
+    With z = (x, y), covariance S with rows s_i, and δ = Σ_a w_a g(z_a): the factor g'(x_i) g'(x_j) is a Gaussian
+    weight, which turns S into S̃ = S - [(1+S_jj) s_i s_iᵀ + (1+S_ii) s_j s_jᵀ - S_ij (s_i s_jᵀ + s_j s_iᵀ)]/Λ_ij, and
+    E_ij = 4/(π²√Λ_ij) Σ_ab w_a w_b arcsin(S̃_ab/√((1+S̃_aa)(1+S̃_bb))),  Λ_ij = (1+Q_ii)(1+Q_jj) - Q_ij²: one formula
+    instead of (K+M)² four-point averages, the η² bracket of eq. (18), corrected.  From `student_overlap`,
+    `cross_overlap`, `teacher_overlap` only, as the drift.  Returns E (K, K), symmetric, positive semidefinite; zero
+    when the student is the teacher.
 
-    Parameters
-    ----------
-    student_overlap, cross_overlap, teacher_overlap : array    Q, R, T
-
-    Returns
-    -------
-    array (K, K)    E, symmetric, positive semidefinite; zero when the student is the teacher
-
-    Examples
-    --------
     >>> bool(np.allclose(noise_matrix(np.eye(2), np.eye(2), np.eye(2)), 0, atol=1e-15))
     True
     """
@@ -154,25 +110,13 @@ def noise_matrix(student_overlap, cross_overlap, teacher_overlap):
 
 
 def derivative(student_overlap, cross_overlap, teacher_overlap, learning_rate, *, second_order=True):
-    r"""Rates of change of Q and R with α.
+    """Rates of change of Q and R with α, exact for N → ∞ at fixed K and M.
 
-    dR/dα = (η/K)(aT - GR),   dQ/dα = (η/K)(aRᵀ + Raᵀ - GQ - QG) + η²(M/K²) E,  exact for N → ∞ at fixed K and M
-    (eq. (18), corrected, for one covariance eigenvalue).
+    dR/dα = (η/K)(aT - GR),  dQ/dα = (η/K)(aRᵀ + Raᵀ - GQ - QG) + η²(M/K²) E  (eq. (18), corrected, for one covariance
+    eigenvalue).  `student_overlap`, `cross_overlap`, `teacher_overlap`, `learning_rate`, `second_order`: Q, R, T, η and
+    whether the η² term counts.  Returns dQ/dα (K, K), dR/dα (K, M).
 
-    Parameters
-    ----------
-    student_overlap, cross_overlap, teacher_overlap : array    Q, R, T
-    learning_rate : float
-    second_order : bool
-
-    Returns
-    -------
-    (array (K, K), array (K, M))    dQ/dα, dR/dα
-
-    Examples
-    --------
-    >>> dq, dr = derivative(np.eye(2), np.eye(2), np.eye(2), 0.5)  # perfect learning is a fixed point
-    >>> bool(np.allclose(dq, 0) and np.allclose(dr, 0))
+    >>> bool(np.allclose(derivative(np.eye(2), np.eye(2), np.eye(2), 0.5), 0))  # perfect learning is a fixed point
     True
     """
     q, r, t = checked_overlaps(student_overlap, cross_overlap, teacher_overlap)
@@ -183,26 +127,14 @@ def derivative(student_overlap, cross_overlap, teacher_overlap, learning_rate, *
 def solve(
     times, student_overlap, cross_overlap, teacher_overlap, learning_rate, *, second_order=True, rtol=1e-9, atol=1e-12
 ):
-    r"""Integrate the equations of :func:`derivative` from α = 0 (eighth-order Runge-Kutta with step control).
+    """Integrate the equations of :func:`derivative` from α = 0 (eighth-order Runge-Kutta with step control).
 
-    A start that is symmetric in the units never leaves the plateau.
+    A start that is symmetric in the units never leaves the plateau.  `times` (n,): α at which to report, >= 0,
+    increasing; `student_overlap`, `cross_overlap`, `teacher_overlap`: Q, R, T at α = 0; `learning_rate`,
+    `second_order`: η, its η² term; `rtol`, `atol`: tolerances of one step, 1e-13 <= rtol < 1, atol > 0.  Returns a
+    Trajectory at the n times; a RuntimeError if the integrator gives up.
 
-    Parameters
-    ----------
-    times : array (n,)      α at which to report; >= 0, increasing
-    student_overlap, cross_overlap, teacher_overlap : array    Q, R, T at α = 0
-    learning_rate : float
-    second_order : bool
-    rtol, atol : float      tolerances of one step; 1e-13 <= rtol < 1, atol > 0
-
-    Returns
-    -------
-    Trajectory              overlaps and generalization error at the n times; a RuntimeError if the integrator gives up
-
-    Examples
-    --------
-    >>> path = solve([0, 50], [[0.25]], [[0.0]], [[1.0]], 1.0)
-    >>> bool(path.generalization_error[1] < 1e-6 * path.generalization_error[0])
+    >>> bool(solve([50], [[0.25]], [[0.0]], [[1.0]], 1.0).generalization_error < 1e-7)
     True
     """
     times = checks.times("times", times)  # (n,)

@@ -1,8 +1,7 @@
 """The formulas of :mod:`lib.foundations.committee`, compiled, for overlaps that were checked or made by the caller.
 
-They take complex overlaps too, which is how :mod:`lib.foundations.stability` and :mod:`lib.scaling.linearization`
-differentiate them: for an analytic f,  f'(x) = Im f(x + ih)/h  has no difference of nearby values, so that h =
-:data:`STEP` leaves rounding alone.
+They take complex overlaps too, by which `stability` and `lib.scaling.linearization` differentiate them: for an analytic
+f,  f'(x) = Im f(x + ih)/h  has no difference of nearby values, so that h = `STEP` leaves rounding alone.
 """
 
 from math import pi, sqrt
@@ -17,9 +16,8 @@ ROUNDING = 1e-13  # of a lowest correlation
 def lowest_correlation(joint, part):
     """Lowest eigenvalue of the correlations of stacked [[Q, R], [Rᵀ, T]] (..., n, n), each variance raised by `part`.
 
-    Every field counts on its own scale, so that a small student cannot hide behind a large teacher.  1e-11 more is
-    for the absolute error that a solved trajectory carries; without both, perfect correlations would be refused for
-    rounding.
+    Every field counts on its own scale: a small student cannot hide behind a large teacher.  1e-11 more is for the
+    absolute error of a solved trajectory; without both, perfect correlations would be refused for rounding.
     """
     spot = np.arange(joint.shape[-1])
     floor = 1e-11 * min(1.0, max(np.abs(joint).max(), 1e-280))
@@ -131,29 +129,13 @@ def velocity(q, r, t, learning_rate, second_order):
                 total -= g[i, k] * q[k, j] + g[j, k] * q[k, i]
             dq[i, j] = dq[j, i] = rate * total
     if second_order:
-        e = noise(q, r, t)
-        for i in range(units):
-            for j in range(units):
-                dq[i, j] += rate**2 * teachers * e[i, j]
+        dq += rate**2 * teachers * noise(q, r, t)
     return dq, dr
 
 
 @njit(cache=True)
 def flat_velocity(state, t, units, learning_rate, second_order):
     """:func:`velocity` for Q and R laid out one after the other."""
-    teachers = len(t)
-    q = np.empty((units, units))
-    r = np.empty((units, teachers))
-    for i in range(units):
-        for j in range(units):
-            q[i, j] = state[i * units + j]
-        for n in range(teachers):
-            r[i, n] = state[units * units + i * teachers + n]
+    q, r = state[: units**2].reshape(units, units), state[units**2 :].reshape(units, len(t))
     dq, dr = velocity(q, r, t, learning_rate, second_order)
-    flat = np.empty(len(state))
-    for i in range(units):
-        for j in range(units):
-            flat[i * units + j] = dq[i, j]
-        for n in range(teachers):
-            flat[units * units + i * teachers + n] = dr[i, n]
-    return flat
+    return np.concatenate((dq.ravel(), dr.ravel()))

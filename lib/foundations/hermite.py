@@ -1,7 +1,6 @@
-r"""Hermite expansions: what a nonlinearity does to the correlation of two Gaussian arguments, order by order.
+"""Hermite expansions: what a nonlinearity does to the correlation of two Gaussian arguments, order by order.
 
-He_n are the probabilists' Hermite polynomials, orthogonal under a unit normal x:  ⟨He_n(x) He_m(x)⟩ = n! δ_nm.
-Orders are at most 170, where n! is a float.  The book derives every formula in "Gaussian averages".
+He_n are the probabilists' polynomials, ⟨He_n(x) He_m(x)⟩ = n! δ_nm for a unit normal x; n <= 170, where n! is a float.
 """
 
 import numpy as np
@@ -38,23 +37,12 @@ def _series(name, value):
 
 
 def coefficients(function, order, *, nodes):
-    r"""Coefficients c_n of  f(x) = Σ c_n He_n(x)  for x ~ N(0, 1), by Gauss-Hermite quadrature of  ⟨f(x) He_n(x)⟩ / n!.
+    """Coefficients c_n = ⟨f(x) He_n(x)⟩ / n! of f(x) = Σ c_n He_n(x) for x ~ N(0, 1), by Gauss-Hermite quadrature.
 
     Exact for polynomials f with degree(f) + order < 2 nodes.  The error falls fast for smooth f, and only as a power of
-    `nodes` where f has a step or a kink.
+    the nodes where f has a step or a kink.  `function`: f, maps an array (nodes,) to one such array; `order`: highest
+    n, in 0 .. 170; `nodes`: quadrature points, > order, up to 1000.  Returns c_0 .. c_order (order + 1,).
 
-    Parameters
-    ----------
-    function : callable    f, maps an array (nodes,) to an array (nodes,)
-    order : int            highest n, in 0 .. 170
-    nodes : int            number of quadrature points, > order; up to 1000
-
-    Returns
-    -------
-    array (order + 1,)     c_0 .. c_order
-
-    Examples
-    --------
     >>> coefficients(lambda x: x**3, 3, nodes=8).round(12) + 0  # x³ = He_3 + 3 He_1
     array([0., 3., 0., 1.])
     """
@@ -75,21 +63,11 @@ def coefficients(function, order, *, nodes):
 
 
 def erf_coefficients(variance, order):
-    r"""Hermite coefficients of erf(z / √2) for an argument z = √s x of variance s, where x ~ N(0, 1).
+    """Hermite coefficients of erf(z / √2) for an argument z = √s x of variance s, where x ~ N(0, 1).
 
-    c_{2k+1} = √(2r/π) (-r/2)^k / [k! (2k + 1)],  r = s / (1 + s);  even ones vanish.
+    c_{2k+1} = √(2r/π) (-r/2)^k / [k! (2k + 1)],  r = s/(1 + s);  even ones vanish.  `variance`: s >= 0; `order`:
+    highest n, in 0 .. 170.  Returns c_0 .. c_order (order + 1,).
 
-    Parameters
-    ----------
-    variance : float      s >= 0
-    order : int           highest n, in 0 .. 170
-
-    Returns
-    -------
-    array (order + 1,)    c_0 .. c_order
-
-    Examples
-    --------
     >>> erf_coefficients(1.0, 3).round(4) + 0  # 1/√π, then -1/(12 √π)
     array([ 0.    ,  0.5642,  0.    , -0.047 ])
     """
@@ -104,21 +82,11 @@ def erf_coefficients(variance, order):
 
 
 def covariance(coefficients_f, coefficients_g, correlation):
-    r"""Average ⟨f(x) g(y)⟩ = Σ n! c_n d_n ρⁿ of two Hermite series, for unit normals x, y with correlation ρ (Mehler).
+    """Average ⟨f(x) g(y)⟩ = Σ n! c_n d_n ρⁿ of two Hermite series, for unit normals x, y with correlation ρ (Mehler).
 
-    With c_0 = 0 or d_0 = 0 it is the covariance of f and g.
+    With c_0 = 0 or d_0 = 0 it is the covariance of f and g.  `coefficients_f`, `coefficients_g` (n,): c and d from
+    order 0 upwards, 1 <= n <= 171, |c_n| √n! <= 1e75; `correlation` (...): ρ in [-1, 1].  Returns the sum (...).
 
-    Parameters
-    ----------
-    coefficients_f, coefficients_g : array (n,)    c and d from order 0 upwards; 1 <= n <= 171, |c_n| √n! <= 1e75
-    correlation : array (...)                      ρ, in [-1, 1]
-
-    Returns
-    -------
-    array (...)                                    the sum over the given orders
-
-    Examples
-    --------
     >>> covariance([0.0, 1.0, 1.0], [0.0, 1.0, 1.0], 0.5).round(12).item()  # ρ + 2ρ²
     1.0
     """

@@ -1,10 +1,10 @@
-r"""Linear Langevin dynamics: covariances, circulation, entropy production, and the law of Euler-Maruyama chains.
+"""Linear Langevin dynamics: covariances, circulation, entropy production, and the law of Euler-Maruyama chains.
 
-The process is  ẋ = -Γx + f  with white Gaussian force,  <f(t) fᵀ(t')> = 2D δ(t - t').  ``friction`` (d, d) is Γ, units
-1/time, any real matrix whose eigenvalues have positive real parts, symmetric or not; ``diffusion`` (d, d) is D, units
-x²/time, symmetric and positive semidefinite.  Gradient descent on a quadratic loss is such a system: Γ is the Hessian
-and the learning rate is the Euler step h.  A gradient noise of covariance C per step is D = hC/2, not C/2, because a
-delta function on a grid of spacing h has height 1/h.  Numbered equations: han2021.
+The process is  ẋ = -Γx + f  with white Gaussian f,  <f(t) fᵀ(t')> = 2D δ(t - t').  `friction` (d, d) is Γ, units
+1/time, any real matrix, symmetric or not, whose eigenvalues have positive real parts; `diffusion` (d, d) is D, units
+x²/time, symmetric, positive semidefinite.  Gradient descent on a quadratic loss is such a system: Γ is the Hessian, the
+learning rate the Euler step h; a gradient noise of covariance C per step is D = hC/2, not C/2, because a delta function
+on a grid of spacing h has height 1/h.  Numbered equations: han2021.
 """
 
 import numpy as np
@@ -17,17 +17,8 @@ from lib.foundations import langevin_formulas
 def checked_system(friction, diffusion, *, definite="semi"):
     """Both matrices as float64 arrays, after checking that the friction is stable and the diffusion a covariance.
 
-    Parameters
-    ----------
-    friction, diffusion : array (d, d)
-    definite : str                        "semi", or "strict" where D must be invertible
+    `friction`, `diffusion`: Γ, D; `definite`: "semi", or "strict" where D must be invertible.  Returns Γ and D.
 
-    Returns
-    -------
-    (array (d, d), array (d, d))          Γ, D
-
-    Examples
-    --------
     >>> [matrix.dtype.name for matrix in checked_system([[1]], [[0]])]
     ['float64', 'float64']
     """
@@ -40,18 +31,10 @@ def checked_system(friction, diffusion, *, definite="semi"):
 
 
 def stationary_covariance(friction, diffusion):
-    r"""Stationary covariance  Σ = <x xᵀ>  of the process:  ΓΣ + ΣΓᵀ = 2D  (eqs. (1.4) for t -> ∞ and (1.5)).
+    """Stationary covariance  Σ = <x xᵀ>  of the process:  ΓΣ + ΣΓᵀ = 2D  (eqs. (1.4) for t -> ∞ and (1.5)).
 
-    Parameters
-    ----------
-    friction, diffusion : array (d, d)
+    `friction`, `diffusion`: Γ, D.  Returns Σ (d, d).
 
-    Returns
-    -------
-    array (d, d)                          Σ
-
-    Examples
-    --------
     >>> float(stationary_covariance([[2.0]], [[3.0]])[0, 0])
     1.5
     """
@@ -59,22 +42,11 @@ def stationary_covariance(friction, diffusion):
 
 
 def covariance(times, friction, diffusion, start=None):
-    r"""Covariance at finite time:  Σ(t) = e^{-Γt} Σ(0) e^{-Γᵀt} + 2∫_0^t e^{-Γu} D e^{-Γᵀu} du  (eqs. (1.2), (1.4)).
+    """Covariance at finite time:  Σ(t) = e^{-Γt} Σ(0) e^{-Γᵀt} + 2∫_0^t e^{-Γu} D e^{-Γᵀu} du  (eqs. (1.2), (1.4)).
 
-    Relative accuracy holds from t -> 0, where Σ = 2Dt, to t -> ∞.
+    Relative accuracy holds from t -> 0, where Σ = 2Dt, to t -> ∞.  `times` (T,): t >= 0, strictly increasing;
+    `friction`, `diffusion`: Γ, D; `start` (d, d): Σ(0), a covariance, default 0: the origin.  Returns (T, d, d).
 
-    Parameters
-    ----------
-    times : array (T,)                    t >= 0, strictly increasing
-    friction, diffusion : array (d, d)
-    start : array (d, d), optional        Σ(0), symmetric, positive semidefinite; default: 0, a start at the origin
-
-    Returns
-    -------
-    array (T, d, d)
-
-    Examples
-    --------
     >>> covariance([0.0, 1.0], [[0.5]], [[1.0]]).round(4).ravel().tolist()
     [0.0, 1.2642]
     """
@@ -87,21 +59,11 @@ def covariance(times, friction, diffusion, start=None):
 
 
 def correlation(lags, friction, diffusion):
-    r"""Stationary two-time function  C(s) = <x(t+s) xᵀ(t)> = e^{-Γs} Σ  for s >= 0;  C(-s) = Cᵀ(s).
+    """Stationary two-time function  C(s) = <x(t+s) xᵀ(t)> = e^{-Γs} Σ  for s >= 0;  C(-s) = Cᵀ(s).
 
-    It solves eq. (1.3).  C(s) is symmetric at every lag exactly if there is no circulation.
+    It solves eq. (1.3), and is symmetric at every lag exactly if there is no circulation.  `lags` (S,): s >= 0,
+    strictly increasing; `friction`, `diffusion`: Γ, D.  Returns (S, d, d).
 
-    Parameters
-    ----------
-    lags : array (S,)                     s >= 0, strictly increasing
-    friction, diffusion : array (d, d)
-
-    Returns
-    -------
-    array (S, d, d)
-
-    Examples
-    --------
     >>> correlation([0.0, 1.0], [[1.0]], [[1.0]]).round(4).ravel().tolist()
     [1.0, 0.3679]
     """
@@ -111,22 +73,12 @@ def correlation(lags, friction, diffusion):
 
 
 def circulation(friction, diffusion):
-    r"""Circulation Q, the antisymmetric part in  ΓΣ = D + Q:  Q = (ΓΣ - ΣΓᵀ)/2  (eq. (1.6)).
+    """Circulation Q, the antisymmetric part in  ΓΣ = D + Q:  Q = (ΓΣ - ΣΓᵀ)/2  (eq. (1.6)).
 
     Q_ij is the mean area swept per unit time in the plane (i, j), positive from axis i towards axis j.  It vanishes
-    (detailed balance) exactly if ΓD = DΓᵀ.
+    (detailed balance) exactly if ΓD = DΓᵀ.  `friction`, `diffusion`: Γ, D.  Returns Q = -Qᵀ (d, d), units x²/time.
 
-    Parameters
-    ----------
-    friction, diffusion : array (d, d)
-
-    Returns
-    -------
-    array (d, d)                          Q = -Qᵀ, units x²/time
-
-    Examples
-    --------
-    >>> circulation([[1.0, -2.0], [2.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]).round(12).tolist()
+    >>> circulation([[1.0, -2.0], [2.0, 1.0]], np.eye(2)).round(12).tolist()
     [[0.0, -2.0], [2.0, 0.0]]
     """
     friction, diffusion = checked_system(friction, diffusion)
@@ -135,21 +87,12 @@ def circulation(friction, diffusion):
 
 
 def entropy_production(friction, diffusion):
-    r"""Entropy production rate of the stationary state:  Ṡ = Tr[Σ⁻¹ Qᵀ D⁻¹ Q] = -Tr[D⁻¹ Γ Q] >= 0.
+    """Entropy production rate of the stationary state:  Ṡ = Tr[Σ⁻¹ Qᵀ D⁻¹ Q] = -Tr[D⁻¹ Γ Q] >= 0.
 
-    Zero exactly if Q = 0.  Derived in the book, not in the source.
+    Zero exactly if Q = 0.  Derived in the book, not in the source.  `friction`, `diffusion`: Γ, D, here strictly
+    positive definite.  Returns Ṡ in units of k_B per unit time.
 
-    Parameters
-    ----------
-    friction, diffusion : array (d, d)    D strictly positive definite
-
-    Returns
-    -------
-    float                                 Ṡ in units of k_B per unit time
-
-    Examples
-    --------
-    >>> round(entropy_production([[1.0, -2.0], [2.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]), 10)
+    >>> round(entropy_production([[1.0, -2.0], [2.0, 1.0]], np.eye(2)), 10)
     8.0
     """
     friction, diffusion = checked_system(friction, diffusion, definite="strict")
@@ -158,22 +101,12 @@ def entropy_production(friction, diffusion):
 
 
 def euler_covariance(friction, diffusion, step):
-    r"""Exact stationary covariance of the Euler-Maruyama chain  x' = (1 - hΓ)x + ζ:  ΓΣ + ΣΓᵀ - hΓΣΓᵀ = 2D.
+    """Exact stationary covariance of the Euler-Maruyama chain  x' = (1 - hΓ)x + ζ:  ΓΣ + ΣΓᵀ - hΓΣΓᵀ = 2D.
 
-    In the eigenvectors of a symmetric Γ:  Σ_ij = 2D_ij/(λ_i + λ_j - hλ_iλ_j).  Descent with gradient noise C in
-    batches of M has D = hC/2M.
+    In the eigenvectors of a symmetric Γ:  Σ_ij = 2D_ij/(λ_i + λ_j - hλ_iλ_j).  Descent with gradient noise C and
+    batches of M: D = hC/2M.  `friction`, `diffusion`: Γ, D; `step`: h, 0 < h < min_k 2 Re λ_k/|λ_k|², λ_k the
+    eigenvalues of Γ.  Returns <x_n x_nᵀ> (d, d).
 
-    Parameters
-    ----------
-    friction, diffusion : array (d, d)
-    step : float                          h; 0 < h < min_k 2 Re λ_k / |λ_k|² over the eigenvalues λ_k of Γ
-
-    Returns
-    -------
-    array (d, d)                          stationary <x_n x_nᵀ>
-
-    Examples
-    --------
     >>> round(float(euler_covariance([[1.0]], [[1.0]], 0.5)[0, 0]), 12)
     1.333333333333
     """

@@ -1,8 +1,8 @@
-r"""One-pass stochastic gradient descent of a soft committee machine: the simulator of :mod:`lib.foundations.committee`.
+"""One-pass stochastic gradient descent of a soft committee machine: the simulator of :mod:`lib.foundations.committee`.
 
-Every step draws a fresh ξ ~ N(0, Σ) in N dimensions and moves all weights of the student,
-J_i ← J_i + η (√M/K) δ g'(x_i) ξ/√N  with  δ = ζ - σ.  Nothing is averaged: the overlaps are measured.
-Source: worschech2024, eqs. (2) and (3), with the teacher's factor 1/√M restored.
+Every step draws a fresh ξ ~ N(0, Σ) in N dimensions and moves the student, J_i ← J_i + η (√M/K) δ g'(x_i) ξ/√N,
+δ = ζ - σ.  Nothing is averaged: the overlaps are measured.  Source: worschech2024, eqs. (2) and (3), with the teacher's
+factor 1/√M restored.
 """
 
 from dataclasses import dataclass
@@ -28,19 +28,9 @@ class Runs(committee.Trajectory):
 def random_weights(units, dimension, seed, *, variance=1.0):
     """Weight vectors with independent Gaussian entries; their overlaps are  variance · 1  up to O(1/√N).
 
-    Parameters
-    ----------
-    units : int          number of vectors; >= 1
-    dimension : int      N; >= 1
-    seed : int, SeedSequence or Generator
-    variance : float     of each entry, σ_J² for a student; >= 0
+    `units`: number of vectors, >= 1; `dimension`: N >= 1; `seed`: int, SeedSequence or Generator; `variance`: of each
+    entry, σ_J² for a student, >= 0.  Returns (units, N).
 
-    Returns
-    -------
-    array (units, N)
-
-    Examples
-    --------
     >>> random_weights(2, 500, seed=1).shape
     (2, 500)
     """
@@ -53,18 +43,9 @@ def random_weights(units, dimension, seed, *, variance=1.0):
 def weights_with_overlaps(student_overlap, cross_overlap, teacher_overlap, dimension, seed):
     """Student and teacher with exactly the given overlaps, randomly oriented: one initial condition for every N.
 
-    Parameters
-    ----------
-    student_overlap, cross_overlap, teacher_overlap : array    Q, R, T, as in :mod:`lib.foundations.committee`
-    dimension : int                                            N; >= K + M
-    seed : int, SeedSequence or Generator
+    `student_overlap`, `cross_overlap`, `teacher_overlap`: Q, R, T, as in `committee`; `dimension`: N >= K + M; `seed`:
+    int, SeedSequence or Generator.  Returns student J (K, N), teacher B (M, N).
 
-    Returns
-    -------
-    (array (K, N), array (M, N))    student J, teacher B
-
-    Examples
-    --------
     >>> student, teacher = weights_with_overlaps([[0.5]], [[0.1]], [[1.0]], 100, seed=1)
     >>> bool(np.isclose(student[0] @ teacher[0] / 100, 0.1))
     True
@@ -103,21 +84,11 @@ def _measured(student, teacher, variances):
 def overlaps(student, teacher, *, eigenvalues=None):
     """Q = JΣJᵀ/N, R = JΣBᵀ/N and T = BΣBᵀ/N, the covariances of the fields.
 
-    Parameters
-    ----------
-    student : array (..., K, N)    J; leading axes are runs
-    teacher : array (M, N)         B
-    eigenvalues : array (N,)       of Σ, if the weights are given in its eigenbasis; > 0; default: all one
+    `student` (..., K, N): J, leading axes are runs; `teacher` (M, N): B; `eigenvalues` (N,): of Σ, > 0, if the weights
+    are given in its eigenbasis; all one by default.  Returns Q (..., K, K), R (..., K, M), T (M, M).
 
-    Returns
-    -------
-    (array (..., K, K), array (..., K, M), array (M, M))
-
-    Examples
-    --------
-    >>> q, r, t = overlaps([[1.0, 0.0]], [[1.0, 1.0]])
-    >>> float(q[0, 0]), float(r[0, 0]), float(t[0, 0])
-    (0.5, 0.5, 1.0)
+    >>> [part.item() for part in overlaps([[1.0, 0.0]], [[1.0, 1.0]])]
+    [0.5, 0.5, 1.0]
     """
     return _measured(*_checked(student, teacher, eigenvalues))
 
@@ -155,9 +126,7 @@ def _descend(student, teacher, scale, learning_rate, steps, snapshots, random):
                 for c in range(dimension):
                     student[i, c] += move * example[c]
         done = steps[k]
-        for i in range(units):
-            for c in range(dimension):
-                snapshots[k, i, c] = student[i, c]
+        snapshots[k] = student
 
 
 def _one_run(student, teacher, variances, learning_rate, steps, seed):
@@ -173,29 +142,15 @@ def _one_run(student, teacher, variances, learning_rate, steps, seed):
 def simulate(student, teacher, learning_rate, times, seed, *, eigenvalues=None, runs=1, workers=1):
     """Train copies of a student on independent streams of examples and record the overlaps.
 
-    Parameters
-    ----------
-    student : array (K, N)      initial weights J, the same for every run (it is not changed)
-    teacher : array (M, N)      B
-    learning_rate : float       η; > 0
-    times : array (n,)          α = examples / N at which to record; >= 0, increasing by at least 1/N
-    eigenvalues : array (N,)    of the covariance Σ, one for each component of the weights; > 0; default: all one
-    seed : int or SeedSequence  run number r draws from its r-th child, so results do not depend on `workers`
-    runs, workers : int         number of runs, and of the threads that share them; >= 1
+    `student` (K, N): initial weights J of every run, not changed; `teacher` (M, N): B; `learning_rate`: η > 0; `times`
+    (n,): α = examples/N at which to record, >= 0, increasing by at least 1/N; `seed`: int or SeedSequence, run r draws
+    from its r-th child, so results do not depend on `workers`; `eigenvalues` (N,): of the covariance Σ, one a component
+    of the weights, > 0, all one by default; `runs`, `workers`: number of runs, and of threads that share them, >= 1.
+    Returns Runs, with the times rounded to whole examples.
 
-    Returns
-    -------
-    Runs                        times rounded to whole examples, overlaps (runs, n, K, K) and (runs, n, K, M),
-                                ε_g (runs, n), last weights (runs, K, N)
-
-    Examples
-    --------
-    >>> teacher = random_weights(2, 100, seed=1)
-    >>> student = random_weights(2, 100, seed=2, variance=0.01)
+    >>> teacher, student = random_weights(2, 100, seed=1), random_weights(2, 100, seed=2, variance=0.01)
     >>> path = simulate(student, teacher, 0.5, [0, 1, 100], seed=3, runs=4)
-    >>> path.generalization_error.shape
-    (4, 3)
-    >>> bool(np.all(path.generalization_error[:, 2] < path.generalization_error[:, 0]))
+    >>> bool(np.all(path.generalization_error[:, 2] < path.generalization_error[:, 0]))  # of shape (4, 3)
     True
     """
     student, teacher, variances = _checked(checks.array("student", student, ndim=2), teacher, eigenvalues)
@@ -206,10 +161,8 @@ def simulate(student, teacher, learning_rate, times, seed, *, eigenvalues=None, 
     if np.any(np.diff(steps) < 1):
         checks.fail("times", f"lie at least one example, 1/N = {1 / student.shape[1]:.3g}, apart", times)
     runs, workers = checks.integer("runs", runs), checks.integer("workers", workers)
-    streams = children(seed, runs)
-    one = delayed(_one_run)
     done = Parallel(n_jobs=workers, prefer="threads")(
-        one(student, teacher, variances, learning_rate, steps, s) for s in streams
+        delayed(_one_run)(student, teacher, variances, learning_rate, steps, stream) for stream in children(seed, runs)
     )
     q, r, last = (np.stack(part) for part in zip(*done))  # (runs, n, K, K), (runs, n, K, M), (runs, K, N)
     return Runs(steps / student.shape[1], q, r, t, committee.generalization_error(q, r, t), last)

@@ -1,7 +1,4 @@
-"""Averages by sampling, with their standard error, and by exact summation over signs.
-
-Closed forms are held against them.
-"""
+"""Averages by sampling, with their standard error, and by exact summation over signs; they check closed forms."""
 
 from dataclasses import dataclass
 
@@ -24,21 +21,12 @@ class Average:
 
 
 def monte_carlo_average(function, covariance, samples, seed):
-    r"""Average of F(z) over z ~ N(0, C), with its standard error, in chunks of bounded memory.
+    """Average of F(z) over z ~ N(0, C), with its standard error, in chunks of bounded memory.
 
-    Parameters
-    ----------
-    function : callable                     F, maps points (m, n) to values (m,) or (m, ...), point by point; finite
-    covariance : array (n, n)               C, symmetric positive semidefinite
-    samples : int                           number of points, >= 2
-    seed : int, SeedSequence or Generator
+    `function`: F, maps points (m, n) to finite values (m,) or (m, ...), point by point; `covariance` (n, n): C,
+    symmetric, positive semidefinite; `samples`: number of points, >= 2; `seed`: int, SeedSequence or Generator.
+    Returns an Average: mean and standard error, each of shape () or (...).
 
-    Returns
-    -------
-    Average                                 mean and standard error, each of shape () or (...)
-
-    Examples
-    --------
     >>> estimate = monte_carlo_average(lambda z: z[:, 0] * z[:, 1], [[1.0, 0.5], [0.5, 1.0]], 10_000, seed=1)
     >>> bool(abs(estimate.mean - 0.5) < 4 * estimate.standard_error < 0.05)
     True
@@ -66,23 +54,13 @@ def monte_carlo_average(function, covariance, samples, seed):
 
 
 def sign_sum_average(function, agreeing, opposing):
-    r"""Exact ⟨F(x, y)⟩ for two sums of d independent signs ξ_i = ±1 that agree in some weights and differ in others.
+    """Exact ⟨F(x, y)⟩ for two sums of d independent signs ξ_i = ±1 that agree in some weights and differ in others.
 
-    x = (Σ_agreeing ξ + Σ_opposing ξ) / √d and y = (Σ_agreeing ξ - Σ_opposing ξ) / √d have unit variances and
-    correlation (agreeing - opposing) / d.  They are Gaussian only for d → ∞.  The sum runs over two binomial numbers,
-    not 2^d signs. The book derives it in "Gaussian averages".
+    x = (Σ_agreeing ξ + Σ_opposing ξ)/√d and y = (Σ_agreeing ξ - Σ_opposing ξ)/√d have unit variances and correlation
+    (agreeing - opposing)/d; they are Gaussian only for d → ∞.  The sum runs over two binomial numbers, not 2^d signs.
+    `function`: F, maps two arrays (agreeing + 1, opposing + 1) to one; `agreeing`, `opposing`: how many weights are
+    equal and opposite in x and y, >= 1 each.  Returns the average.
 
-    Parameters
-    ----------
-    function : callable       F, maps two arrays (agreeing + 1, opposing + 1) to one such array
-    agreeing, opposing : int  how many weights are equal and opposite in x and y; >= 1 each
-
-    Returns
-    -------
-    float                     the average
-
-    Examples
-    --------
     >>> round(sign_sum_average(lambda x, y: x * y, 3, 1), 12)  # the correlation (3 - 1) / 4
     0.5
     """

@@ -1,8 +1,8 @@
-r"""Sample paths of the linear Langevin equation and what is measured from them, with standard errors.
+"""Sample paths of the linear Langevin equation and what is measured from them, with standard errors.
 
-The simulator that :mod:`lib.foundations.langevin` is held against: exact steps, Euler-Maruyama steps, or both under the
-same force.  The estimators take any recorded ``paths`` (R, chains, d): R records of at least two independent chains, so
-that real trajectories can be measured in the same way.  Numbered equations: han2021.
+The simulator that `lib.foundations.langevin` is held against: exact steps, Euler-Maruyama steps, or both under the same
+force.  The estimators take any recorded `paths` (R, chains, d): R records of at least two independent chains, so that
+real trajectories can be measured in the same way.  Numbered equations: han2021.
 """
 
 import math
@@ -30,29 +30,16 @@ def _chain(friction, diffusion, step, method):
 
 
 def simulate(friction, diffusion, *, step, steps, chains, seed, start="stationary", method="exact", record_every=1):
-    r"""Independent paths of the Langevin equation  ẋ = -Γx + f  on a grid of times.
+    """Independent paths of the Langevin equation  ẋ = -Γx + f  on a grid of times.
 
     "exact" draws  x(t+h) = e^{-Γh} x(t) + ζ  with no error in h (eqs. (1.1), (1.3)); "euler" is Euler-Maruyama,
     x' = (1 - hΓ)x + ζ  with  <ζζᵀ> = 2Dh; "both" drives the two with the same force from the same start.  Memory is
-    that of the array returned: to follow long runs, record rarely.
+    that of the array returned: to follow long runs, record rarely.  `friction`, `diffusion`: Γ, D; `step`: h > 0;
+    `steps`, `chains`: length and number of the paths, >= 1; `seed`: int, SeedSequence or Generator; `start`:
+    "stationary", drawn from the stationary law of the chain that is run ("both": the exact), or the state at t = 0,
+    (d,) or (chains, d); `method`: "exact", "euler" or "both"; `record_every`: keep one state in so many, must divide
+    steps.  Returns (R, chains, d), R = steps / record_every + 1, the start first; "both": (2, R, chains, d).
 
-    Parameters
-    ----------
-    friction, diffusion : array (d, d)    Γ and D, as in :mod:`lib.foundations.langevin`
-    step : float                          h; > 0
-    steps, chains : int                   length and number of the paths; >= 1
-    seed : int, SeedSequence, Generator   where the randomness comes from
-    start : "stationary" or array         drawn from the stationary law of the chain that is run ("both": the exact),
-                                          or the state at t = 0, of shape (d,) or (chains, d)
-    method : str                          "exact", "euler" or "both"
-    record_every : int                    keep one state in so many; must divide steps
-
-    Returns
-    -------
-    array (R, chains, d)                  R = steps / record_every + 1, the start first; "both": (2, R, chains, d)
-
-    Examples
-    --------
     >>> simulate([[1.0]], [[1.0]], step=0.1, steps=20, chains=3, seed=1, record_every=10).shape
     (3, 3, 1)
     """
@@ -103,23 +90,12 @@ def _second_moments(late, early):
 
 
 def estimate_covariance(paths):
-    r"""Measured <x xᵀ>, averaged over records and chains, with its standard error over chains.
+    """Measured <x xᵀ>, averaged over records and chains, with its standard error over chains.
 
-    The mean of x is known to be zero and is not subtracted.
+    The mean of x is known to be zero, not subtracted.  `paths` (R, chains, d).  Returns mean, standard error (d, d).
 
-    Parameters
-    ----------
-    paths : array (R, chains, d)
-
-    Returns
-    -------
-    (array (d, d), array (d, d))    mean, standard error
-
-    Examples
-    --------
-    >>> mean, error = estimate_covariance([[[1.0], [3.0]]])
-    >>> float(mean[0, 0]), float(error[0, 0])
-    (5.0, 4.0)
+    >>> [part.item() for part in estimate_covariance([[[1.0], [3.0]]])]
+    [5.0, 4.0]
     """
     paths = _paths(paths, 1)
     return mean_and_error(_second_moments(paths, paths))
@@ -131,23 +107,13 @@ def _areas(paths, interval):
 
 
 def estimate_circulation(paths, interval):
-    r"""Measured circulation  (<x_n x_{n+1}ᵀ> - <x_{n+1} x_nᵀ>) / 2s, the area swept per unit time, with its error.
+    """Measured circulation  (<x_n x_{n+1}ᵀ> - <x_{n+1} x_nᵀ>) / 2s, the area swept per unit time, with its error.
 
     It measures Q of eq. (1.6).  Records of the exact process a time s apart give (Cᵀ(s) - C(s)) / 2s with C of
-    :func:`lib.foundations.langevin.correlation`, which is Q + O(s).  Successive states of the Euler chain give
-    (ΓΣ - ΣΓᵀ)/2 exactly, with Σ of :func:`lib.foundations.langevin.euler_covariance`.
+    `langevin.correlation`, which is Q + O(s).  Successive states of the Euler chain give (ΓΣ - ΣΓᵀ)/2 exactly, with
+    Σ of `langevin.euler_covariance`.  `paths` (R, chains, d): R >= 2; `interval`: s > 0, time between records.  Returns
+    mean, standard error (d, d).
 
-    Parameters
-    ----------
-    paths : array (R, chains, d)    R >= 2
-    interval : float                s, time between records; > 0
-
-    Returns
-    -------
-    (array (d, d), array (d, d))    mean, standard error
-
-    Examples
-    --------
     >>> quarter_turns = np.tile([[[1.0, 0.0]], [[0.0, 1.0]], [[-1.0, 0.0]]], (1, 2, 1))  # (3, 2, 2): area 1/2 each
     >>> estimate_circulation(quarter_turns, 1.0)[0].tolist()
     [[0.0, 0.5], [-0.5, 0.0]]
@@ -156,25 +122,14 @@ def estimate_circulation(paths, interval):
 
 
 def estimate_entropy_production(paths, interval, diffusion):
-    r"""Measured entropy production:  Tr[Σ⁻¹ Qᵀ D⁻¹ Q]  with measured Σ and Q and the known D.
+    """Measured entropy production:  Tr[Σ⁻¹ Qᵀ D⁻¹ Q]  with measured Σ and Q and the known D.
 
     A square of noisy numbers is too large on average: the jackknife over chains removes that bias to first order, so
     the estimate may be slightly negative where Ṡ = 0.  The error adds the jackknife's, right where the estimate is
-    linear in the noise, and √2 × bias, the spread of a squared Gaussian.  It is too large by about a factor of two
-    where Ṡ = 0.
+    linear in the noise, and √2 × bias, the spread of a squared Gaussian; it is too large by about a factor of two where
+    Ṡ = 0.  `paths` (R, chains, d): R >= 2, enough chains to span all d directions; `interval`: s > 0, time between
+    records; `diffusion` (d, d): D, symmetric, positive definite.  Returns estimate, standard error.
 
-    Parameters
-    ----------
-    paths : array (R, chains, d)    R >= 2, enough chains to span all d directions
-    interval : float                s, time between records; > 0
-    diffusion : array (d, d)        D, symmetric, positive definite
-
-    Returns
-    -------
-    (float, float)                  estimate, its standard error
-
-    Examples
-    --------
     >>> turning = simulate([[1.0, -2.0], [2.0, 1.0]], np.eye(2), step=0.01, steps=200, chains=100, seed=1)
     >>> rate, error = estimate_entropy_production(turning, 0.01, np.eye(2))
     >>> abs(rate - 8) < 4 * error
