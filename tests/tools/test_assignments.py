@@ -69,6 +69,18 @@ def test_student_editions_hold_no_secret(tmp_path):
         assert len(blanks) == len(assignments.of_kind(source, "answer") + assignments.of_kind(source, "essay"))
 
 
+def test_student_editions_are_made_again_only_when_their_sets_changed(checkout, tmp_path):
+    (first,) = assignments.student_editions(checkout, tmp_path / "students")
+    first.write_text("kept")
+    assert assignments.student_editions(checkout, tmp_path / "students") == [first] and first.read_text() == "kept"
+    source = checkout / "book" / "assignments" / f"{first.stem}.md"
+    source.write_text(source.read_text().replace("(", "( ", 1))
+    (again,) = assignments.student_editions(checkout, tmp_path / "students")
+    assert again == first and first.read_text() != "kept"
+    again.unlink()
+    assert assignments.student_editions(checkout, tmp_path / "students") == [first] and first.exists()
+
+
 def test_the_two_editions_of_a_small_set(checkout, tmp_path):
     (student,) = assignments.make_course(checkout, tmp_path / "course", ["small"])
     released = "\n".join(cell.source for cell in nbformat.read(student, as_version=4).cells)

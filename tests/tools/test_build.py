@@ -80,6 +80,11 @@ def page(root, name="page"):
     return (root / "_build" / "html" / "book" / f"{name}.html").read_text(encoding="utf-8")
 
 
+def pages_of(root):
+    html = root / "_build" / "html"
+    return sorted([*html.rglob("*.html"), html / "searchindex.js"])
+
+
 def test_a_small_book_lives(book):
     """One story, because each build takes seconds: build, rebuild, change the library, change prose, break things."""
     first = build(book)
@@ -89,8 +94,10 @@ def test_a_small_book_lives(book):
     assert "the answer is 41" in page(book) and "41" in page(book, "index")
     assert get_cache(book / "_build" / ".jupyter_cache").list_project_records() == [], "Sphinx executed a page itself"
 
+    written = {path: path.read_bytes() for path in pages_of(book)}
     again = build(book)
     assert again.returncode == 0 and "No notebook to execute." in again.stdout
+    assert {path: path.read_bytes() for path in pages_of(book)} == written, "written in part, it is as if written anew"
 
     (book / "lib" / "toy.py").write_text("def answer():\n    return 43\n")
     changed = build(book)
@@ -103,6 +110,11 @@ def test_a_small_book_lives(book):
     prose = build(book)
     assert prose.returncode == 0 and "Executed 0 notebooks" in prose.stdout
     assert "More prose." in page(book) and "the answer is 43" in page(book)
+    assert "A page" in page(book, "index")
+
+    (book / "book" / "page.md").write_text(PAGE.replace("# A page", "# Another page") + "\nMore prose.\n")
+    assert build(book).returncode == 0
+    assert "Another page" in page(book, "index"), "its title stands in the navigation of the others"
 
     (book / "lib" / "toy.py").write_text("def answer():\n    return 48\n")
     failing = build(book)

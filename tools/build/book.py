@@ -222,11 +222,7 @@ def build(root, workers):
         try:
             executed = execute(root, cache, prints, workers)
         finally:
-            changed = [
-                path
-                for path, parts in fingerprints.Fingerprints(root, prints.file).now.items()
-                if parts != prints.now.get(path)
-            ]
+            changed = prints.changed_since()
             prints.forget(changed)
         if changed:
             names = ", ".join(map(prints.name, changed))

@@ -75,9 +75,17 @@ class Fingerprints:
         except (ValueError, AttributeError) as problem:
             print(f"{file.name} cannot be read ({type(problem).__name__}); executing everything again.")
             self.kept = {}
-        notebooks = {path: project.read_notebook(root, path) for path in project.notebooks(root)}
-        around = surroundings(root)
-        self.now = {path: of_page(root, path, nb, around) for path, nb in notebooks.items()}
+        self.now = self.look()
+
+    def look(self):
+        """What every page is made from at this moment."""
+        notebooks = {path: project.read_notebook(self.root, path) for path in project.notebooks(self.root)}
+        around = surroundings(self.root)
+        return {path: of_page(self.root, path, notebook, around) for path, notebook in notebooks.items()}
+
+    def changed_since(self):
+        """The pages that somebody changed, or what they are made from, while notebooks ran."""
+        return [path for path, parts in self.look().items() if parts != self.now.get(path)]
 
     def name(self, path):
         return path.relative_to(self.root).as_posix()

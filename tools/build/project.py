@@ -1,10 +1,13 @@
 """Facts about a checkout that the build, the Sphinx extensions and the tests share."""
 
+import hashlib
 import os
 import re
 import shutil
 import subprocess
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
@@ -81,10 +84,13 @@ def notebooks(root):
 def read_notebook(root, path):
     """A MyST notebook as the site's parser reads it, so that both find the same entry of the execution cache."""
     config = yaml.safe_load(read(root / "_config.yml"))
-    extensions = set(config["parse"]["myst_enable_extensions"])
-    return read_myst_markdown_notebook(
-        read(path), config=MdParserConfig(enable_extensions=extensions), add_source_map=True, path=path
-    )
+    return deepcopy(_parsed(read(path), frozenset(config["parse"]["myst_enable_extensions"]), path))
+
+
+@cache
+def _parsed(text, extensions, path):
+    settings = MdParserConfig(enable_extensions=set(extensions))
+    return read_myst_markdown_notebook(text, config=settings, add_source_map=True, path=path)
 
 
 def cell_timeout(root):
@@ -92,6 +98,16 @@ def cell_timeout(root):
     if presets.current() != "quick":
         return None
     return yaml.safe_load(read(root / "_config.yml"))["execute"]["timeout"]
+
+
+def sum_of(root, places, *words):
+    """A sum over files, over folders with all that they hold, and over words."""
+    total = hashlib.sha256("\0".join(words).encode())
+    for name in places:
+        for file in sorted((root / name).rglob("*")) if (root / name).is_dir() else [root / name]:
+            if file.is_file() and "__pycache__" not in file.parts:
+                total.update(f"{file.relative_to(root)}\0".encode() + file.read_bytes())
+    return total.hexdigest()
 
 
 def remove(path):

@@ -6,7 +6,6 @@ last site had a warning, which Sphinx does not repeat for a page that it does no
 """
 
 import argparse
-import hashlib
 import sys
 from pathlib import Path
 
@@ -23,13 +22,7 @@ WITH += ["book/references.bib", "book/_static", "book/_templates"]
 def ground(root):
     """A sum over everything that all pages are made with, and the names of the library's modules."""
     modules = sorted(path.relative_to(root).as_posix() for path in (root / "lib").rglob("*.py"))
-    total = hashlib.sha256("\0".join([sys.version, *modules]).encode())
-    for name in WITH:
-        files = sorted((root / name).rglob("*")) if (root / name).is_dir() else [root / name]
-        for file in files:
-            if file.is_file() and "__pycache__" not in file.parts:
-                total.update(f"{file.relative_to(root)}\0".encode() + file.read_bytes())
-    return total.hexdigest()
+    return project.sum_of(root, WITH, sys.version, *modules)
 
 
 def put_aside(output):

@@ -34,6 +34,7 @@ from tools.build import project
 KINDS = ("answer", "test", "essay", "wrong")
 SOLUTION = re.compile(r"^([ \t]*)### BEGIN SOLUTION\n.*?^[ \t]*### END SOLUTION$", re.S | re.M)
 SETTINGS = ("guarded_kernel.py", "nbgrader_config.py")  # what a course takes along from here
+MADE_FROM = ["book/assignments", "tools/course", "tools/build/project.py", "requirements.txt"]  # the student editions
 SCHEMA = 3  # of nbgrader's metadata
 PARTS = ("foundations", "fluctuations", "scaling", "representations", "criticality", "fields")
 
@@ -217,13 +218,19 @@ def make_course(root, course, chosen):
 
 def student_editions(root, target):
     """Write the student edition of every set into a folder, which is emptied first; what only an instructor may see
-    stays nowhere.
+    stays nowhere.  Editions that were made from the same files before are left as they are.
     """
-    if target.exists():
-        shutil.rmtree(target)
+    wanted = {f"{name}.ipynb" for name in names(root)}
+    made_from, noted = project.sum_of(root, MADE_FROM), target.with_suffix(".sum")
+    if noted.exists() and noted.read_text() == made_from and wanted == {path.name for path in target.glob("*")}:
+        return sorted(target.glob("*.ipynb"))
+    project.remove(noted)
+    project.remove(target)
     target.mkdir(parents=True)
     with tempfile.TemporaryDirectory() as course:
-        return [Path(shutil.copy(path, target)) for path in make_course(root, Path(course), names(root))]
+        made = [Path(shutil.copy(path, target)) for path in make_course(root, Path(course), names(root))]
+    noted.write_text(made_from)
+    return made
 
 
 def main():
