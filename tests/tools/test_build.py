@@ -96,7 +96,7 @@ def test_a_small_book_lives(book):
 
     written = {path: path.read_bytes() for path in pages_of(book)}
     again = build(book)
-    assert again.returncode == 0 and "No notebook to execute." in again.stdout
+    assert again.returncode == 0 and "No notebook to execute." in again.stdout, again.stderr
     assert {path: path.read_bytes() for path in pages_of(book)} == written, "written in part, it is as if written anew"
 
     (book / "lib" / "toy.py").write_text("def answer():\n    return 43\n")
@@ -110,11 +110,11 @@ def test_a_small_book_lives(book):
     prose = build(book)
     assert prose.returncode == 0 and "Executed 0 notebooks" in prose.stdout
     assert "More prose." in page(book) and "the answer is 43" in page(book)
-    assert "A page" in page(book, "index")
+    assert "A page" in page(book, "bibliography")
 
     (book / "book" / "page.md").write_text(PAGE.replace("# A page", "# Another page") + "\nMore prose.\n")
     assert build(book).returncode == 0
-    assert "Another page" in page(book, "index"), "its title stands in the navigation of the others"
+    assert "Another page" in page(book, "bibliography"), "its title stands in the navigation of the others"
 
     (book / "lib" / "toy.py").write_text("def answer():\n    return 48\n")
     failing = build(book)

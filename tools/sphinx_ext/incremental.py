@@ -1,9 +1,8 @@
 """Which pages Sphinx reads and writes again when it kept what an earlier build had read and written.
 
-A notebook is read again when its text or its executed form changed.  The other pages are quick to read and show what
-lies outside them (the ledger, the library, times of chapters), so that they are read in every build.  What was read is
-written.  All pages are written when something changed that pages show of each other: a title, a number, the target of a
-reference, the order.
+A page is read again when its text, its executed form, or a file that its directives name changed (the ledger, the
+library, times of chapters).  What was read is written.  All pages are written when something changed that pages show of
+each other: a title, a number, the target of a reference, the order.
 """
 
 import hashlib
@@ -13,25 +12,18 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.application import ENV_PICKLE_FILENAME
 
-from tools.build import project
-
 SHOWN = ["titles", "longtitles", "toc_secnumbers", "toc_fignumbers", "toctree_includes", "proof_list"]  # of `env`
 DOMAINS = ["std", "math", "prf"]  # what references lead to, beside the bibliography
 
 
 def outdated(app, env, added, changed, removed):
-    """The pages to read again; `env` remembers the sum of every notebook's outputs."""
-    executed = Path(app.srcdir) / "_build" / "notebooks"
-    before, env.book_outputs = getattr(env, "book_outputs", {}), {}
-    again = []
-    for name in env.found_docs:
-        if not project.is_notebook(Path(env.doc2path(name))):
-            again.append(name)
-        elif (file := executed / f"{name}.ipynb").exists():
-            env.book_outputs[name] = hashlib.sha256(file.read_bytes()).hexdigest()
-        if env.book_outputs.get(name) != before.get(name):
-            again.append(name)
-    return again
+    """The notebooks whose executed form changed, and the first page, without which Sphinx leaves its files uncopied.
+
+    `env` remembers a sum of each notebook."""
+    files = {name: Path(app.srcdir) / "_build" / "notebooks" / f"{name}.ipynb" for name in env.found_docs}
+    sums = {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in files.items() if file.exists()}
+    before, env.book_outputs = getattr(env, "book_outputs", {}), sums
+    return [name for name in env.found_docs if sums.get(name) != before.get(name) or name == app.config.root_doc]
 
 
 def plain(value):
@@ -59,7 +51,8 @@ def written(app, env):
     """All pages if what they show of each other changed; these were read alone, and are written side by side."""
     app.parallel = app.book_workers
     before, env.book_inventory = getattr(env, "book_inventory", None), inventory(env)
-    return list(env.found_docs) if env.book_inventory != before else []
+    app.book_anew = env.book_inventory != before
+    return list(env.found_docs) if app.book_anew else []
 
 
 def read_alone(app):

@@ -1,10 +1,8 @@
 """The library in the site: one page a module with its source, the list of the modules, and under every figure what
 computed it.
-
-The sources change only together with the whole site (see ``tools/build/book.py``), so the pages are written whenever it
-is.
 """
 
+import hashlib
 import html
 import re
 from pathlib import Path
@@ -12,7 +10,6 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-import lib
 from tools.build import project
 from tools.site import figure_sources, library
 
@@ -100,12 +97,16 @@ def _page(app, module, modules):
 
 
 def write_modules(app):
-    """Give Sphinx the pages of the modules."""
+    """Give Sphinx the pages of the modules that changed, or of all of them."""
     if app.builder.format != "html":
         return
     modules = _modules(app)
-    for module in modules.values():
-        yield module.page, {"title": f"lib.{module.name}", "body": _page(app, module, modules)}, "page.html"
+    targets = [(name, list(module.definitions)) for name, module in modules.items()]  # what a page may link to
+    sums = {name: hashlib.sha256(repr((targets, module.text)).encode()).hexdigest() for name, module in modules.items()}
+    before, app.env.book_modules = getattr(app.env, "book_modules", {}), sums
+    for name, module in modules.items():
+        if app.book_anew or sums[name] != before.get(name):
+            yield module.page, {"title": f"lib.{name}", "body": _page(app, module, modules)}, "page.html"
 
 
 def share_navigation(app, pagename, templatename, context, doctree):
@@ -137,7 +138,8 @@ class LibraryList(SphinxDirective):
 
     def run(self):
         modules = _modules(self.env.app)
-        self.env.note_dependency(lib.__file__)
+        for module in modules.values():
+            self.env.note_dependency(str(Path(self.env.srcdir) / module.file))
         made = []
         for summary, names in library.packages(Path(self.env.srcdir), list(modules)):
             entries = [nodes.list_item("", self.item(modules[name])) for name in names]
