@@ -5,7 +5,8 @@ import shutil
 import nbformat
 import pytest
 
-from tools.build import notebooks, project
+from tools.build import book as build
+from tools.build import fingerprints, notebooks, project, results
 
 FRONT = """---
 jupytext: {text_representation: {extension: .md, format_name: myst}}
@@ -18,6 +19,8 @@ kernelspec: {name: python3, display_name: Python 3, language: python}
 def book(tmp_path):
     """A book of one notebook, with ten seconds a cell."""
     (tmp_path / "book").mkdir()
+    for name in ("lib", "tools", "requirements.txt"):
+        (tmp_path / name).symlink_to(project.ROOT / name)
     config = (project.ROOT / "_config.yml").read_text()
     assert "  timeout: 120\n" in config
     (tmp_path / "_config.yml").write_text(config.replace("  timeout: 120\n", "  timeout: 10\n"))
@@ -40,6 +43,55 @@ def test_a_good_notebook_passes_and_the_slowest_cells_are_listed(book, capfd):
 def test_a_raising_or_endless_cell_fails(book, code, capfd):
     status, text = run(book, code, capfd)
     assert status != 0 and "1 failed" in text
+
+
+SPEAKS = """import sys
+import matplotlib.pyplot as plt
+from IPython.display import Math, display
+print("first")
+print("second")
+display(Math("x^2"), metadata={"ledger": {"id": "a"}})
+print("third")
+display({"text/plain": "unknown"}, raw=True)
+figure = plt.figure(figsize=(1, 1))
+6 * 7"""
+
+
+def results_of(book, page):
+    """The reasons to execute the page once more, and its kept notebook."""
+    prints = fingerprints.Fingerprints(book, book / "_build" / fingerprints.FILE)
+    cache = results.open_cache(book / "_build" / results.FOLDER)
+    return prints.why(page), (dict(build.executed_notebooks(book, cache)) if cache.list_cache_records() else {})
+
+
+def test_what_nbval_ran_is_what_the_build_would_have_made(book, capfd, monkeypatch):
+    assert run(book, SPEAKS, capfd)[0] == 0
+    page = book / "book" / "page.md"
+    why, kept = results_of(book, page)
+    assert why is None
+    for name, value in project.kernel_environment(book).items():
+        monkeypatch.setenv(name, value)
+    again, _, error = build._run(project.read_notebook(book, page), str(page.parent), 60)
+    assert error is None
+    (kept,) = kept.values()
+    assert len(again.cells[1].outputs) == 6  # text, formula, text, anything, 42, figure
+    assert kept.cells == again.cells and kept.metadata == again.metadata
+
+
+@pytest.mark.parametrize("code", ["1 / 0", "import sys; print('careful', file=sys.stderr)"])
+def test_what_fails_or_complains_is_left_to_the_build(book, code, capfd):
+    run(book, code, capfd)
+    why, kept = results_of(book, book / "book" / "page.md")
+    assert why == "not executed yet" and not kept
+
+
+def test_a_page_that_changes_while_nbval_runs_is_left_to_the_build(book, capfd):
+    run(
+        book,
+        f"with open({str(book / 'book' / 'page.md')!r}, 'a') as page:\n    page.write('```{{code-cell}}\\n1\\n```\\n')",
+        capfd,
+    )
+    assert results_of(book, book / "book" / "page.md")[0] == "not executed yet"
 
 
 def test_every_notebook_of_the_book_is_converted(tmp_path):

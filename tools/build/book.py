@@ -11,7 +11,6 @@
 """
 
 import argparse
-import fcntl
 import json
 import multiprocessing
 import os
@@ -24,57 +23,21 @@ import time
 from asyncio import CancelledError
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
-from jupyter_cache import get_cache
-from jupyter_cache.base import CacheBundleIn
 from jupyter_cache.executors.utils import single_nb_execution
-from sqlalchemy.exc import SQLAlchemyError
 from traitlets.config import Config
 
 import lib
 from lib.services import ledger
-from tools.build import fingerprints, project, site
+from tools.build import fingerprints, project, results, site
+from tools.build.results import BuildFailed
 from tools.course import assignments
 from tools.release import takeaway
 
 # Other users of the machine cannot read what a kernel sends; without this each kernel prints a warning.
 ENCRYPTED = Config(KernelManager={"transport_encryption": "auto"})
-
-
-class BuildFailed(Exception):
-    """The book cannot be built; the message says what to mend."""
-
-
-def open_cache(folder):
-    """The execution cache; one that a build left unreadable is dropped, since every result can be computed again."""
-    try:
-        cache = get_cache(folder)
-        for record in cache.list_cache_records():
-            for cell in cache.get_cache_bundle(record.pk).nb.cells:
-                if cell.cell_type == "code" and "outputs" not in cell:
-                    raise ValueError("a code cell without outputs")
-    except (SQLAlchemyError, RuntimeError, LookupError, OSError, ValueError) as problem:
-        print(f"The execution cache cannot be read ({type(problem).__name__}); executing everything again.")
-        project.remove(folder)
-        cache = get_cache(folder)
-    return cache
-
-
-@contextmanager
-def alone(build):
-    """Hold the build folder; a second build of the same checkout is refused, because each removes what the other makes.
-
-    A record lock belongs to this process alone: no child keeps it when a build is killed."""
-    build.mkdir(exist_ok=True)
-    with (build / "lock").open("w") as file:
-        try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise BuildFailed("another build of this checkout is running; wait for it to end") from None
-        yield
 
 
 def _follow(builder):
@@ -89,34 +52,11 @@ def _follow(builder):
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _stderr(notebook):
-    """What the cells of an executed notebook wrote to stderr."""
-    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    return "".join(output.text for output in outputs if output.output_type == "stream" and output.name == "stderr")
-
-
-def coalesce(notebook):
-    """Join printed lines that follow each other: how a kernel groups them into outputs is left to chance."""
-    for cell in notebook.cells:
-        joined = []
-        for output in cell.get("outputs", []):
-            last = joined[-1] if joined else None
-            if output.output_type == "stream" and last and last.output_type == "stream" and last.name == output.name:
-                last.text += output.text
-            else:
-                joined.append(output)
-        if "outputs" in cell:
-            cell.outputs = joined
-
-
 def _run(notebook, folder, timeout):
     """Execute a notebook in its own folder, in a worker process: the executed notebook, seconds, error text or None."""
     result = single_nb_execution(notebook, cwd=folder, timeout=timeout, allow_errors=False, config=ENCRYPTED)
-    coalesce(result.nb)
-    error = result.exc_string
-    if not error and (text := _stderr(result.nb)):
-        error = f"a cell wrote to stderr, and a page has no place for it:\n{text}"
-    return result.nb, result.time, error
+    results.coalesce(result.nb)
+    return result.nb, result.time, result.exc_string or results.complaint(result.nb)
 
 
 def execute(root, cache, prints, workers):
@@ -161,9 +101,7 @@ def execute(root, cache, prints, workers):
             if error:
                 failures.append(f"{page}:\n{error}")
                 continue
-            bundle = CacheBundleIn(notebook, str(path), data={"execution_seconds": seconds})
-            cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
-            prints.keep(path)
+            results.keep(cache, prints, path, notebook, seconds)
     except BaseException:
         for worker in multiprocessing.active_children():
             worker.kill()  # nbclient handles the gentler signal, and goes on
@@ -215,10 +153,10 @@ def build(root, workers):
     project.check_toc(root)
     os.environ.update(project.kernel_environment(root))
     output = root / "_build"
-    with alone(output):
+    with results.alone(output):
         site.put_aside(output)
         prints = fingerprints.Fingerprints(root, output / fingerprints.FILE)
-        cache = open_cache(output / ".jupyter_cache")
+        cache = results.open_cache(output / results.FOLDER)
         try:
             executed = execute(root, cache, prints, workers)
         finally:

@@ -1,7 +1,8 @@
 """Run every notebook of the book under nbval: ``python -m tools.build.notebooks``.
 
 The MyST sources are converted in one go into ``_build/nbval``.  They hold no outputs to compare with, so a value is
-checked where a cell asserts it or hands it to the ledger; a cell that raises or takes too long fails.
+checked where a cell asserts it or hands it to the ledger; a cell that raises or takes too long fails.  A notebook that
+passes is kept as executed: the build that follows shows what nbval ran.
 """
 
 import os
@@ -10,9 +11,10 @@ import subprocess
 import sys
 
 import jupytext
+import nbformat
 import yaml
 
-from tools.build import project
+from tools.build import fingerprints, nbval_outputs, project, results
 
 SLOWEST = 15  # rows in the table of the slowest cells
 
@@ -33,20 +35,44 @@ def convert(root, target):
 def run(root, workers):
     """Run the converted notebooks, one kernel a notebook and ``workers`` at a time; returns pytest's exit status."""
     project.check_toc(root)
-    paths = convert(root, root / "_build" / "nbval")
-    options = ["--nbval-lax", "--nbval-current-env", f"--durations={SLOWEST}"]
-    timeout = project.cell_timeout(root)
-    if timeout is not None:
-        options.append(f"--nbval-cell-timeout={timeout}")
-    options += ["-p", "no:cacheprovider", "-o", "addopts=", "-n", str(workers), "--dist=loadfile", "-q"]
-    command = [sys.executable, "-m", "pytest", *options, *paths]
-    return subprocess.run(command, cwd=root, env=os.environ | project.kernel_environment(root), check=False).returncode
+    with results.alone(root / "_build"):
+        prints = fingerprints.Fingerprints(root, root / "_build" / fingerprints.FILE)
+        paths = convert(root, root / "_build" / "nbval")
+        options = ["--nbval-lax", "--nbval-current-env", f"--durations={SLOWEST}", "-p", nbval_outputs.__name__]
+        timeout = project.cell_timeout(root)
+        if timeout is not None:
+            options.append(f"--nbval-cell-timeout={timeout}")
+        options += ["-p", "no:cacheprovider", "-o", "addopts=", "-n", str(workers), "--dist=loadfile", "-q"]
+        command = [sys.executable, "-m", "pytest", *options, *paths]
+        environment = os.environ | project.kernel_environment(root)
+        status = subprocess.run(command, cwd=root, env=environment, check=False).returncode
+        keep(root, prints, paths)
+    return status
+
+
+def keep(root, prints, paths):
+    """Put what nbval executed to the end into the cache, unless the page changed meanwhile or has something to mend."""
+    cache, changed = results.open_cache(root / "_build" / results.FOLDER), prints.changed_since()
+    for page, path in zip(project.notebooks(root), paths, strict=True):
+        ran = nbformat.read(path, as_version=4)
+        if nbval_outputs.SECONDS not in ran.metadata or page in changed:
+            continue
+        notebook = project.read_notebook(root, page)
+        cells, executed = ([c for c in nb.cells if c.cell_type == "code"] for nb in (notebook, ran))
+        if [cell.source for cell in cells] != [cell.source for cell in executed]:
+            continue  # read in another way: the build executes it
+        for cell, done in zip(cells, executed, strict=True):
+            cell.outputs, cell.execution_count = done.outputs, done.execution_count
+        notebook.metadata["language_info"] = ran.metadata["language_info"]
+        results.coalesce(notebook)
+        if not results.complaint(notebook):
+            results.keep(cache, prints, page, notebook, ran.metadata[nbval_outputs.SECONDS])
 
 
 def main():
     try:
         sys.exit(run(project.ROOT, project.cores()))
-    except (ValueError, OSError, yaml.YAMLError) as error:
+    except (results.BuildFailed, ValueError, OSError, yaml.YAMLError) as error:
         sys.exit(f"The notebooks were not run: {error}")
     except KeyboardInterrupt:
         sys.exit("The notebooks were not run: interrupted")
