@@ -62,7 +62,7 @@ def test_docstring_says_what_a_reader_needs(function):
     assert text.splitlines()[0].endswith((".", "?")), f"the first line of {named(function)} is not a sentence"
     assert re.search(r"\bReturns?\b", text), f"{named(function)} does not say what it returns"
     for parameter in inspect.signature(function).parameters:
-        assert re.search(rf"`{parameter}`|^[\w, *]*\b{parameter}\b[\w, *]* : ", text, re.M), (
+        assert re.search(rf"`{parameter}`|^[\w, *]*\b{parameter}\b[\w, *]*( : |  |$)", text, re.M), (
             f"{named(function)} lacks `{parameter}`"
         )
     assert ">>> " in text, f"{named(function)} has no example"

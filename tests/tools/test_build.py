@@ -14,8 +14,7 @@ import nbformat
 import pytest
 from jupyter_cache import get_cache
 
-from tools.build import book as book_module
-from tools.build import project
+from tools.build import project, results
 
 FRONT = """---
 jupytext: {text_representation: {extension: .md, format_name: myst}}
@@ -187,7 +186,7 @@ def test_printed_lines_that_follow_each_other_are_one_output():
     outputs = [make("stream", name=p[0], text=p[1]) if p else make("display_data") for p in printed]
     cells = [nbformat.v4.new_code_cell("", outputs=outputs), nbformat.v4.new_markdown_cell("")]
     notebook = nbformat.v4.new_notebook(cells=cells)
-    book_module.coalesce(notebook)
+    results.coalesce(notebook)
     found = [output.get("text") for output in notebook.cells[0].outputs]
     assert found == ["a\nb\n", "c\n", "d\n", None, "e\nf\n"]
 

@@ -78,6 +78,16 @@ def test_what_nbval_ran_is_what_the_build_would_have_made(book, capfd, monkeypat
     assert kept.cells == again.cells and kept.metadata == again.metadata
 
 
+def test_a_page_that_prints_something_else_the_next_time_fails(book, capfd):
+    seen = book / "seen"
+    code = f"from pathlib import Path\nseen = Path({str(seen)!r})\nprint(seen.exists() and 0)\nseen.touch()"
+    assert run(book, code, capfd)[0] == 0  # False
+    status, text = run(book, code, capfd)  # 0
+    assert status != 0 and "book/page.md printed something else" in text
+    seen.unlink()
+    assert run(book, code, capfd)[0] == 0
+
+
 @pytest.mark.parametrize("code", ["1 / 0", "import sys; print('careful', file=sys.stderr)"])
 def test_what_fails_or_complains_is_left_to_the_build(book, code, capfd):
     run(book, code, capfd)

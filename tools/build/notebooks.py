@@ -1,8 +1,9 @@
 """Run every notebook of the book under nbval: ``python -m tools.build.notebooks``.
 
 The MyST sources are converted in one go into ``_build/nbval``.  They hold no outputs to compare with, so a value is
-checked where a cell asserts it or hands it to the ledger; a cell that raises or takes too long fails.  A notebook that
-passes is kept as executed: the build that follows shows what nbval ran.
+checked where a cell asserts it or hands it to the ledger; a cell that raises or takes too long fails.  What a notebook
+prints is compared with the result that a build has kept; where there is none, the notebook is kept as nbval ran it, and
+the build that follows shows that.
 """
 
 import os
@@ -46,12 +47,17 @@ def run(root, workers):
         command = [sys.executable, "-m", "pytest", *options, *paths]
         environment = os.environ | project.kernel_environment(root)
         status = subprocess.run(command, cwd=root, env=environment, check=False).returncode
-        keep(root, prints, paths)
-    return status
+        unlike = keep_or_compare(root, prints, paths)
+    print("".join(f"{line}\n" for line in unlike), end="")
+    return status or bool(unlike)
 
 
-def keep(root, prints, paths):
-    """Put what nbval executed to the end into the cache, unless the page changed meanwhile or has something to mend."""
+def keep_or_compare(root, prints, paths):
+    """Compare what nbval executed to the end with the kept result, or keep it; returns a sentence for each difference.
+
+    A page that changed meanwhile, or has something to mend, is left to the build.
+    """
+    unlike = []
     cache, changed = results.open_cache(root / "_build" / results.FOLDER), prints.changed_since()
     for page, path in zip(project.notebooks(root), paths, strict=True):
         ran = nbformat.read(path, as_version=4)
@@ -65,8 +71,14 @@ def keep(root, prints, paths):
             cell.outputs, cell.execution_count = done.outputs, done.execution_count
         notebook.metadata["language_info"] = ran.metadata["language_info"]
         results.coalesce(notebook)
-        if not results.complaint(notebook):
+        known = results.kept(cache, notebook) if prints.why(page) is None else None
+        if known is not None:
+            if results.printed(known) != results.printed(notebook):
+                name = page.relative_to(root).as_posix()
+                unlike.append(f"{name} printed something else than when the book was built; is a seed missing?")
+        elif not results.complaint(notebook):
             results.keep(cache, prints, page, notebook, ran.metadata[nbval_outputs.SECONDS])
+    return unlike
 
 
 def main():

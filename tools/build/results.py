@@ -59,11 +59,28 @@ def coalesce(notebook):
             cell.outputs = joined
 
 
+def printed(notebook):
+    """What the cells of a notebook print, cell by cell."""
+    return [
+        "".join(output.text for output in cell.outputs if output.output_type == "stream")
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+    ]
+
+
 def complaint(notebook):
     """What is wrong with an executed notebook in which no cell has failed, in words; None if nothing is."""
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     text = "".join(output.text for output in outputs if output.output_type == "stream" and output.name == "stderr")
     return f"a cell wrote to stderr, and a page has no place for it:\n{text}" if text else None
+
+
+def kept(cache, notebook):
+    """The notebook with its outputs from the cache, or None where the cache does not hold it."""
+    try:
+        return cache.merge_match_into_notebook(notebook)[1]
+    except KeyError:
+        return None
 
 
 def keep(cache, prints, path, notebook, seconds):
