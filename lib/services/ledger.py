@@ -7,6 +7,7 @@ cell.  The build reads the records back from the executed notebooks: a record li
 
 import difflib
 import html
+import re
 from collections import Counter
 from dataclasses import asdict, dataclass
 
@@ -34,6 +35,7 @@ class Record:
     error: float | None
     tolerance: str | None
     verdict: str
+    control: float | bool | None = None  # what the alternative gives that the claim excludes
 
     def _ipython_display_(self):
         """Show nothing where a call ends a cell: :func:`check` has shown its line already."""
@@ -69,16 +71,44 @@ def _measured(claim, measured, error):
 
 
 def _number(value):
-    return f"{value:.7g}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def line(record):
-    """The readable line for a record: id, verdict, measured ± error, what was expected."""
-    if isinstance(record.measured, bool):
-        return f"✓ {record.id} — {record.verdict}: {record.expected}"
-    measured = _number(record.measured) + (f" ± {record.error:.2g}" if record.error is not None else "")
-    within = f" (within {record.tolerance})" if record.tolerance else ""
-    return f"✓ {record.id} — {record.verdict}: measured {measured}, expected {_number(record.expected)}{within}"
+def finding(claim, measured, error=None):
+    """What was found and what is allowed, in words.
+
+    `claim`: a Claim that is not open; `measured`, `error`: as in :func:`check`.  Returns a str.
+
+    >>> from lib.services.claims import Claim, Source
+    >>> finding(Claim(id="demo/a", source=Source("demo"), locator="", statement="", below=5.0), 2.696)
+    'Found 2.696; allowed: below 5.'
+    """
+    if claim.true is not None:
+        return f"{claim.true[0].upper()}{claim.true[1:]}."
+    found = f"Found {_number(measured)}" + (f" ± {error:.2g}" if error is not None else "")
+    if claim.below is not None:
+        return f"{found}; allowed: below {claim.below:g}."
+    if claim.above is not None:
+        return f"{found}; asked: above {claim.above:g}."
+    if claim.between is not None:
+        return f"{found}; allowed: {claim.between[0]:g} to {claim.between[1]:g}."
+    away = abs(measured - claim.value)
+    if claim.sigmas is not None:
+        return f"{found}, {away / error:.1f} standard errors from {_number(claim.value)}; allowed {claim.sigmas:g}."
+    if claim.rtol is not None:
+        off, allowed = f"{away / abs(claim.value):.1g} of it", f"{claim.rtol:.1g}"
+    else:
+        off, allowed = f"{away:.1g}", f"{claim.atol:.1g}"
+    return f"Found {measured:.7g}, expected {claim.value:.7g}: off by {off}; allowed {allowed}."
+
+
+def sentences(claim, record):
+    """What a check says to a reader, a list of sentences: the statement, what was found, what the control gives."""
+    said = [claim.statement, finding(claim, record.measured, record.error)]
+    if claim.control is not None:
+        value = "does not" if isinstance(record.control, bool) else f"gives {_number(record.control)} and fails"
+        said.append(f"The control, {claim.control}, {value}.")
+    return said
 
 
 def anchor(claim_id):
@@ -86,27 +116,36 @@ def anchor(claim_id):
     return "ledger-" + "".join(c if c.isalnum() else "-" for c in claim_id.lower())
 
 
-def _show(record):
-    """Print the line; inside a notebook attach the record and an anchor to the cell's output."""
-    text = line(record)
+def _show(claim, record):
+    """Print what was checked; inside a notebook attach the record and an anchor to the cell's output."""
+    said = sentences(claim, record)
+    text = "✓ " + " ".join(said)
     if not InteractiveShell.initialized():
         print(text)
         return
-    shown = f'<p class="ledger-line" id="{anchor(record.id)}">{html.escape(text)}</p>'
+    tex = re.compile(r"\$([^$]+)\$")
+    said = [tex.sub(r"\\(\1\\)", html.escape(sentence, quote=False)) for sentence in said]
+    about = claim.source.name if claim.source.citation else "a result of this book"
+    shown = (
+        f'<p class="ledger-line mathjax_process" id="{anchor(record.id)}">{said[0]} '
+        f'<span class="ledger-found">{" ".join(said[1:])}</span> '
+        f'<span class="ledger-about">{html.escape(f"{record.verdict}: {about}")}</span></p>'
+    )
     display({"text/plain": text, "text/html": shown}, metadata={METADATA: asdict(record)}, raw=True)
 
 
-def check(claim_id, measured, *, error=None, claims=None):
-    """Hold a measured value against a declared claim: show one line, record it, and raise if it is out of tolerance.
+def check(claim_id, measured, *, error=None, control=None, claims=None):
+    """Hold a measured value against a declared claim: say so, record it, and raise if it is out of tolerance.
 
     `claim_id`: declared in ``lib/claims``, else a ValueError names the nearest one; `measured`: the number that the
     chapter computed, or True or False for a property; `error`: its standard error, required where the tolerance counts
-    standard errors; `claims`: dict by id, for tests, default the declared ones.  Returns the Record.
+    standard errors; `control`: what the alternative gives that the claim declares as its control, required there: it
+    must fail the test; `claims`: dict by id, for tests, default the declared ones.  Returns the Record.
 
     >>> from lib.services.claims import Claim, Source
-    >>> claim = Claim(id="demo/pi", source=Source("demo"), locator="", statement="", value=3.14, atol=0.01)
+    >>> claim = Claim(id="demo/pi", source=Source("demo"), locator="", statement="A circle's half.", value=3.14, atol=0.01)
     >>> record = check("demo/pi", 3.1416, claims={"demo/pi": claim})
-    ✓ demo/pi — reproduced: measured 3.1416, expected 3.14 (within 0.01)
+    ✓ A circle's half. Found 3.1416, expected 3.14: off by 0.002; allowed 0.01.
     """
     claims = declared() if claims is None else claims
     if not isinstance(claim_id, str):
@@ -122,9 +161,23 @@ def check(claim_id, measured, *, error=None, claims=None):
         spread = "" if error is None else f" ± {error:.2g}"
         within = f" within {claim.tolerance}" if claim.tolerance else ""
         raise ClaimFailed(f"{claim_id}: measured {measured!r}{spread}, expected {claim.expected}{within}")
-    record = Record(claim_id, claim.expected, measured, error, claim.tolerance, claim.verdict)
-    _show(record)
+    control = _control(claim, control, error)
+    record = Record(claim_id, claim.expected, measured, error, claim.tolerance, claim.verdict, control)
+    _show(claim, record)
     return record
+
+
+def _control(claim, control, error):
+    """The value of the alternative; a claim that it passes too tells nothing."""
+    if (claim.control is None) != (control is None):
+        wanted = "left out" if claim.control is None else f"the value of {claim.control!r}"
+        raise ValueError(f"control must be {wanted} for claim {claim.id!r}, got {control!r}")
+    if control is None:
+        return None
+    control, _ = _measured(claim, control, error)
+    if _passes(claim, control, error):
+        raise ClaimFailed(f"{claim.id}: the control, {claim.control}, gives {control!r} and passes as well")
+    return control
 
 
 def tallies(rows):
@@ -157,6 +210,7 @@ def rows(records, claims=None):
         row = {"id": claim.id, "source": claim.source.name, "citation": claim.source.citation, "locator": claim.locator}
         row |= {"chapter": record and record["chapter"], "statement": claim.statement, "expected": claim.expected}
         row |= {"measured": record and record["measured"], "error": record and record["error"]}
+        row |= {"control": claim.control, "control_value": record and record.get("control")}
         row |= {"tolerance": claim.tolerance, "verdict": record["verdict"] if record else "open"}
         row["reason"] = None if record else claim.open or "no chapter checks it yet"
         row |= {"printed": claim.printed, "right": claim.right, "extraction": claim.extraction}

@@ -34,7 +34,38 @@ def check(measured, error=None, **test):
 def test_value_within_tolerance_is_recorded(test, measured, error, capsys):
     record = check(measured, error, **test)
     assert record.measured == measured and record.error == error and record.verdict == "reproduced"
-    assert "✓ x/1 — reproduced" in capsys.readouterr().out
+    assert capsys.readouterr().out.startswith("✓ A statement. ")
+
+
+@pytest.mark.parametrize(
+    ("test", "measured", "error", "said"),
+    [
+        ({"value": 2.0, "atol": 0.1}, 2.05, None, "Found 2.05, expected 2: off by 0.05; allowed 0.1."),
+        ({"value": -2.0, "rtol": 0.1}, -2.1, None, "Found -2.1, expected -2: off by 0.05 of it; allowed 0.1."),
+        ({"value": 2.0, "sigmas": 4, "max_error": 0.2}, 2.3, 0.1, "Found 2.3 ± 0.1, 3.0 standard errors from 2; allowed 4."),
+        ({"above": 3}, 12.345678, 0.2, "Found 12.35 ± 0.2; asked: above 3."),
+        ({"between": (-0.6, -0.4)}, -0.5, None, "Found -0.5; allowed: -0.6 to -0.4."),
+        ({"true": "it holds"}, True, None, "It holds."),
+    ],
+)
+def test_a_check_is_told_in_words(test, measured, error, said, capsys):
+    check(measured, error, **test)
+    assert capsys.readouterr().out == f"✓ A statement. {said}\n"
+
+
+def test_a_control_is_told_and_must_fail(capsys):
+    claims = {"x/1": claim(below=5, control="noise left out")}
+    record = ledger.check("x/1", 2.0, control=34.0, claims=claims)
+    assert record.control == 34
+    assert capsys.readouterr().out.endswith("allowed: below 5. The control, noise left out, gives 34 and fails.\n")
+    with pytest.raises(ledger.ClaimFailed, match="the control, noise left out, gives 4.9 and passes as well"):
+        ledger.check("x/1", 2.0, control=4.9, claims=claims)
+    with pytest.raises(ValueError, match="control must be the value of 'noise left out'"):
+        ledger.check("x/1", 2.0, claims=claims)
+    with pytest.raises(ValueError, match="control must be left out"):
+        ledger.check("x/1", 2.0, control=34.0, claims={"x/1": claim(below=5)})
+    (row,) = ledger.rows([dataclasses.asdict(record) | {"chapter": "a"}], claims)
+    assert (row["control"], row["control_value"]) == ("noise left out", 34)
 
 
 @pytest.mark.parametrize(

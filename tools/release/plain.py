@@ -9,6 +9,7 @@ import html
 import posixpath
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import quote
 
 import nbformat
@@ -18,7 +19,8 @@ from pybtex.richtext import Text
 
 from lib.services import ledger
 from tools.site import markup, numbering
-from tools.sphinx_ext.ledger_pages import MEANING, corrections, own_results
+from tools.sphinx_ext import symbols
+from tools.sphinx_ext.ledger_pages import MEANING, corrections, own_results, summary
 
 # A role, or what must stay as it is: code, or inline TeX (which some renderers lose at a line break within a
 # quotation).
@@ -26,6 +28,7 @@ INLINE = re.compile(
     r"\{(?P<role>[\w:+-]+)\}`(?P<content>[^`]+)`|(?P<code>(?P<ticks>`+).+?(?P=ticks)(?!`))|(?<![\\$])(?P<tex>\$[^$]+\$)",
     re.DOTALL,
 )
+LABELLED = re.compile(r"\$\$\n%(eq-[a-z0-9-]+)\n(.*)\n\$\$", re.DOTALL)
 EXPLICIT = re.compile(r"(.+?)\s*<([^<>]+)>", re.DOTALL)
 
 
@@ -36,11 +39,12 @@ class Sources:
     book: numbering.Book
     rows: list
     works: dict
+    root: Path
 
 
 def sources(root, rows):
     return Sources(
-        numbering.read(root), rows, parse_file(root / "book" / "references.bib", bib_format="bibtex").entries
+        numbering.read(root), rows, parse_file(root / "book" / "references.bib", bib_format="bibtex").entries, root
     )
 
 
@@ -57,6 +61,7 @@ def notebook(executed, page, known):
         cell = nbformat.from_dict(cell)
         made.cells.append(cell)
         for output in cell.outputs:
+            writer.number(output)
             _show_untrusted(output, cell.metadata.get("mystnb", {}).get("image", {}).get("alt", ""))
         if "hide-input" in cell.metadata.get("tags", []):
             cell.metadata["jupyter"] = {"source_hidden": True}
@@ -90,6 +95,12 @@ class Page:
                 piece = f"\n{piece}\n"  # or a text right after a quotation would become part of it
             made += ("\n" if made else "") + (piece.lstrip("\n") if made.endswith("\n") else piece)
         return made.strip("\n")
+
+    def number(self, output):
+        """Write the number of an equation that a cell shows where its label stands."""
+        tex = output.get("data", {}).get("text/latex")
+        if tex and (match := LABELLED.match(tex)):
+            output.data["text/latex"] = f"$$\n{match[2]} \\tag{{{self._place(match[1]).number}}}\n$$"
 
     def caption(self, figure):
         place = self.known.book.places.get(figure.get("name"))
@@ -145,7 +156,11 @@ class Page:
                 f"{own_results(own)}"
             )
         if kind == "correction":
-            return self._correction(block)
+            return self._correction(block.argument, block.text)
+        if kind == "source-and-page":
+            return self._source_and_page(block.text)
+        if kind == "symbols":
+            return _folded("Symbols of this chapter", self.text("\n".join(symbols.of_page(self.known.root, self.page))))
         if kind == "solution":
             return _folded(f"Solution to {self.text(self._place(block.argument).full_name)}", self.text(block.text))
         if place is not None:
@@ -159,16 +174,26 @@ class Page:
             return _folded(title, self.text(block.text))
         return _quoted(f"**{title}**\n\n{self.text(block.text)}")
 
-    def _correction(self, block):
+    def _source_and_page(self, text):
+        mine = [row for row in self.known.rows if row["chapter"] == self.page and row["citation"] is not None]
+        pieces = [self.text(text)]
+        for row in sorted(mine, key=lambda row: row["place"]):
+            if row["printed"] is None:
+                pieces.append(self.text(f"*{row['locator']}* ({row['verdict']}). {row['statement']}"))
+            else:
+                pieces.append(self._correction(row["id"], ""))
+        return _folded(summary(mine), "\n\n".join(pieces))
+
+    def _correction(self, identity, text):
         found = corrections(self.known.rows)
-        number, row = next(((n, row) for n, row in enumerate(found, 1) if row["id"] == block.argument), (None, None))
+        number, row = next(((n, row) for n, row in enumerate(found, 1) if row["id"] == identity), (None, None))
         if row is None:
             raise ValueError(
-                f"{self.page}: correction {block.argument!r} is not a claim in lib/claims with 'printed' and 'right'"
+                f"{self.page}: correction {identity!r} is not a claim in lib/claims with 'printed' and 'right'"
             )
         where = "In the text we worked from" if row["extraction"] else "Printed"
         title = f"**Correction {number}: {row['source']}, {row['locator']}**"
-        parts = [title, f"**{where}:** {row['printed']}", f"**Right:** {row['right']}", block.text]
+        parts = [title, f"**{where}:** {row['printed']}", f"**Right:** {row['right']}", text]
         return _quoted(self.text("\n\n".join(part.strip() for part in parts)))
 
     def _inline(self, match):
@@ -241,7 +266,7 @@ def _show_untrusted(output, alt):
     get a white ground.
     """
     drawing = output.get("data", {}).pop("image/svg+xml", None)
-    if drawing is not None:
+    if drawing is not None:  # of a figure with a slider, the first frame
         address = "data:image/svg+xml," + quote(drawing, safe=" !$'()*+,-./:;=?@[]^_{|}~")
         output.data["text/html"] = (
             f'<img alt="{html.escape(alt)}" style="background-color: white; max-width: 100%" src="{address}">'

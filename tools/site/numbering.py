@@ -14,6 +14,7 @@ import yaml
 from tools.build import project
 from tools.site import markup
 
+SHOWN = re.compile(r'\blabel="(eq-[a-z0-9-]+)"')  # an equation that a cell computes and shows
 HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 
 
@@ -75,6 +76,7 @@ def _labelled(cells):
     waiting = []  # targets whose heading is still to come
     for kind, source, metadata in cells:
         if kind == "code":
+            yield from ((label, "equation", "") for label in SHOWN.findall(source))
             figure = metadata.get("mystnb", {}).get("figure")
             if figure is not None:
                 yield figure.get("name", ""), "figure", ""

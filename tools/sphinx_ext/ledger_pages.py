@@ -1,4 +1,4 @@
-"""Sphinx directives that show the reproduction ledger and the corrections.
+"""Sphinx directives that show the reproduction ledger, the corrections, and what a chapter found of its source.
 
 ``_build/ledger.json`` is complete before Sphinx starts (see ``tools/build/book.py``), so these pages are written like
 any other and are read again only when the ledger changed.
@@ -120,6 +120,53 @@ class Correction(LedgerDirective):
         if self.content:
             self.state.nested_parse(self.content, self.content_offset, box)
         return [box]
+
+
+class SourceAndPage(LedgerDirective):
+    """``source-and-page``: folded, what the source states and what the page found, from the chapter's claims.
+
+    The content, if any, stands on top: hedges, credit, what goes beyond a single claim.
+    """
+
+    has_content = True
+    heading = {
+        "reproduced": "Reproduced",
+        "corrected": "To be put right",
+        "refuted": "Not found to hold",
+        "open": "Open",
+    }
+
+    def run(self):
+        rows = self.rows()
+        mine = [row for row in rows if row["chapter"] == self.env.docname and row["citation"] is not None]
+        if not mine:
+            raise self.error("source-and-page stands on a page without a claim of a source")
+        numbers = {row["id"]: number for number, row in enumerate(corrections(rows), 1)}
+        inside = nodes.container(classes=["source-and-page"])
+        self.state.nested_parse(self.content, self.content_offset, inside)
+        for verdict, heading in self.heading.items():
+            group = sorted((row for row in mine if row["verdict"] == verdict), key=lambda row: row["place"])
+            if group:
+                inside += nodes.rubric("", heading)
+            items = nodes.bullet_list()
+            for row in group:
+                if row["printed"] is None:
+                    items += nodes.list_item("", *self.markdown(f"*{row['locator']}.* {row['statement']}"))
+                    continue
+                box = self.statement(numbers[row["id"]], row)
+                box["ids"].append(correction_label(row["id"]))
+                inside += box
+            if items.children:
+                inside += items
+        opening = f'<details class="source-and-page"><summary>{summary(mine)}</summary>'
+        return [nodes.raw("", opening, format="html"), inside, nodes.raw("", "</details>", format="html")]
+
+
+def summary(rows):
+    """How many claims of a source a page takes up, by verdict."""
+    counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in MEANING}
+    parts = ", ".join(f"{number} {verdict}" for verdict, number in counts.items() if number)
+    return f"{len(rows)} claims of the source: {parts}" if len(rows) > 1 else f"One claim of the source: {parts}"
 
 
 class CorrectionList(LedgerDirective):
@@ -251,6 +298,7 @@ def publish(app, error):
 def setup(app):
     app.connect("build-finished", publish)
     app.add_directive("correction", Correction)
+    app.add_directive("source-and-page", SourceAndPage)
     app.add_directive("correction-list", CorrectionList)
     app.add_directive("ledger-summary", LedgerSummary)
     app.add_directive("ledger-table", LedgerTable)

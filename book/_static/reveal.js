@@ -1,0 +1,12 @@
+// A link to a place inside a folded box opens the box.
+function reveal() {
+  const place = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  for (let box = place?.closest("details:not([open])"); box; box = box.parentElement.closest("details:not([open])")) {
+    box.open = true;
+  }
+  place?.scrollIntoView();
+}
+if (location.hash) {
+  addEventListener("load", reveal);
+}
+addEventListener("hashchange", reveal);

@@ -1,0 +1,101 @@
+"""What SymPy computed, displayed as a lecturer would write it: with a name, in lines that fit, numbered if referred to.
+
+A derivation on a page is a chain of `show`: define, transform, show, and go on from what was shown.
+"""
+
+import re
+
+import numpy as np
+import sympy as sp
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.display import display
+
+from lib.common import checks
+
+WIDTH = 44  # glyphs in a line of an equation: what a telephone shows
+LABEL = re.compile(r"eq-[a-z0-9-]+")
+_GROUP = r"\{((?:[^{}]|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\})*)\}"  # braces, four deep
+_FRACTION = re.compile(r"\\[dt]?frac" + _GROUP + _GROUP)
+
+
+def show(name, expression, *, label=None, names=None, width=WIDTH):
+    r"""Display  name = expression  and return the expression.
+
+    A sum that is wider than a telephone is broken before its terms, an equation also at its sign; a single term, a
+    matrix or a fraction is not.  `name`: TeX, or a SymPy object, or None to show the expression alone; `expression`:
+    SymPy object or number; `label`: "eq-…", by which {eq} refers to it, on the site a number stands beside it; `names`:
+    dict from symbols to their TeX; `width`: glyphs in a line, >= 10.  Returns the expression, as a SymPy object.
+
+    >>> x = sp.Symbol("x")
+    >>> square = show("f(x)", sp.expand((1 + x) ** 2))
+    f(x) = x**2 + 2*x + 1
+    """
+    width = checks.integer("width", width, at_least=10)
+    if label is not None and not LABEL.fullmatch(str(label)):
+        checks.fail("label", 'be "eq-" and small letters, digits and hyphens', label)
+    if isinstance(expression, np.ndarray):
+        checks.fail("expression", "be a SymPy object or a number; an array is printed, or drawn", "an array")
+    result = sp.sympify(expression)
+    tex = equation(name, result, names=names, width=width)
+    if not InteractiveShell.initialized():
+        print(_plain(name, result))
+        return result
+    head = f"%{label}\n" if label else ""
+    display({"text/plain": _plain(name, result), "text/latex": f"$$\n{head}{tex}\n$$"}, raw=True)
+    return result
+
+
+def _plain(name, expression):
+    text = str(expression)
+    return text if name is None else f"{name} = {text}"
+
+
+def equation(name, expression, *, names=None, width=WIDTH):
+    r"""The TeX of  name = expression, of one line, or of several in `aligned` where it is wider than `width` glyphs.
+
+    The parameters are those of :func:`show`.  Returns a str.
+
+    >>> equation("a", sp.Symbol("b") / 2)
+    'a = \\frac{b}{2}'
+    """
+    settings = {"symbol_names": names or {}, "fold_func_brackets": False, "ln_notation": True}
+
+    def tex(piece):
+        return sp.latex(piece, **settings)
+
+    left = name if isinstance(name, str) or name is None else tex(name)
+    sign, right = "=", expression
+    if left is None and isinstance(expression, sp.Equality):
+        left, right = tex(expression.lhs), expression.rhs
+    terms = sp.Add.make_args(right) if not isinstance(right, sp.MatrixBase) else (right,)
+    whole = tex(right)
+    start = f"{left} {sign} " if left is not None else ""
+    if len(terms) == 1 or glyphs(start + whole) <= width:
+        return start + whole
+    ordered = [tex(term) for term in right.as_ordered_terms()]
+    signed = [ordered[0], *(term if term.startswith("-") else f"+ {term}" for term in ordered[1:])]
+    lines = [""]
+    room = width if left is None else max(width - glyphs(start), width // 2)
+    for term in signed:
+        if lines[-1] and glyphs(lines[-1]) + glyphs(term) > room:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {term}".strip()
+    head = f"{left} ={{}}& " if left is not None else "& "
+    body = " \\\\\n& ".join(lines)
+    return f"\\begin{{aligned}}\n{head}{body}\n\\end{{aligned}}"
+
+
+def glyphs(tex):
+    r"""About how many glyphs wide a piece of TeX is: a fraction counts as the wider of its halves, a command as one.
+
+    `tex`: TeX without environments.  Returns an int.
+
+    >>> glyphs(r"\frac{a + b}{2} \eta")
+    4
+    """
+    while match := _FRACTION.search(tex):
+        inner = max(glyphs(match[1]), glyphs(match[2]))
+        tex = tex[: match.start()] + "x" * inner + tex[match.end() :]
+    tex = re.sub(r"\\(?:left|right|[,;!:]|operatorname|mathrm|sqrt|big[lr]?|Big[lr]?)", "", tex)
+    tex = re.sub(r"\\[a-zA-Z]+", "x", tex)
+    return len(re.sub(r"[\s{}^_\\&]", "", tex))

@@ -1,0 +1,148 @@
+"""Figures with a slider: frames that matplotlib drew beforehand, a native range input, and a sentence that says what is
+seen.
+
+The output holds no reference to anywhere else.  Without JavaScript, on paper and in a plain notebook it is the figure
+of the first value shown.
+"""
+
+import html
+import io
+import json
+import re
+from xml.etree import ElementTree
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.display import display
+
+from lib.common import checks
+
+LARGEST = 250_000  # bytes of an output
+_NAME = re.compile(r"[a-z][a-z0-9-]*")
+_COORDINATES = re.compile(r'(?<= )(?:d|x|y)="[^"]*"')
+_NUMBER = re.compile(r"-?\d+\.\d+")
+_SVG, _LINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
+
+_SCRIPT = """
+(() => {
+  const box = document.getElementById(NAME), data = JSON.parse(box.querySelector("script[type]").textContent);
+  const parts = [...box.querySelector("svg").querySelectorAll("*")], input = box.querySelector("input");
+  const show = () => {
+    const frame = +input.value;
+    for (const [part, attribute, values, which] of data.changes) {
+      parts[part].setAttribute(attribute, values[which[frame]]);
+    }
+    input.setAttribute("aria-valuetext", data.labels[frame]);
+    box.querySelector("output").textContent = data.labels[frame];
+    box.querySelector("[aria-live]").textContent = data.sentences[frame];
+  };
+  box.querySelector(".explorable-control").hidden = false;
+  input.addEventListener("input", show);
+  show();
+})();
+"""
+
+
+def slider(draw, values, *, name, label, sentence, alt, start=0, show="{:g}".format):
+    """Show a figure whose parameter the reader moves.
+
+    The frames must consist of the same elements: fix the limits of the axes, and put words that change into the
+    sentence.  `draw`: function of a value that returns a Figure; `values`: sequence of 2 to 100 values, in the order of
+    the slider; `name`: the id of the figure, small letters, digits and hyphens; `label`: what the slider changes, with
+    its symbol; `sentence`: function of a value, says what is seen; `alt`: describes the figure; `start`: which value is
+    shown first, 0 <= start < len(values); `show`: function of a value, how it is written.  Returns None; an output of
+    more than 250 kB is a ValueError.
+
+    >>> def draw(slope):
+    ...     figure, axes = plt.subplots()
+    ...     axes.plot([0, 1], [0, slope])
+    ...     axes.set(ylim=(0, 2))
+    ...     return figure
+    >>> slider(draw, [1, 2], name="line", label="slope", sentence="It rises by {}.".format, alt="A line.")
+    slope = 1: It rises by 1.
+    """
+    if not _NAME.fullmatch(str(name)):
+        checks.fail("name", "be small letters, digits and hyphens", name)
+    values = list(values)
+    if not 2 <= len(values) <= 100:
+        checks.fail("values", "hold 2 to 100 values", f"{len(values)}")
+    start = checks.integer("start", start, at_least=0)
+    if start >= len(values):
+        checks.fail("start", f"be below {len(values)}, the number of values", start)
+    frames = [_frame(draw, value) for value in values]
+    labels, sentences = [show(value) for value in values], [str(sentence(value)) for value in values]
+    first, drawing = frames[start], ElementTree.fromstring(frames[start])
+    text = f"{label} = {labels[start]}: {sentences[start]}"
+    changes = _changes([_parts(ElementTree.fromstring(frame)) for frame in frames])
+    page = _page(name, label, alt, start, drawing, changes, labels, sentences)
+    if len(page) > LARGEST:
+        checks.fail("values", f"give an output of at most {LARGEST // 1000} kB: take fewer", f"{len(page) // 1000} kB")
+    if not InteractiveShell.initialized():
+        print(text)
+        return
+    display({"text/plain": text, "image/svg+xml": first, "text/html": page}, raw=True)
+
+
+def _frame(draw, value):
+    """The SVG of one value, with coordinates to a tenth of a point."""
+    figure = draw(value)
+    file = io.StringIO()
+    with mpl.rc_context({"svg.hashsalt": "physics-of-learning"}):
+        figure.savefig(file, format="svg", metadata={"Date": None})
+    plt.close(figure)
+    return _COORDINATES.sub(lambda match: _NUMBER.sub(_short, match[0]), file.getvalue())
+
+
+def _short(number):
+    return f"{float(number[0]):.1f}".removesuffix(".0")
+
+
+def _parts(drawing):
+    """The elements of a drawing in the order in which a browser lists them, without the root."""
+    return [element for element in drawing.iter() if element is not drawing]
+
+
+def _changes(frames):
+    """What differs: [number of the element, attribute, different values, which of them in each frame]."""
+    tags = [[element.tag for element in frame] for frame in frames]
+    if any(other != tags[0] for other in tags):
+        checks.fail("draw", "return figures of the same elements: fix the limits of the axes", "figures that differ")
+    found = []
+    for number, elements in enumerate(zip(*frames, strict=True)):
+        for attribute in sorted(set().union(*(element.attrib for element in elements)) - {"id"}):
+            given = [element.get(attribute, "") for element in elements]
+            different = list(dict.fromkeys(given))
+            if len(different) > 1:
+                plain = attribute.replace(f"{{{_LINK}}}", "xlink:")
+                found.append([number, plain, different, [different.index(value) for value in given]])
+    return found
+
+
+def _page(name, label, alt, start, drawing, changes, labels, sentences):
+    """The HTML of the figure."""
+    ElementTree.register_namespace("", _SVG)
+    ElementTree.register_namespace("xlink", _LINK)
+    drawing.attrib |= {"role": "img", "aria-label": alt}
+    for size in ("width", "height"):
+        drawing.attrib.pop(size)
+    for element in drawing.findall(f"{{{_SVG}}}metadata"):
+        element.clear()  # it stays, since elements are counted
+    svg = ElementTree.tostring(drawing, encoding="unicode")
+    svg = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", svg)
+    changes = [
+        [n, key, [re.sub(r"(url\(#|^#)", rf"\g<1>{name}-", v) for v in vs], which] for n, key, vs, which in changes
+    ]
+    data = json.dumps({"changes": changes, "labels": labels, "sentences": sentences}, ensure_ascii=False)
+    data = data.replace("</", "<\\/")  # nothing in it ends the script
+    script = _SCRIPT.strip().replace("NAME", json.dumps(name))
+    esc = html.escape
+    return (
+        f'<figure class="explorable" id="{name}">{svg}'
+        f'<div class="explorable-control" hidden><label for="{name}-input">{esc(label)}</label> '
+        f'<input id="{name}-input" type="range" min="0" max="{len(labels) - 1}" step="1" value="{start}" '
+        f'aria-valuetext="{esc(labels[start])}"> <output for="{name}-input">{esc(labels[start])}</output></div>'
+        f'<p aria-live="polite">{esc(sentences[start])}</p>'
+        f'<script type="application/json">{data}</script>'
+        f"<script>{script}</script></figure>"
+    )

@@ -1,0 +1,74 @@
+"""What `show` displays: the computed expression, in lines that a telephone can hold."""
+
+import numpy as np
+import pytest
+import sympy as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from IPython.core.interactiveshell import InteractiveShell
+
+from lib.services import board
+
+x, y, eta = sp.symbols("x y eta")
+
+
+def shown(monkeypatch, *arguments, **options):
+    """The bundle that a notebook's cell would put out, and what is returned."""
+    seen = []
+    monkeypatch.setattr(InteractiveShell, "initialized", lambda: True)
+    monkeypatch.setattr(board, "display", lambda bundle, raw: seen.append(bundle))
+    result = board.show(*arguments, **options)
+    return seen[0], result
+
+
+def test_the_expression_comes_back_and_stands_under_its_name(monkeypatch):
+    bundle, result = shown(monkeypatch, "f", x + y / 2)
+    assert result == x + y / 2
+    assert bundle["text/latex"] == "$$\nf = x + \\frac{y}{2}\n$$"
+    assert bundle["text/plain"] == "f = x + y/2"
+
+
+def test_symbols_keep_the_names_of_the_book_and_an_equation_its_sides(monkeypatch):
+    assert shown(monkeypatch, None, sp.Eq(x, eta))[0]["text/latex"] == "$$\nx = \\eta\n$$"
+    assert shown(monkeypatch, x, eta, names={eta: "h"})[0]["text/latex"] == "$$\nx = h\n$$"
+
+
+def test_a_label_stands_in_a_comment_of_tex(monkeypatch):
+    assert shown(monkeypatch, "f", x, label="eq-a-b")[0]["text/latex"].startswith("$$\n%eq-a-b\nf")
+    for wrong in ("a-b", "eq-A", "eq-a\n", 3):
+        with pytest.raises(ValueError, match="^label must"):
+            board.show("f", x, label=wrong)
+
+
+@given(st.integers(2, 30), st.integers(10, 80))
+def test_lines_are_broken_between_terms_and_fit(count, width):
+    expression = sum(sp.Symbol(f"a_{i}") ** 2 for i in range(count))
+    tex = board.equation("f", expression, width=width)
+    assert sorted(part for part in tex.split() if part.startswith("a_")) == sorted(
+        f"a_{{{i}}}^{{2}}" for i in range(count)
+    )
+    if "aligned" in tex:
+        lines = tex.split("\n")[1:-1]
+        assert len(lines) > 1 and all(board.glyphs(line) <= width for line in lines)
+    else:
+        assert board.glyphs(tex) <= width
+
+
+def test_a_difference_is_broken_before_its_sign():
+    a, b = sp.symbols("a b")
+    tex = board.equation("f", a**200 - b**200, width=10)
+    assert "\\\\\n& - b^{200}" in tex
+
+
+def test_a_matrix_stays_in_one_piece_and_a_fraction_counts_its_wider_half():
+    assert "aligned" not in board.equation("A", sp.Matrix(3, 3, lambda i, j: x**i + y**j), width=10)
+    assert board.glyphs(r"\frac{abc}{de}") == 3
+    assert board.glyphs(r"\frac{\frac{abcd}{x}}{de} + \eta") == 6
+
+
+def test_numbers_are_shown_and_arrays_are_not(monkeypatch):
+    assert shown(monkeypatch, "f", 2)[1] == 2
+    with pytest.raises(ValueError, match="^expression must"):
+        board.show("f", np.eye(2))
+    with pytest.raises(ValueError, match="^width must"):
+        board.show("f", x, width=3)

@@ -1,0 +1,104 @@
+"""Figures with a slider: what they hold, that frames are put together rightly, and what is refused."""
+
+import json
+import re
+
+import matplotlib.pyplot as plt
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+from lib.services import explore
+
+VALUES = [0.5, 1.0, 2.0]
+
+
+def line(slope, *, limits=(0, 2)):
+    figure, axes = plt.subplots(figsize=(3, 2))
+    axes.plot([0, 1], [0, slope])
+    if limits:
+        axes.set(ylim=limits)
+    return figure
+
+
+def output(monkeypatch, draw=line, values=VALUES, **changed):
+    """The bundle that a notebook's cell would put out."""
+    seen = []
+    monkeypatch.setattr(InteractiveShell, "initialized", lambda: True)
+    monkeypatch.setattr(explore, "display", lambda bundle, raw: seen.append(bundle))
+    options = {
+        "name": "lines",
+        "label": "slope s",
+        "sentence": "It rises by {}.".format,
+        "alt": "A <line>.",
+        "start": 1,
+    }
+    explore.slider(draw, values, **options | changed)
+    return seen[0]
+
+
+def data(page):
+    return json.loads(re.search(r'<script type="application/json">(.*?)</script>', page)[1])
+
+
+def test_the_static_figure_and_the_text_are_those_of_the_first_value(monkeypatch):
+    bundle = output(monkeypatch)
+    assert bundle["image/svg+xml"] == explore._frame(line, 1.0)
+    assert bundle["text/plain"] == "slope s = 1: It rises by 1.0."
+
+
+def test_the_page_is_complete_and_can_be_used_without_a_mouse(monkeypatch):
+    page = output(monkeypatch)["text/html"]
+    assert 'aria-label="A &lt;line&gt;."' in page and 'aria-live="polite"' in page and 'aria-valuetext="1"' in page
+    assert re.search(r'<label for="(lines-input)">slope s</label> <input id="\1" type="range" min="0" max="2"', page)
+    assert not re.search(r'(src|href)="(?!#)', page), "something is fetched from elsewhere"
+    assert "hidden" in page.split("<input")[0], "the slider is there without a script, and does nothing"
+
+
+def test_only_what_changes_is_kept_and_every_frame_can_be_put_together(monkeypatch):
+    changes = data(output(monkeypatch)["text/html"])["changes"]
+    assert [(key, len(values), which) for _, key, values, which in changes] == [("d", 3, [0, 1, 2])]
+    ((number, _, values, _),) = changes
+    for value, path in zip(VALUES, values):
+        parts = explore._parts(explore.ElementTree.fromstring(explore._frame(line, value)))
+        assert parts[number].get("d") == path
+
+
+def test_ids_of_two_figures_of_a_page_differ(monkeypatch):
+    one, other = (output(monkeypatch, name=name)["text/html"] for name in ("one", "other"))
+    ids = [set(re.findall(r'\bid="([^"]+)"', page)) for page in (one, other)]
+    assert ids[0] and not ids[0] & ids[1]
+    for page, known in zip((one, other), ids):
+        assert set(re.findall(r'(?:url\(#|href="#)([^")]+)', page)) <= known
+
+
+def test_no_figure_is_left_open(monkeypatch):
+    output(monkeypatch)
+    assert not plt.get_fignums()
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"name": "Two words"}, "name must be small letters"),
+        ({"values": [1.0]}, "values must hold 2 to 100"),
+        ({"start": 3}, "start must be below 3"),
+        ({"draw": lambda slope: line(10**slope, limits=None)}, "draw must return figures of the same elements"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused(monkeypatch, changed, message):
+    with pytest.raises(ValueError, match=message):
+        output(monkeypatch, **changed)
+
+
+def test_an_output_too_large_for_a_page_is_refused(monkeypatch):
+    def noisy(seed):
+        figure, axes = plt.subplots()
+        axes.plot([((i * (i + seed)) % 97) for i in range(4000)])
+        axes.set(ylim=(0, 97))
+        return figure
+
+    with (
+        plt.rc_context({"path.simplify": False}),
+        pytest.raises(ValueError, match="values must give an output of at most"),
+    ):
+        output(monkeypatch, noisy, range(12))
