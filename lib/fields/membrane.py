@@ -1,9 +1,6 @@
-r"""Gaussian-process regression as a membrane held by springs: the action of a field on a grid, and its gradient.
+"""Gaussian-process regression as a membrane held by springs: the action of a field on a grid, and its gradient.
 
-The posterior of :mod:`lib.fields.gp_regression` is  p(f) ∝ e^{-S[f]}  with
-
-    S[f] = ½ fᵀK⁻¹f + Σ_μ (f(x_μ) - y_μ)² / 2T_μ.
-
+The posterior of :mod:`lib.fields.gp_regression` is  p(f) ∝ e^{-S[f]},  S[f] = ½ fᵀK⁻¹f + Σ_μ (f(x_μ) - y_μ)²/2T_μ:
 K⁻¹ is the stiffness of a membrane, non-local in general, and each example a spring of stiffness 1/T_μ at one point.
 Source: ringel2025talk, on Gaussian-process regression.
 """
@@ -17,21 +14,12 @@ LARGEST_CONDITION = 1e12  # of a kernel matrix that is inverted: four digits of 
 
 
 def stiffness(kernel):
-    r"""Stiffness K⁻¹ of a membrane on a grid of points, for :func:`action`.
+    """Stiffness K⁻¹ of a membrane on a grid of points, for :func:`action`.
 
     Smooth kernels on fine grids have eigenvalues below rounding.  These are refused; take fewer points, a rougher
-    kernel, or add a small variance to the diagonal, which stands for white noise in the field.
+    kernel, or add a small variance to the diagonal, which stands for white noise in the field.  `kernel` (n, n): K
+    between the points, symmetric positive definite, of a condition number up to 1e12.  Returns K⁻¹ (n, n), symmetric.
 
-    Parameters
-    ----------
-    kernel : array (n, n)    K between the points, symmetric positive definite, of a condition number up to 1e12
-
-    Returns
-    -------
-    array (n, n)    K⁻¹, symmetric
-
-    Examples
-    --------
     >>> (3 * stiffness([[2.0, 1.0], [1.0, 2.0]])).round(12).tolist()
     [[2.0, -1.0], [-1.0, 2.0]]
     """
@@ -45,26 +33,14 @@ def stiffness(kernel):
 
 
 def action(field, stiffness, observed, targets, ridge):
-    r"""Action S[f] of fields on a grid, and its gradient,  ∂S/∂f = K⁻¹f + Σ_μ e_μ (f(x_μ) - y_μ)/T_μ.
+    """Action S[f] of fields on a grid, and its gradient,  ∂S/∂f = K⁻¹f + Σ_μ e_μ (f(x_μ) - y_μ)/T_μ.
 
     S is the energy of the membrane at temperature one: its minimum is :func:`lib.fields.gp_regression.mean`, and e^{-S}
     has the covariance of :func:`lib.fields.gp_regression.covariance`.  Any positive stiffness serves, also one that
-    couples neighbors alone.
+    couples neighbors alone.  `field` (..., n): f, leading axes are independent fields; `stiffness` (n, n): K⁻¹,
+    symmetric; `observed` (P,), integers: grid point 0 .. n-1 of each example, several may share one; `targets` (P,): y;
+    `ridge`: T > 0, a float or (P,).  Returns S (...) and ∂S/∂f (..., n).
 
-    Parameters
-    ----------
-    field : array (..., n)         f on the grid; leading axes are independent fields
-    stiffness : array (n, n)       K⁻¹, symmetric
-    observed : int array (P,)      index of each example's grid point, 0 .. n-1; several examples may share a point
-    targets : array (P,)           y
-    ridge : float or array (P,)    T; > 0
-
-    Returns
-    -------
-    (array (...), array (..., n))    S and ∂S/∂f
-
-    Examples
-    --------
     >>> value, gradient = action([1.0, 0.0], np.eye(2), [0], [3.0], 0.5)
     >>> float(value), gradient.tolist()
     (4.5, [-3.0, 0.0])

@@ -1,14 +1,10 @@
-r"""Bayesian networks of two layers at finite width, readouts integrated out: density of the weights, gradient, samples.
+"""Bayesian networks of two layers at finite width, readouts integrated out: density of the weights, gradient, samples.
 
 The network  f(x) = Σ_c a_c φ(w_c·x)  has the prior  w_c ~ N(0, σ_w²/d), a_c ~ N(0, s_a²/N)  and sees
-y_μ = f(x_μ) + noise of variance T.  Given the features  F = φ(XWᵀ)  the readouts are Gaussian, and what is left to
-sample is  p(W) ∝ e^{-U(W)},
-
-    U(W) = d|W|²/2σ_w² + ½ log det A + ½ yᵀA⁻¹y,    A = (s_a²/N) FFᵀ + T.
-
-Langevin training at temperature T, of :mod:`lib.fields.langevin_training`, samples the same density but for an error
-in the step.  At N → ∞ the mean is that of the Gaussian process of :mod:`lib.fields.nngp`.
-Source: ringel2025talk, on Langevin training; the integral over the readouts is not in it.
+y_μ = f(x_μ) + noise of variance T.  Given the features F = φ(XWᵀ) the readouts are Gaussian, and left to sample is
+p(W) ∝ e^{-U(W)},  U = d|W|²/2σ_w² + ½ log det A + ½ yᵀA⁻¹y,  A = (s_a²/N) FFᵀ + T.  Langevin training at temperature T,
+:mod:`lib.fields.langevin_training`, samples it but for an error in the step; at N → ∞ the mean is that of
+:mod:`lib.fields.nngp`.  Source: ringel2025talk, on Langevin training; the integral over the readouts is not in it.
 """
 
 import numpy as np
@@ -21,25 +17,13 @@ from lib.fields._readouts import evaluated, refuse_singular, regression, stack
 
 
 def potential(weights, activation, inputs, targets, ridge, *, weight_variance=1.0, readout_variance=1.0):
-    r"""U(W) of several networks, up to a constant, and its gradient.
+    """U(W) of several networks, up to a constant, and its gradient  dW/σ_w² + (∂_F U ∘ φ')ᵀX.
 
-    With α = A⁻¹y the gradient is  dW/σ_w² + (∂_F U ∘ φ')ᵀX,  ∂_F U = (s_a²/N) [A⁻¹F - α(αᵀF)].
+    ∂_F U = (s_a²/N) [A⁻¹F - α(αᵀF)],  α = A⁻¹y.  `weights` (C, N, d): W of C networks; `activation`: φ, "erf", "relu"
+    or "linear"; `inputs` (P, d), `targets` (P,): X, y, P = 0 leaves the prior; `ridge`: T > 0, temperature and variance
+    of the label noise, not lost in rounding of A; `weight_variance`, `readout_variance`: σ_w² > 0 of √d w, s_a² > 0 of
+    √N a.  Returns U (C,) and its gradient (C, N, d).
 
-    Parameters
-    ----------
-    weights : array (C, N, d)    W of C networks
-    activation : str             φ: "erf", "relu" or "linear"
-    inputs, targets : array (P, d), (P,)    X, y; P = 0 leaves the prior
-    ridge : float                T, temperature and variance of the label noise; > 0, not lost in rounding of A
-    weight_variance : float      σ_w², of √d w; > 0
-    readout_variance : float     s_a², of √N a; > 0
-
-    Returns
-    -------
-    (array (C,), array (C, N, d))
-
-    Examples
-    --------
     >>> value, gradient = potential([[[2.0]]], "linear", [[1.0]], [0.0], 1.0)  # w²/2 + log(w² + 1)/2
     >>> value.round(6).tolist(), gradient.ravel().tolist()
     ([2.804719], [2.4])
@@ -55,19 +39,11 @@ def potential(weights, activation, inputs, targets, ridge, *, weight_variance=1.
 
 
 def predict(weights, activation, inputs, targets, ridge, points, *, readout_variance=1.0):
-    r"""Posterior mean function given the weights:  f̄(x) = (s_a²/N) φ(xWᵀ) FᵀA⁻¹y,  a regression on the features.
+    """Posterior mean function given the weights:  f̄(x) = (s_a²/N) φ(xWᵀ) FᵀA⁻¹y,  a regression on the features.
 
-    Parameters
-    ----------
-    weights, activation, inputs, targets, ridge, readout_variance    as in :func:`potential`
-    points : array (M, d)    where to predict
+    `weights`, `activation`, `inputs`, `targets`, `ridge`, `readout_variance`: as in :func:`potential`; `points` (M, d):
+    where to predict.  Returns f̄ (C, M); its mean over samples of W is the posterior mean.
 
-    Returns
-    -------
-    array (C, M)    f̄ at the points; its mean over samples of W is the posterior mean
-
-    Examples
-    --------
     >>> predict([[[2.0]], [[0.0]]], "linear", [[1.0]], [5.0], 1.0, [[1.0], [3.0]]).round(12).tolist()
     [[4.0, 12.0], [0.0, 0.0]]
     """
@@ -87,23 +63,14 @@ def sample(
     activation, inputs, targets, ridge, width, chains, steps, seed, *,
     weight_variance=1.0, readout_variance=1.0, start=None, observable=None, leapfrog=10, burn_in=None, acceptance=0.8,
 ):  # fmt: skip
-    r"""Samples of the weights from their posterior, by :func:`lib.fields.hmc.sample` in units of the deviation σ_w/√d.
+    """Samples of the weights from their posterior, by :func:`lib.fields.hmc.sample` in units of the deviation σ_w/√d.
 
-    Parameters
-    ----------
-    activation, inputs, targets, ridge, weight_variance, readout_variance    as in :func:`potential`
-    width, chains, steps : int           N, C, and S samples kept of each chain; >= 1
-    seed : int, SeedSequence or Generator
-    start : array (C, N, d), optional    first weights, to look for metastable states; default: drawn from the prior
-    observable : function, optional      takes W (C, N, d), returns an array (C, ...) that is kept in place of W
-    leapfrog, burn_in, acceptance        as in :func:`lib.fields.hmc.sample`
+    `activation`, `inputs`, `targets`, `ridge`, `weight_variance`, `readout_variance`: as in :func:`potential`; `width`,
+    `chains`, `steps`: N, C, and S samples kept of each chain, >= 1; `seed`: int, SeedSequence or Generator;
+    `start` (C, N, d): first weights, to look for metastable states, by default drawn from the prior; `observable`:
+    function of W (C, N, d) whose value (C, ...) is kept in place of W; `leapfrog`, `burn_in`, `acceptance`: as in
+    :func:`lib.fields.hmc.sample`.  Returns hmc.Chains with samples (S, C, N, d), or (S, C, ...) of the observable.
 
-    Returns
-    -------
-    hmc.Chains    samples (S, C, N, d), or (S, C, ...) of the observable
-
-    Examples
-    --------
     >>> x, y = [[1.0, 0.0], [0.0, 1.0]], [1.0, -1.0]
     >>> chains = sample("erf", x, y, 0.1, 5, 10, 50, seed=1, observable=lambda w: predict(w, "erf", x, y, 0.1, x))
     >>> chains.samples.shape, np.sign(chains.samples.mean(axis=(0, 1))).tolist()

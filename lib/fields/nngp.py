@@ -1,13 +1,10 @@
-r"""Infinitely wide two-layer networks as Gaussian processes: kernels of erf and ReLU units, spectrum on the sphere.
+"""Infinitely wide two-layer networks as Gaussian processes: kernels of erf and ReLU units, spectrum on the sphere.
 
 A network  z(x) = Σ_c a_c φ(w_c·x)  with weights w_c ~ N(0, Σ) and readouts a_c ~ N(0, s_a²/N) has the covariance
-
-    K(x, x') = s_a² ⟨φ(w·x) φ(w·x')⟩ = s_a² k(s_11, s_12, s_22),    s_11 = xᵀΣx,  s_12 = xᵀΣx',  s_22 = x'ᵀΣx',
-
-at every width N; as N → ∞ the output is a Gaussian process with this kernel.  φ is max(u, 0), or erf(u), and not the
-erf(u/√2) of :mod:`lib.foundations.gaussian`.  `activation` is "erf" or "relu", `weight_variance` σ_w² > 0 in Σ = σ_w²
-C, C = I/d by default, `readout_variance` s_a² > 0.
-Source: ringel2025talk, on random networks as Gaussian processes.
+K(x, x') = s_a² ⟨φ(w·x) φ(w·x')⟩ = s_a² k(s_11, s_12, s_22),  s_11 = xᵀΣx, s_12 = xᵀΣx', s_22 = x'ᵀΣx',  at every width
+N; at N → ∞ it is a Gaussian process.  φ is max(u, 0) or erf(u), not the erf(u/√2) of :mod:`lib.foundations.gaussian`.
+`activation`: "erf" or "relu"; `weight_variance` σ_w² > 0, in Σ = σ_w² C, C = I/d by default; `readout_variance`
+s_a² > 0.  Source: ringel2025talk, on random networks as Gaussian processes.
 """
 
 from math import comb
@@ -23,16 +20,13 @@ from lib.fields._kernels import average, covariances, variances
 BLOCK = 2**18  # pairs of inputs whose 2 x 2 covariances are in memory at a time
 
 
-def _weighted(x, weight_variance, weight_covariance):
+def _weighted(x, weight_variance, c):
     """The inputs times Σ, (n, d), so that s = weighted @ other.T."""
     (scale,) = positive(weight_variance=weight_variance)
-    if weight_covariance is not None:
-        size = x.shape[1]
-        weight_covariance = checks.symmetric(
-            "weight_covariance", weight_covariance, size=size, definite="semi"
-        )  # (d, d)
+    if c is not None:
+        c = checks.symmetric("weight_covariance", c, size=x.shape[1], definite="semi")  # (d, d)
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows here is refused as a variance
-        return scale * (x / x.shape[1] if weight_covariance is None else x @ weight_covariance)  # (n, d)
+        return scale * (x / x.shape[1] if c is None else x @ c)  # (n, d)
 
 
 def _scaled(readout, averages):
@@ -41,26 +35,16 @@ def _scaled(readout, averages):
 
 
 def kernel(activation, inputs, other=None, *, weight_variance=1.0, weight_covariance=None, readout_variance=1.0):
-    r"""Kernel K(x, x') of an infinitely wide network between all pairs of inputs.
+    """Kernel K(x, x') of an infinitely wide network between all pairs of inputs.
 
     erf:   k = (2/π) arcsin[ 2s_12 / √((1 + 2s_11)(1 + 2s_22)) ],
     ReLU:  k = √(s_11 s_22) [sin θ + (π - θ) cos θ] / 2π,   cos θ = s_12 / √(s_11 s_22).
 
     For uniform weights of the same variance, as the source draws them, they hold only in many input dimensions.
+    `inputs` (n, d): x, one row an input; `other` (m, d): x', by default the inputs themselves;
+    `weight_covariance` (d, d): C, symmetric positive semidefinite; `activation`, `weight_variance`, `readout_variance`:
+    φ, σ_w², s_a².  Returns K (n, m), symmetric to the last bit where `other` is left out.
 
-    Parameters
-    ----------
-    activation, weight_variance, readout_variance    φ, σ_w², s_a²
-    inputs : array (n, d)                            x, one row an input
-    other : array (m, d), optional                   x'; default: the inputs themselves
-    weight_covariance : array (d, d), optional       C, symmetric positive semidefinite
-
-    Returns
-    -------
-    array (n, m)    K; symmetric to the last bit where `other` is left out
-
-    Examples
-    --------
     >>> kernel("erf", [[1.0, 0.0], [0.0, 1.0]], weight_covariance=np.eye(2) / 2).round(6).tolist()  # arcsin(1/2) 2/π, 0
     [[0.333333, 0.0], [0.0, 0.333333]]
     """
@@ -85,18 +69,11 @@ def kernel(activation, inputs, other=None, *, weight_variance=1.0, weight_covari
 
 
 def variance(activation, inputs, *, weight_variance=1.0, weight_covariance=None, readout_variance=1.0):
-    r"""Variance K(x, x) of the output:  s_a² (2/π) arcsin[2s/(1 + 2s)]  for erf,  s_a² s/2  for ReLU,  s = xᵀΣx.
+    """Variance K(x, x) of the output:  s_a² (2/π) arcsin[2s/(1 + 2s)]  for erf,  s_a² s/2  for ReLU,  s = xᵀΣx.
 
-    Parameters
-    ----------
-    activation, inputs, weight_variance, weight_covariance, readout_variance    as in :func:`kernel`
+    `activation`, `inputs`, `weight_variance`, `weight_covariance`, `readout_variance`: as in :func:`kernel`.  Returns
+    (n,), the diagonal of :func:`kernel` without the rest.
 
-    Returns
-    -------
-    array (n,)    K(x, x), the diagonal of :func:`kernel` without the rest
-
-    Examples
-    --------
     >>> variance("relu", [[3.0, 4.0]], weight_variance=2.0).tolist()  # s = 2 · 25 / 2
     [12.5]
     """
@@ -108,25 +85,13 @@ def variance(activation, inputs, *, weight_variance=1.0, weight_covariance=None,
 
 
 def dot_product_coefficients(activation, order, *, weight_variance=1.0, readout_variance=1.0):
-    r"""Coefficients A_n of  K = Σ_n A_n ρⁿ,  ρ = x·x'/d,  between inputs with |x|² = |x'|² = d and isotropic weights.
+    """Coefficients A_n of  K = Σ_n A_n ρⁿ,  ρ = x·x'/d,  between inputs with |x|² = |x'|² = d and isotropic weights.
 
     erf:   A_{2k+1} = s_a² (2/π) C(2k, k) z^{2k+1} / [4ᵏ (2k+1)],   z = 2σ_w² / (1 + 2σ_w²),   and all even ones vanish;
     ReLU:  A_0 = s_a² σ_w²/2π,  A_1 = s_a² σ_w²/4,  A_{2k+2} = s_a² σ_w² C(2k, k) / [2π 4ᵏ (2k+1)(2k+2)],   the other
-    odd ones vanish.
+    odd ones vanish.  They are not negative and add up to the variance K(x, x).  `activation`, `weight_variance`,
+    `readout_variance`: φ, σ_w², s_a²; `order`: highest n >= 0.  Returns A_0 .. A_order (order + 1,).
 
-    They are not negative and add up to the variance K(x, x).
-
-    Parameters
-    ----------
-    activation, weight_variance, readout_variance    φ, σ_w², s_a²
-    order : int                                      highest n; >= 0
-
-    Returns
-    -------
-    array (order + 1,)    A_0 .. A_order
-
-    Examples
-    --------
     >>> (np.pi * dot_product_coefficients("relu", 4)).round(6).tolist()
     [0.5, 0.785398, 0.25, 0.0, 0.020833]
     """
@@ -149,28 +114,16 @@ def dot_product_coefficients(activation, order, *, weight_variance=1.0, readout_
 
 
 def sphere_spectrum(activation, dimension, degrees, *, weight_variance=1.0, readout_variance=1.0):
-    r"""Eigenvalues and multiplicities of the kernel on the sphere |x|² = d in d dimensions, to leading order in 1/d.
+    """Eigenvalues and multiplicities of the kernel on the sphere |x|² = d in d dimensions, to leading order in 1/d.
 
     λ_ℓ ≃ ℓ! A_ℓ d^{-ℓ},  with A_ℓ of :func:`dot_product_coefficients`;  g_ℓ = C(ℓ+d-1, ℓ) - C(ℓ+d-3, ℓ-2)  is the
     number of spherical harmonics of degree ℓ, exact:  1, d, (d-1)(d+2)/2, d(d-1)(d+4)/6, ...  The exact λ_ℓ is that
     times 1 + [(ℓ+1)(ℓ+2) A_{ℓ+2}/2A_ℓ - ℓ(ℓ-1)]/d + O(1/d²).  Where A_ℓ vanishes, the λ_ℓ of these two kernels do so at
     every d.  What the listed degrees leave of the variance,  K(x, x) - Σ_ℓ g_ℓ λ_ℓ,  sits in many tiny modes and acts
-    as a ridge.
+    as a ridge.  The source's sphere S^d is S^{d-1}; the general degree and the correction are not in it.  `activation`,
+    `weight_variance`, `readout_variance`: φ, σ_w², s_a²; `dimension`: d >= 2; `degrees` (L,): integers ℓ from 0 to 100.
+    Returns λ_ℓ (L,) and g_ℓ (L,).
 
-    The source's sphere S^d is S^{d-1}; the general degree and the correction are not in it.
-
-    Parameters
-    ----------
-    activation, weight_variance, readout_variance    φ, σ_w², s_a²
-    dimension : int                                  d; >= 2
-    degrees : int array (L,)                         ℓ; each in 0 .. 100
-
-    Returns
-    -------
-    (array (L,), array (L,))    λ_ℓ and g_ℓ
-
-    Examples
-    --------
     >>> eigenvalues, multiplicities = sphere_spectrum("erf", 50, [1, 3])
     >>> (np.pi * eigenvalues * 50 ** np.array([1, 3])).round(6).tolist(), multiplicities.tolist()  # 4/3 and 16/27
     ([1.333333, 0.592593], [50.0, 22050.0])

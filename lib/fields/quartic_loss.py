@@ -1,10 +1,10 @@
-r"""Decimation when the loss is not quadratic:  δ² + uδ⁴  in place of  δ²,  tested by sampling the posterior itself.
+"""Decimation when the loss is not quadratic:  δ² + uδ⁴  in place of  δ²,  tested by sampling the posterior itself.
 
-The action is  S = Σ_k f_k²/2λ_k + Σ_μ (δ_μ² + uδ_μ⁴)/2T,  δ = f - y.  Weak modes of variance V average the quartic part
-of the loss to a quadratic one,  uδ⁴ → 6uVδ²,  before they add their own variance to the ridge (:func:`one_loop`).  The
-average over the weak modes of one sample can also be done without expansion (:func:`site_learnability`), and all modes
-on given data be sampled (:func:`measure`).  `ridge` is T > 0, `quartic` u >= 0, `samples` P > 0.
-Source: ringel2025talk, on general losses, which it calls preliminary; model and formulas are not in it.
+The action is  S = Σ_k f_k²/2λ_k + Σ_μ (δ_μ² + uδ_μ⁴)/2T,  δ = f - y.  Weak modes of variance V turn uδ⁴ into 6uVδ²
+before they add their own variance to the ridge (:func:`one_loop`); their average over one sample can be done without
+expansion (:func:`site_learnability`), and all modes on given data be sampled (:func:`measure`).  `ridge`: T > 0;
+`quartic`: u >= 0; `samples`: P > 0.  Source: ringel2025talk, on general losses, which it calls preliminary; model and
+formulas are not in it.
 """
 
 from dataclasses import dataclass
@@ -49,27 +49,16 @@ def _loss(ridge, quartic):
 
 
 def one_loop(eigenvalues, samples, ridge, quartic, cut, *, multiplicities=None, target_power=None):
-    r"""Decimation to first order in u:  T(Λ') = T/(1 + 6u⟨δ²⟩) + Σ_{k>Λ'} g_k λ_k,  κ = T(Λ')/P.
+    """Decimation to first order in u:  T(Λ') = T/(1 + 6u⟨δ²⟩) + Σ_{k>Λ'} g_k λ_k,  κ = T(Λ')/P.
 
     ⟨δ²⟩ = V + Σ_k (1 - L_k)² v_k²,  L_k = λ_k/(λ_k + κ), and V = Σ_k g_k λ_k (1 - L_k) is the variance of all modes
     under the posterior, so κ is found self-consistently; at u = 0 it is that of
     :func:`lib.fields.decimation.equivalent_kernel`.  For ridges large against ⟨δ²⟩ and many modes: the variance of one
-    mode counts three times in the shift of that mode itself.
+    mode counts three times in the shift of that mode itself.  `eigenvalues` (n,): λ_k >= 0, descending, not all zero;
+    `samples`, `ridge`, `quartic`: P, T, u; `cut`: 0 <= Λ' <= n, number of retained levels; `multiplicities` (n,):
+    g_k > 0, by default all 1; `target_power` (n,): v_k² >= 0, power of the target in the level, by default none.
+    Returns OneLoop.
 
-    Parameters
-    ----------
-    samples, ridge, quartic                  P, T, u
-    eigenvalues : array (n,)                 λ_k; >= 0, descending, not all zero
-    cut : int                                Λ', number of retained levels; 0 <= Λ' <= n
-    multiplicities : array (n,), optional    g_k; > 0; default: all 1
-    target_power : array (n,), optional      v_k², power of the target in the level; >= 0; default: none
-
-    Returns
-    -------
-    OneLoop
-
-    Examples
-    --------
     >>> found = [one_loop([0.5, 0.0025], 100, 20, u, 1, multiplicities=[1, 400]) for u in (0, 0.5)]
     >>> [round(float(loop.learnability[0]), 3) for loop in found]
     [0.704, 0.894]
@@ -99,22 +88,11 @@ def one_loop(eigenvalues, samples, ridge, quartic, cut, *, multiplicities=None, 
 
 
 def site_action(discrepancies, ridge, quartic, variance):
-    r"""Loss of one sample averaged over weak modes, unexpanded:  -ln ⟨e^{-[(δ+ζ)² + u(δ+ζ)⁴]/2T}⟩,  ζ ~ N(0, s).
+    """Loss of one sample averaged over weak modes, unexpanded:  -ln ⟨e^{-[(δ+ζ)² + u(δ+ζ)⁴]/2T}⟩,  ζ ~ N(0, s).
 
-    At u = 0 it is  δ²/2(T+s) + ln(1 + s/T)/2,  decimation as for the quadratic loss.
+    At u = 0 it is  δ²/2(T+s) + ln(1 + s/T)/2,  decimation as for the quadratic loss.  `discrepancies` (...): δ of the
+    strong modes; `ridge`, `quartic`: T, u; `variance`: s > 0, of the weak modes at one input.  Returns (...).
 
-    Parameters
-    ----------
-    discrepancies : array (...)    δ of the strong modes
-    ridge, quartic                 T, u
-    variance : float               s, of the weak modes at one input; > 0
-
-    Returns
-    -------
-    array (...)
-
-    Examples
-    --------
     >>> np.diff(site_action([0.0, 2.0], 3.0, 0.0, 1.0)).round(12).tolist()
     [0.5]
     """
@@ -141,24 +119,13 @@ def _averaged(delta, ridge, u, s):
 
 
 def site_learnability(eigenvalue, samples, ridge, quartic, variance, *, amplitude=1.0):
-    r"""Learnability ⟨f⟩/v of one strong mode:  S(f) = f²/2λ + P ⟨U((f - v)φ)⟩_φ,  φ ~ N(0, 1).
+    """Learnability ⟨f⟩/v of one strong mode:  S(f) = f²/2λ + P ⟨U((f - v)φ)⟩_φ,  φ ~ N(0, 1).
 
     U is :func:`site_action`, the weak modes averaged sample by sample.  The action is averaged over inputs, so what is
     neglected is of order 1/P, and the weak modes must be many: then their values at different samples are independent.
+    `eigenvalue`: λ > 0 of the strong mode; `samples`, `ridge`, `quartic`: P, T, u; `variance`: s = Σ_{k>Λ'} g_k λ_k > 0
+    of the weak modes; `amplitude`: v > 0, coefficient of the target.  Returns a float.
 
-    Parameters
-    ----------
-    eigenvalue : float         λ of the strong mode; > 0
-    samples, ridge, quartic    P, T, u
-    variance : float           s = Σ_{k>Λ'} g_k λ_k of the weak modes; > 0
-    amplitude : float          v, coefficient of the target; > 0
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
     >>> [round(site_learnability(0.5, 100, 20, u, 1.0), 3) for u in (0, 0.5)]
     [0.704, 0.886]
     """
@@ -211,29 +178,15 @@ def _potential(features, roots, deviation, ridge, quartic, amplitude):
 def measure(
     eigenvalue, tail, samples, ridge, quartic, seed, *, counts=None, amplitude=1.0, datasets=64, steps=300, burn_in=100
 ):
-    r"""Learnability of one strong mode under  δ² + uδ⁴,  by Hamiltonian Monte Carlo on Gaussian features.
+    """Learnability of one strong mode under  δ² + uδ⁴,  by Hamiltonian Monte Carlo on Gaussian features.
 
     Each chain has its own data set.  The weak modes enter through their values at the samples alone, P Gaussian numbers
     with their Gram matrix as covariance, so P + 1 numbers are sampled however many modes there are; the law is exactly
-    that of all modes.
+    that of all modes.  `eigenvalue`, `amplitude`: λ, v > 0 of the strong mode; `tail` (n,): λ_k >= 0 of the weak modes,
+    not all zero; `samples`: P >= 1, an integer; `ridge`, `quartic`: T, u; `seed`: int, SeedSequence or Generator;
+    `counts` (n,), integers: number g_k >= 1 of weak modes of each λ_k, by default all 1; `datasets`: C >= 2; `steps`:
+    proposals kept, >= 8; `burn_in`: those thrown away, >= 0, while the step is adapted.  Returns Measured.
 
-    Parameters
-    ----------
-    eigenvalue, amplitude : float        λ, v of the strong mode; > 0
-    tail : array (n,)                    λ_k of the weak modes; >= 0, not all zero
-    samples : int                        P; >= 1
-    ridge, quartic                       T, u
-    seed : int, SeedSequence or Generator
-    counts : int array (n,), optional    g_k, number of weak modes of each λ_k; >= 1; default: all 1
-    datasets, steps : int                C >= 2, and proposals kept of each chain, >= 8
-    burn_in : int                        proposals thrown away, during which the step is adapted; >= 0
-
-    Returns
-    -------
-    Measured
-
-    Examples
-    --------
     >>> found = measure(0.5, [0.02], 10, 5.0, 0.5, seed=1, counts=[50], datasets=16, steps=100)
     >>> found.values.shape, abs(found.learnability - site_learnability(0.5, 10, 5.0, 0.5, 1.0)) < 4 * found.error
     ((16,), True)

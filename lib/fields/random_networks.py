@@ -1,9 +1,9 @@
-r"""Two-layer networks of finite width with random weights: outputs, excess kurtosis, characteristic functional.
+"""Two-layer networks of finite width with random weights: outputs, excess kurtosis, characteristic functional.
 
 The network is  z(x) = Σ_c a_c φ(w_c·x),  c = 1..N,  with independent weights of variance σ_w²/d and readouts of
-variance s_a²/N.  Both are Gaussian or uniform: the slide of random functions draws  w ∈ U[-d^{-1/2}, d^{-1/2}]  and  a
-∈ U[-N^{-1/2}, N^{-1/2}],  which is σ_w² = s_a² = 1/3.  At N → ∞ it is the Gaussian process of :mod:`lib.fields.nngp`.
-Source: ringel2025talk, on random networks as random functions.
+variance s_a²/N.  Both are Gaussian or uniform: the slide of random functions draws  w ∈ U[-d^{-1/2}, d^{-1/2}]  and
+a ∈ U[-N^{-1/2}, N^{-1/2}],  which is σ_w² = s_a² = 1/3.  At N → ∞ it is the Gaussian process of
+:mod:`lib.fields.nngp`.  Source: ringel2025talk, on random networks as random functions.
 """
 
 import numpy as np
@@ -28,23 +28,12 @@ def _draw(rng, shape, variance, law):
 
 
 def sample(activation, inputs, width, networks, seed, *, weight_variance=1.0, readout_variance=1.0, law="gaussian"):
-    r"""Outputs z(x) of random networks at the given inputs, each network at all of them.
+    """Outputs z(x) of random networks at the given inputs, each network at all of them.
 
-    Parameters
-    ----------
-    activation : str                             φ, "erf" or "relu"
-    inputs : array (n, d)                        x, one row an input
-    width, networks : int                        N, S; >= 1
-    seed : int, SeedSequence or Generator
-    weight_variance, readout_variance : float    σ_w² of √d w, s_a² of √N a; > 0
-    law : str                                    "gaussian" or "uniform", of weights and readouts; the same variances
+    `activation`: φ, "erf" or "relu"; `inputs` (n, d): x, one row an input; `width`, `networks`: N, S >= 1; `seed`: int,
+    SeedSequence or Generator; `weight_variance`, `readout_variance`: σ_w² of √d w, s_a² of √N a, > 0; `law`: "gaussian"
+    or "uniform", of weights and readouts, with the same variances.  Returns z (S, n).
 
-    Returns
-    -------
-    array (S, n)    z
-
-    Examples
-    --------
     >>> functions = sample("erf", [[1.0, 0.0], [-1.0, 0.0]], 5, 3, seed=1)
     >>> functions.shape, bool(np.allclose(functions[:, 0], -functions[:, 1]))  # erf networks without biases are odd
     ((3, 2), True)
@@ -70,11 +59,10 @@ def sample(activation, inputs, width, networks, seed, *, weight_variance=1.0, re
 
 
 def _erf_moments(point, variance, law):
-    r"""⟨erf²(u)⟩ and ⟨erf⁴(u)⟩ of u = w·x for one input.
+    """⟨erf²(u)⟩ and ⟨erf⁴(u)⟩ of u = w·x for one input.
 
-    erf saturates, so that a period 2L of a few units makes its even powers smooth periodic functions Σ_m c_m
-    cos(πmu/L), and the average of each cosine is the characteristic function of u: a product over components for any
-    law of the weights, with no density and no sampling.
+    erf saturates, so a period 2L of a few units makes its even powers smooth periodic functions Σ_m c_m cos(πmu/L);
+    each cosine averages to the characteristic function of u, a product over components: no density and no sampling.
     """
     spread = np.sqrt(variance * (point @ point))
     reach = 9 * spread if law == "gaussian" else np.sqrt(3 * variance) * np.abs(point).sum()
@@ -100,22 +88,14 @@ def _erf_moments(point, variance, law):
 
 
 def excess_kurtosis(activation, inputs, width, *, weight_variance=1.0, law="gaussian"):
-    r"""Excess kurtosis of the output at each input, exact at any width:  κ₄ = (1/N) [ ⟨a⁴⟩/⟨a²⟩² · ⟨φ⁴⟩/⟨φ²⟩² - 3 ].
+    """Excess kurtosis of the output at each input, exact at any width:  κ₄ = (1/N) [ ⟨a⁴⟩/⟨a²⟩² · ⟨φ⁴⟩/⟨φ²⟩² - 3 ].
 
     Gaussian weights: ReLU has ⟨φ⁴⟩/⟨φ²⟩² = 6 and κ₄ = 15/N at every input, erf units less.  Uniform weights:
     ⟨a⁴⟩/⟨a²⟩² = 9/5, and ReLU has ⟨φ⁴⟩/⟨φ²⟩² = 6 - (12/5) Σ_i x_i⁴/|x|⁴,  which the direction of x enters and which is
-    6 in many dimensions.  Moments of erf units are sums of the characteristic function of w·x.
+    6 in many dimensions.  Moments of erf units are sums of the characteristic function of w·x.  `activation`, `inputs`,
+    `width`, `weight_variance`, `law`: as in :func:`sample`; no input at the origin.  Returns κ₄ = ⟨z⁴⟩/⟨z²⟩² - 3 (n,);
+    the readout variance has no say.
 
-    Parameters
-    ----------
-    activation, inputs, width, weight_variance, law    as in :func:`sample`; no input at the origin
-
-    Returns
-    -------
-    array (n,)    κ₄ = ⟨z⁴⟩/⟨z²⟩² - 3; the readout variance has no say
-
-    Examples
-    --------
     >>> excess_kurtosis("relu", [[1.0, 1.0]], 5, law="uniform").round(6).tolist()
     [1.128]
     """
@@ -139,27 +119,15 @@ def excess_kurtosis(activation, inputs, width, *, weight_variance=1.0, law="gaus
 def characteristic_functional(
     activation, inputs, sources, width, samples, seed, *, weight_variance=1.0, readout_variance=1.0, law="gaussian"
 ):
-    r"""Characteristic functional  ⟨exp(i Σ_μ t_μ z(x_μ))⟩  of networks of any width, by sampling one neuron.
+    """Characteristic functional  ⟨exp(i Σ_μ t_μ z(x_μ))⟩  of networks of any width, by sampling one neuron.
 
     Readouts and neurons are independent:  ⟨e^{i t·z}⟩ = ⟨ χ( t·φ(w·x) ) ⟩_w^N,  with  χ(g) = exp[-s_a² g²/2N]  for
     Gaussian readouts and χ(g) = sin(h g)/(h g),  h = √(3s_a²/N),  for uniform ones.  The functional is real, since
     readouts have no preferred sign, and tends to exp(-½ tᵀKt) as N → ∞.  The relative error is N times that of the mean
-    over neurons, which falls as 1/N: the functional of a wide network takes no more samples than that of a single
-    neuron.
+    over neurons, which falls as 1/N: a wide network takes no more samples than a single neuron.  `activation`,
+    `inputs`, `width`, `weight_variance`, `readout_variance`, `law`: as in :func:`sample`; `sources` (n,): t_μ;
+    `samples`: neurons drawn, >= 2; `seed`: int, SeedSequence or Generator.  Returns sampling.Average, mean and error.
 
-    Parameters
-    ----------
-    activation, inputs, width, weight_variance, readout_variance, law    as in :func:`sample`
-    sources : array (n,)    t_μ
-    samples : int           neurons drawn; >= 2
-    seed : int, SeedSequence or Generator
-
-    Returns
-    -------
-    sampling.Average    mean and standard error, floats
-
-    Examples
-    --------
     >>> found = characteristic_functional("relu", [[1.0]], [1.0], 1, 100_000, seed=1)  # (1 + 1/√2)/2
     >>> bool(abs(found.mean - 0.853553) < 5 * found.standard_error < 0.005)
     True

@@ -1,12 +1,11 @@
-r"""How the ridge runs when the modes of a power-law kernel are integrated out, and how strong the loss stays.
+"""How the ridge runs when the modes of a power-law kernel are integrated out, and how strong the loss stays.
 
 For λ(Λ) = Λ^{-1-α} and l = -ln Λ the ridge grows by dT/dl = Λλ(Λ).  The coupling  τ = Λλ(Λ)/T(Λ)  obeys
 dτ/dl = τ(α - τ): it leaves τ = 0, where the bare ridge rules, for τ* = α, where the modes make their own ridge.  τ/4 is
 the ratio of the quartic to the quadratic part of the vertex  e^{-δ²/2T}  for δ² = the variance of one shell, which
-stays weak only if α ≪ 1.  All is closed form; :func:`dressed_ridge` and :func:`functional_ridge` say what the running
-ridge neglects.  Here α > 0, the `exponent`, is the a - 1 of λ_k ∝ k^{-a}; the source's λ_k^{-1} = k^α has this α plus
-one.
-Source: ringel2025talk, "Decimation-only RG", for the sum T(Λ) of a power law; the coupling and its flow are not in it.
+stays weak only if α ≪ 1.  :func:`dressed_ridge` and :func:`functional_ridge` say what the running ridge neglects.
+`exponent`: α > 0, the a - 1 of λ_k ∝ k^{-a}; the source's λ_k^{-1} = k^α has this α plus one.  All is closed form.
+Source: ringel2025talk, "Decimation-only RG", for the sum T(Λ) of a power law, without coupling and flow.
 """
 
 from dataclasses import dataclass
@@ -29,24 +28,13 @@ class Flow:
 
 
 def averaged_vertex(discrepancies, ridge, variance):
-    r"""Likelihood of one sample in r replicas, averaged over weak modes:  Π_a ⟨e^{-(δ_a+η_a)²/2T}⟩,  η_a ~ N(0, s).
+    """Likelihood of one sample in r replicas, averaged over weak modes:  Π_a ⟨e^{-(δ_a+η_a)²/2T}⟩,  η_a ~ N(0, s).
 
     Equal to  (T/(T+s))^{r/2} e^{-Σ_a δ_a²/2(T+s)}:  the ridge grows by s.  The prefactor multiplies the number of
     samples; it tends to one only for r → 0 replicas, so the flow has one parameter only with replicas.  The source
-    leaves replicas out.
+    leaves replicas out.  `discrepancies` (..., r): δ_a = f_a(x) - y(x) of each replica; `ridge`: T > 0; `variance`:
+    s >= 0, of the weak modes at x.  Returns (...).
 
-    Parameters
-    ----------
-    discrepancies : array (..., r)    δ_a = f_a(x) - y(x) of each replica
-    ridge : float                     T; > 0
-    variance : float                  s, of the weak modes at x; >= 0
-
-    Returns
-    -------
-    array (...)
-
-    Examples
-    --------
     >>> float(averaged_vertex([0.0, 0.0], 1.0, 3.0))
     0.25
     """
@@ -61,20 +49,11 @@ def averaged_vertex(discrepancies, ridge, variance):
 
 
 def beta(coupling, exponent):
-    r"""Flow of the coupling towards weaker cutoffs:  dτ/dl = τ(α - τ),  l = -ln Λ.
+    """Flow of the coupling towards weaker cutoffs:  dτ/dl = τ(α - τ),  l = -ln Λ.
 
-    Fixed points: τ = 0, unstable, and τ = α, stable with slope β'(α) = -α.
+    Fixed points: τ = 0, unstable, and τ = α, stable with slope β'(α) = -α.  `coupling` (...): τ >= 0; `exponent`: α.
+    Returns dτ/dl (...).
 
-    Parameters
-    ----------
-    coupling, exponent    τ >= 0, an array (...); α
-
-    Returns
-    -------
-    array (...)    dτ/dl
-
-    Examples
-    --------
     >>> beta([0.0, 0.25, 0.5, 1.0], 0.5).tolist()
     [0.0, 0.0625, 0.0, -0.5]
     """
@@ -83,24 +62,12 @@ def beta(coupling, exponent):
 
 
 def flow(cutoffs, exponent, ridge, samples, *, start=np.inf):
-    r"""The theory with all modes between a cutoff and the first one integrated out:  T(Λ) = T + (Λ^{-α} - Λ₀^{-α})/α.
+    """The theory with all modes between a cutoff and the first one integrated out:  T(Λ) = T + (Λ^{-α} - Λ₀^{-α})/α.
 
     The coupling then solves  dτ/dl = τ(α - τ)  and the learnability of the mode at the cutoff  dp/dl = p(1 + α - τ);
-    stop at p = 1.
+    stop at p = 1.  `cutoffs` (...): Λ > 0, below Λ₀; `exponent`: α; `ridge`: T >= 0, bare; `samples`: P > 0; `start`:
+    Λ₀ > 0, number of modes, may be infinite.  Returns Flow.
 
-    Parameters
-    ----------
-    cutoffs : array (...)    Λ; > 0, below Λ₀
-    exponent : float         α
-    ridge, samples : float   T >= 0, bare; P > 0
-    start : float            Λ₀, number of modes; > 0, may be infinite
-
-    Returns
-    -------
-    Flow
-
-    Examples
-    --------
     >>> found = flow([10.0, 1000.0], 0.5, 0.0, 1.0)
     >>> found.coupling.round(12).tolist(), found.quartic.round(12).tolist()
     ([0.5, 0.5], [0.125, 0.125])
@@ -123,23 +90,14 @@ def flow(cutoffs, exponent, ridge, samples, *, start=np.inf):
 
 
 def dressed_ridge(eigenvalues, samples, ridge, *, multiplicities=None):
-    r"""Running ridge of the unlearned part of each mode alone,  dT/dΛ = -λ/(1 + Pλ/T(Λ)),  from the weakest mode down.
+    """Running ridge of the unlearned part of each mode alone,  dT/dΛ = -λ/(1 + Pλ/T(Λ)),  from the weakest mode down.
 
     T at Λ = 0, over P, is a local guess for the per-sample ridge κ: within 2 % for a large ridge, low by tens of per
     cent without.  Modes of equal λ form one shell, which is passed exactly:  T + Pλ ln T  grows by  g λ.  T = 0 stays
-    zero for ever; pass the sum of what lies beyond the spectrum.
+    zero for ever; pass the sum of what lies beyond the spectrum.  `eigenvalues` (n,): λ_k >= 0, descending, not all
+    zero; `samples` (...): P > 0; `ridge`: T > 0, with the sum of all modes beyond the spectrum; `multiplicities` (n,):
+    g_k > 0, by default all 1.  Returns T(Λ) at Λ = 0..n (n+1, ...); the last row is the ridge itself.
 
-    Parameters
-    ----------
-    eigenvalues, multiplicities : array (n,)    λ_k >= 0, descending, not all zero; g_k > 0, by default all 1
-    samples, ridge : array (...), float         P > 0; T > 0, with the sum of all modes beyond the spectrum
-
-    Returns
-    -------
-    array (n+1, ...)    T(Λ) at Λ = 0..n; the last row is the ridge itself
-
-    Examples
-    --------
     >>> dressed_ridge([2.0, 1.0], 3.0, 10.0).round(3).tolist()
     [12.087, 10.776, 10.0]
     """
@@ -148,35 +106,24 @@ def dressed_ridge(eigenvalues, samples, ridge, *, multiplicities=None):
     ridge = checks.number("ridge", ridge, above=0)
     result = np.full((lam.size + 1, *samples.shape), ridge)  # (n+1, ...)
     for k in range(lam.size - 1, -1, -1):
-        before = result[k + 1]  # (...)
-        scale = samples * lam[k]  # (...)
         if lam[k] == 0:
-            result[k] = before
+            result[k] = result[k + 1]
             continue
+        scale = samples * lam[k]  # (...)
         # With x = T/Pλ:  x + ln x  grows by g/P, and  ω(z) + ln ω(z) = z.
-        x = before / scale  # (...)
+        x = result[k + 1] / scale  # (...)
         result[k] = scale * wrightomega(x + np.log(x) + counts[k] / samples)
     return checks.finite("ridge", result)
 
 
 def functional_ridge(kappa, eigenvalues, ridge, cuts, *, multiplicities=None):
-    r"""Exact flow of the self-consistent theory: a ridge that depends on κ,  T_Λ(κ) = T + Σ_{k>Λ} g_k λ_k κ/(λ_k + κ).
+    """Exact flow of the self-consistent theory: a ridge that depends on κ,  T_Λ(κ) = T + Σ_{k>Λ} g_k λ_k κ/(λ_k + κ).
 
     It is closed by  Pκ = T_0(κ),  or at any cut by  P = T_Λ(κ)/κ + Σ_{k≤Λ} g_k L_k,  with the same κ.  For κ ≫ λ it is
-    the running ridge T(Λ), first corrected by  -Σ_{k>Λ} g_k λ_k²/κ.
+    the running ridge T(Λ), first corrected by  -Σ_{k>Λ} g_k λ_k²/κ.  `kappa` (...): κ > 0; `ridge`: T >= 0;
+    `eigenvalues`, `multiplicities`: as in :func:`dressed_ridge`; `cuts` (C,), integers: Λ, number of retained levels,
+    0 <= Λ <= n.  Returns T_Λ(κ) (..., C).
 
-    Parameters
-    ----------
-    kappa, ridge : array (...), float    κ > 0, T >= 0
-    eigenvalues, multiplicities          as in :func:`dressed_ridge`
-    cuts : int array (C,)                Λ, number of retained levels; 0 <= Λ <= n
-
-    Returns
-    -------
-    array (..., C)    T_Λ(κ)
-
-    Examples
-    --------
     >>> functional_ridge([1.0, 1e9], [1.0, 1.0], 0.5, [0, 1, 2]).round(6).tolist()
     [[1.5, 1.0, 0.5], [2.5, 1.5, 0.5]]
     """

@@ -1,11 +1,9 @@
-r"""Exact sampling of linear patch networks: readouts at given filters and filters at given readouts, in turn.
+"""Exact sampling of linear patch networks: readouts at given filters and filters at given readouts, in turn.
 
 The network  f(x) = Σ_{i≤N_p} Σ_{c≤C} a_ic w_c·x_i  of :mod:`lib.fields.patches.patch_networks` is linear in a and
-linear in w, so each has a Gaussian posterior at given values of the other, which can be drawn without error and without
-a step size; only the alternation takes time to forget.
-
-Source: ringel2025talk, the deck, slides on convolutional networks, which trains by Langevin dynamics; the sampler is
-not in it.
+linear in w: each has a Gaussian posterior given the other, drawn without error and without a step size; only the
+alternation takes time to forget.  Source: ringel2025talk, the deck, slides on convolutional networks, which trains by
+Langevin dynamics; the sampler is not in it.
 """
 
 import numpy as np
@@ -18,30 +16,19 @@ def sample(
     inputs, targets, ridge, channels, chains, steps, seed, *,
     mean_field=1.0, readout_variance=1.0, weight_variance=1.0, burn_in=None, observable=None,
 ):  # fmt: skip
-    r"""Samples of a linear patch network: readouts given filters and filters given readouts, in turn, without error.
+    """Samples of a linear patch network: readouts given filters and filters given readouts, in turn, without error.
 
     A linear model  y = Φθ + noise of variance T  with the prior  θ ~ N(0, v)  has the posterior sample
     θ = θ_0 + vΦᵀ(vΦΦᵀ + T)⁻¹(y - Φθ_0 - ξ),  with θ_0 drawn from the prior and ξ from the noise (Matheron's rule).
     Both matrices ΦΦᵀ come from the data and a matrix of patches or of components,  Σ_ij (aaᵀ)_ij x_i·x_j'  and
-    Σ_i x_iᵀWᵀWx_i':  a sweep costs 2P²d and a solution, for any number of channels.
+    Σ_i x_iᵀWᵀWx_i':  a sweep costs 2P²d and a solution, for any number of channels.  `inputs`, `targets`, `ridge`,
+    `mean_field`, `readout_variance`, `weight_variance`: as in :func:`lib.fields.patches.patch_posterior.sample`;
+    `channels`, `chains`: C, M >= 1, each chain starts in the prior; `steps`: sweeps kept, >= 1; `seed`: int,
+    SeedSequence or Generator; `burn_in`: sweeps thrown away first, >= 0, by default as many as are kept, and 100 or
+    more; `observable`: function of w (M, C, S) and a (M, N_p, C) whose value (M, ...) is kept, by default the map
+    β_i = Σ_c a_ic w_c (M, N_p, S), of which the network is  f = Σ_i β_i·x_i.  Returns the observable after each sweep
+    (steps, M, ...), ready for :func:`lib.fields.hmc.summary`.
 
-    Parameters
-    ----------
-    inputs, targets, ridge, mean_field, readout_variance, weight_variance
-                                 as in :func:`lib.fields.patches.patch_posterior.sample`
-    channels, chains : int       C and M; >= 1; each chain starts in the prior
-    steps : int                  number of sweeps kept; >= 1
-    seed : int, SeedSequence or Generator
-    burn_in : int, optional      sweeps thrown away first; >= 0; default: as many as are kept, and 100 or more
-    observable : function, optional    takes w (M, C, S) and a (M, N_p, C), returns an array (M, ...) to keep; default:
-                                 the map  β_i = Σ_c a_ic w_c  (M, N_p, S), of which the network is  f = Σ_i β_i·x_i
-
-    Returns
-    -------
-    array (steps, M, ...)        the observable after each sweep, ready for :func:`lib.fields.hmc.summary`
-
-    Examples
-    --------
     >>> from lib.fields.patches import patch_posterior
     >>> data = patch_posterior.draw(60, 2, 5, seed=1)
     >>> maps = sample(data.inputs, data.targets, 0.1, 20, 4, 100, seed=2)

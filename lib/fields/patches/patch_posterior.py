@@ -1,16 +1,11 @@
-r"""Bayesian patch networks of finite size: data of their teacher, samples of the filters, and what they have learned.
+"""Bayesian patch networks of finite size: data of their teacher, samples of the filters, and what they have learned.
 
-The network  f(x) = Σ_{i≤N_p} Σ_{c≤C} a_ic φ(w_c·x_i),  its prior  w_c ~ N(0, σ_w²/S),  a_ic ~ N(0, σ_a²/(N_p C χ)),
-its ridge T/χ and its teacher are those of :mod:`lib.fields.patches.patch_networks`, whose theory is held against the
-samples.  The readouts are integrated out as in :mod:`lib.fields.network_posterior`:  Φ are the N_p C features
-φ(w_c·x_i)  of each example, and the filters have the density e^{-U},
-
-    U = S|W|²/2σ_w² + ½ log det A + ½ yᵀA⁻¹y,    A = σ_a²/(χN_pC) ΦΦᵀ + T/χ.
-
-Linear networks are sampled faster by :mod:`lib.fields.patches.patch_gibbs`.
-
-Source: ringel2025talk, the deck, slides on convolutional networks and on Langevin training; the integral over the
-readouts is not in it.
+Network  f(x) = Σ_{i≤N_p} Σ_{c≤C} a_ic φ(w_c·x_i),  prior  w_c ~ N(0, σ_w²/S),  a_ic ~ N(0, σ_a²/(N_p C χ)),  ridge T/χ
+and teacher are those of :mod:`lib.fields.patches.patch_networks`, whose theory is held against the samples.  Readouts
+are integrated out as in :mod:`lib.fields.network_posterior`:  with the N_p C features Φ, φ(w_c·x_i) of each example,
+the filters have the density e^{-U},  U = S|W|²/2σ_w² + ½ log det A + ½ yᵀA⁻¹y,  A = σ_a²/(χN_pC) ΦΦᵀ + T/χ.  Linear
+networks are sampled faster by :mod:`lib.fields.patches.patch_gibbs`.  Source: ringel2025talk, the deck, slides on
+convolutional networks and on Langevin training; the integral over the readouts is not in it.
 """
 
 from dataclasses import dataclass
@@ -35,20 +30,11 @@ class Data:
 
 
 def draw(samples, patches, patch_size, seed, *, epsilon=0.0):
-    r"""Examples of the patch teacher at standard Gaussian inputs, with a random direction and random signs.
+    """Examples of the patch teacher at standard Gaussian inputs, with a random direction and random signs.
 
-    Parameters
-    ----------
-    samples, patches, patch_size : int       P, N_p and S; >= 1
-    seed : int, SeedSequence or Generator
-    epsilon : float                          ε of the cubic part; 0 is the linear teacher
+    `samples`, `patches`, `patch_size`: P, N_p and S, >= 1; `seed`: int, SeedSequence or Generator; `epsilon`: ε of the
+    cubic part, 0 is the linear teacher.  Returns Data.
 
-    Returns
-    -------
-    Data
-
-    Examples
-    --------
     >>> data = draw(5, 2, 3, seed=1)
     >>> bool(np.allclose(data.targets, data.signs @ (data.inputs @ data.direction).T / np.sqrt(2)))
     True
@@ -67,33 +53,17 @@ def draw(samples, patches, patch_size, seed, *, epsilon=0.0):
 
 
 def measure(weights, readouts, activation, data, *, weight_variance=1.0):
-    r"""What networks have learned:  the ratio  S⟨(w_c·w_*)²⟩/σ_w²  of their filters and the learnabilities R_1, R_3.
+    """What networks have learned:  the ratio  S⟨(w_c·w_*)²⟩/σ_w²  of their filters and the learnabilities R_1, R_3.
 
     With  m_c = w_c·w_*  and the components ĥ_n of one unit, of :mod:`lib.fields.overlaps.single_index`, taken at its
-    own length |w_c|,
+    own length |w_c|,  R_n = N_p^{-1/2} Σ_ic a_i* a_ic ĥ_n(m_c, |w_c|²)/Y_n,  Y = (1, √6 ε):  the average over inputs is
+    exact, and patches other than i do not contribute, since a unit's mean output or H_n's vanishes.  A linear unit has
+    ĥ_1 = m and ĥ_3 = 0.  `weights` (M, C, S): w_c of M networks; `readouts` (M, N_p, C): a_ic, or their posterior mean;
+    `activation`: φ, "erf" or "linear"; `data`: Data, for its signs, direction and ε; `weight_variance`: σ_w² > 0.
+    Returns (M, 2) or (M, 3): ratio, R_1, and R_3 if ε is not zero.
 
-        R_n = N_p^{-1/2} Σ_ic a_i* a_ic ĥ_n(m_c, |w_c|²)/Y_n,    Y = (1, √6 ε):
-
-    the average over inputs is exact, and patches other than i do not contribute, since a unit's mean output or H_n's
-    vanishes.  A linear unit has ĥ_1 = m and ĥ_3 = 0.
-
-    Parameters
-    ----------
-    weights : array (M, C, S)       w_c of M networks
-    readouts : array (M, N_p, C)    a_ic, or their posterior mean
-    activation : str                φ: "erf" or "linear"
-    data : Data                     for its signs, direction and ε
-    weight_variance : float         σ_w²; > 0
-
-    Returns
-    -------
-    array (M, 2) or (M, 3)          ratio, R_1, and R_3 if ε is not zero
-
-    Examples
-    --------
     >>> data = draw(5, 2, 3, seed=1)
-    >>> teacher = data.signs[None, :, None] / np.sqrt(2)
-    >>> measure([[data.direction]], teacher, "linear", data).round(12).tolist()
+    >>> measure([[data.direction]], data.signs[None, :, None] / np.sqrt(2), "linear", data).round(12).tolist()
     [[3.0, 1.0]]
     """
     checks.instance("data", data, Data, "as patch_posterior.draw returns it")
@@ -115,24 +85,13 @@ def measure(weights, readouts, activation, data, *, weight_variance=1.0):
 
 
 def mean_readouts(weights, activation, inputs, targets, ridge, *, mean_field=1.0, readout_variance=1.0):
-    r"""Posterior mean of the readouts at given filters:  ā = σ_a²/(χN_pC) Φᵀ A⁻¹ y,  the regression on the features.
+    """Posterior mean of the readouts at given filters:  ā = σ_a²/(χN_pC) Φᵀ A⁻¹ y,  the regression on the features.
 
-    Parameters
-    ----------
-    weights : array (M, C, S)     w_c of M networks
-    activation : str              φ: "erf", "relu" or "linear"
-    inputs : array (P, N_p, S)    X; P = 0 leaves the prior
-    targets : array (P,)          y
-    ridge : float                 T; > 0, and not lost in the rounding of A
-    mean_field : float            χ; > 0; divides readout variance and ridge
-    readout_variance : float      σ_a²; > 0
+    `weights` (M, C, S): w_c of M networks; `activation`: φ, "erf", "relu" or "linear"; `inputs` (P, N_p, S),
+    `targets` (P,): X, y, P = 0 leaves the prior; `ridge`: T > 0, not lost in the rounding of A; `mean_field`: χ > 0,
+    divides readout variance and ridge; `readout_variance`: σ_a² > 0.  Returns ā (M, N_p, C), for :func:`measure`; its
+    mean over samples of the filters gives the posterior mean.
 
-    Returns
-    -------
-    array (M, N_p, C)             ā, for :func:`measure`; its mean over samples of the filters gives the posterior mean
-
-    Examples
-    --------
     >>> mean_readouts([[[2.0]], [[0.0]]], "linear", [[[1.0]]], [5.0], 1.0).ravel().tolist()
     [2.0, 0.0]
     """
@@ -151,29 +110,18 @@ def sample(
     activation, inputs, targets, ridge, channels, chains, steps, seed, *, mean_field=1.0, readout_variance=1.0,
     weight_variance=1.0, start=None, observable=None, leapfrog=10, burn_in=None, acceptance=0.8,
 ):  # fmt: skip
-    r"""Samples of the filters from their posterior, by :func:`lib.fields.hmc.sample` in units of the deviation σ_w/√S.
+    """Samples of the filters from their posterior, by :func:`lib.fields.hmc.sample` in units of the deviation σ_w/√S.
 
-    Parameters
-    ----------
-    activation, inputs, targets, ridge, mean_field, readout_variance    as in :func:`mean_readouts`
-    channels, chains, steps : int       C, M, and samples kept of each chain; >= 1
-    seed : int, SeedSequence or Generator
-    weight_variance : float             σ_w²; > 0
-    start : array (M, C, S), optional   first filters; default: drawn from the prior
-    observable : function, optional     takes w (M, C, S), returns an array (M, ...) that is kept in its place
-    leapfrog, burn_in, acceptance       as in :func:`lib.fields.hmc.sample`
+    `activation`, `inputs`, `targets`, `ridge`, `mean_field`, `readout_variance`: as in :func:`mean_readouts`;
+    `channels`, `chains`, `steps`: C, M, and samples kept of each chain, >= 1; `seed`: int, SeedSequence or Generator;
+    `weight_variance`: σ_w² > 0; `start` (M, C, S): first filters, by default drawn from the prior; `observable`:
+    function of w (M, C, S) whose value (M, ...) is kept in its place; `leapfrog`, `burn_in`, `acceptance`: as in
+    :func:`lib.fields.hmc.sample`.  Returns hmc.Chains with samples (steps, M, C, S), or (steps, M, ...) as observed.
 
-    Returns
-    -------
-    hmc.Chains                          samples (steps, M, C, S), or (steps, M, ...) of the observable
-
-    Examples
-    --------
     >>> data = draw(60, 2, 5, seed=1)
-    >>> setting = {"ridge": 0.1, "channels": 20, "chains": 4, "steps": 50, "seed": 2}
-    >>> grown = {"observable": lambda w: 5 * (w @ data.direction) ** 2}
-    >>> chains = sample("linear", data.inputs, data.targets, **setting, **grown)
-    >>> chains.samples.shape, bool(chains.samples.mean() > 1.3)  # the prior's mean is 1
+    >>> grown = {"observable": lambda w: 5 * (w @ data.direction) ** 2}  # whose prior mean is 1
+    >>> chains = sample("linear", data.inputs, data.targets, 0.1, 20, 4, 50, seed=2, **grown)
+    >>> chains.samples.shape, bool(chains.samples.mean() > 1.3)
     ((50, 4, 20), True)
     """
     functions, (x, y) = _activations.units(activation), _posterior.examples(inputs, targets)  # (P, N_p, S), (P,)
