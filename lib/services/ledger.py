@@ -143,9 +143,9 @@ def check(claim_id, measured, *, error=None, control=None, claims=None):
     must fail the test; `claims`: dict by id, for tests, default the declared ones.  Returns the Record.
 
     >>> from lib.services.claims import Claim, Source
-    >>> claim = Claim(id="demo/pi", source=Source("demo"), locator="", statement="A circle's half.", value=3.14, atol=0.01)
+    >>> claim = Claim(id="demo/pi", source=Source("demo"), locator="", statement="Half a turn.", value=3.14, atol=0.01)
     >>> record = check("demo/pi", 3.1416, claims={"demo/pi": claim})
-    ✓ A circle's half. Found 3.1416, expected 3.14: off by 0.002; allowed 0.01.
+    ✓ Half a turn. Found 3.1416, expected 3.14: off by 0.002; allowed 0.01.
     """
     claims = declared() if claims is None else claims
     if not isinstance(claim_id, str):

@@ -42,7 +42,12 @@ def test_value_within_tolerance_is_recorded(test, measured, error, capsys):
     [
         ({"value": 2.0, "atol": 0.1}, 2.05, None, "Found 2.05, expected 2: off by 0.05; allowed 0.1."),
         ({"value": -2.0, "rtol": 0.1}, -2.1, None, "Found -2.1, expected -2: off by 0.05 of it; allowed 0.1."),
-        ({"value": 2.0, "sigmas": 4, "max_error": 0.2}, 2.3, 0.1, "Found 2.3 ± 0.1, 3.0 standard errors from 2; allowed 4."),
+        (
+            {"value": 2.0, "sigmas": 4, "max_error": 0.2},
+            2.3,
+            0.1,
+            "Found 2.3 ± 0.1, 3.0 standard errors from 2; allowed 4.",
+        ),
         ({"above": 3}, 12.345678, 0.2, "Found 12.35 ± 0.2; asked: above 3."),
         ({"between": (-0.6, -0.4)}, -0.5, None, "Found -0.5; allowed: -0.6 to -0.4."),
         ({"true": "it holds"}, True, None, "It holds."),

@@ -46,7 +46,9 @@ def page():
     book = numbering.Book(titles, places, frozenset({"book/a/here", "book/b/there"}))
     verdicts = ["reproduced", "corrected", "corrected"]
     rows = [row | {"verdict": verdict} for row, verdict in zip(ROWS, verdicts)]
-    return plain.Page("book/a/here", plain.Sources(book, rows, parse_string(BIBLIOGRAPHY, "bibtex").entries))
+    return plain.Page(
+        "book/a/here", plain.Sources(book, rows, parse_string(BIBLIOGRAPHY, "bibtex").entries, project.ROOT)
+    )
 
 
 CASES = {
