@@ -1,8 +1,7 @@
 """The networks and settings of the source's experiments, as data.
 
 Each experiment is a net, the gain of its Xavier-normal weights, and how it is trained; all biases start at zero and all
-hidden layers but the first and last of a convolution have the same width.  Reduced settings come from
-``dataclasses.replace``.
+hidden layers but the first and last of a convolution have the same width.  Reduced settings: ``dataclasses.replace``.
 Source: vanrossem2024, tables 1 and 2 of its appendix.  What they leave open follows the authors' public code: half the
 mean square of eq. (1), the whole mean square for exclusive or, minibatches of 64 for the blobs and MNIST.  For MNIST
 that code also averages the square over the ten outputs, which ``lib.representations.training`` does not: the step of
@@ -76,16 +75,8 @@ TWO_POINT_NAMES = NAMES[:15]
 def experiment(name):
     """The settings of one row of the source's tables.
 
-    Parameters
-    ----------
-    name : str       one of NAMES
+    `name`: one of NAMES.  Returns an Experiment.
 
-    Returns
-    -------
-    Experiment
-
-    Examples
-    --------
     >>> row = experiment("narrow")
     >>> row.net.width, row.net.depth, row.gain, row.learning_rate
     (50, 20, 1.05, 0.005)

@@ -1,9 +1,8 @@
 """Classical multidimensional scaling: points whose squared distances are given, drawn in few dimensions.
 
 The doubly centred  B = -½ (1 - 11ᵀ/N) D (1 - 11ᵀ/N)  is the Gram matrix of the points if D holds squared Euclidean
-distances; its leading eigenvectors are their coordinates.  One eigen-decomposition, by scikit-learn, no iteration and
-no random start; what this module adds is the treatment of flat and of negative directions and a sign that does not hang
-on rounding.
+distances; its leading eigenvectors are their coordinates.  scikit-learn decomposes it, without iteration or random
+start; this module adds the treatment of flat and of negative directions and a sign that does not hang on rounding.
 Source: vanrossem2024 draws its hidden layers with multidimensional scaling; the classical form is not in it.
 """
 
@@ -39,18 +38,9 @@ def scaling(squared_distances, *, dimensions=2):
 
     Of every axis the first of the largest entries is positive.  Axes of equal eigenvalue may be turned into each other:
     only the distances between the points mean something.  Directions without extent get the coordinate zero.
+    `squared_distances` (N, N): D_ij, symmetric, >= 0, zero on the diagonal, N >= 2; `dimensions`, 1 to N: so many
+    eigenvalues must not be negative.  Returns a Scaling.
 
-    Parameters
-    ----------
-    squared_distances : array (N, N)    D_ij; symmetric, >= 0, zero on the diagonal, N >= 2
-    dimensions : int                    1 <= dimensions <= N; so many eigenvalues must not be negative
-
-    Returns
-    -------
-    Scaling
-
-    Examples
-    --------
     >>> square = [[0, 1, 1, 2], [1, 0, 2, 1], [1, 2, 0, 1], [2, 1, 1, 0]]
     >>> np.round(scaling(square).eigenvalues, 12).tolist()
     [1.0, 1.0, 0.0, 0.0]

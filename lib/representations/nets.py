@@ -2,8 +2,7 @@
 
 Every layer is  z = W·(window of the layer below) + b,  h = φ(z).  In a fully connected layer there is one window, the
 whole layer.  In a convolution it slides: layers are stored channel by channel within a position, so that a window of k
-positions is a contiguous piece.  Weights of T trials are stacked as (T, in, out), and one matrix product serves all
-trials.
+positions is a contiguous piece.  Weights of T trials are stacked as (T, in, out), and one matrix product serves all.
 Source: vanrossem2024, section B.1 of its appendix.
 """
 
@@ -32,11 +31,10 @@ class _Layer(NamedTuple):
 
 @dataclass(frozen=True)
 class Net:
-    """An architecture; admissible values are checked when it is made.
+    """An architecture, whose values are checked when it is made; without `channels` it is fully connected.
 
-    Without `channels` it is fully connected: `depth` hidden layers of `width` units.  With them, `width` units in a row
-    are followed by `depth` convolutions with `channels` channels, one convolution back to a single channel, and the
-    linear output.
+    With them, `width` units in a row are followed by `depth` convolutions with `channels` channels, one convolution
+    back to a single channel, and the linear output.
     """
 
     inputs: int  # n; >= 1
@@ -90,7 +88,7 @@ class Net:
         return self.depth // 2 + 1
 
     def trains_bias(self, layer):
-        """Whether the bias of layer number `layer` is trained, counted from 0; the output is number len(layers) - 1."""
+        """Whether the bias of layer number `layer`, from 0, is trained; the output is number len(layers) - 1."""
         return self.biases == "all" or (self.biases == "output" and layer == len(self.layers) - 1)
 
     def stacked(self, inputs, trials, dtype):
@@ -131,22 +129,10 @@ def draw(net, gain, trials, seed, *, precision="float64"):
     """Parameters at the start: Xavier-normal weights times a gain, biases zero.
 
     Weights have the variance  2g²/(n_in + n_out)  with n_in = in, n_out = out for a fully connected layer and k times
-    the numbers of channels for a convolution.
+    the numbers of channels for a convolution.  `net`; `gain`: g >= 0; `trials`: T >= 1; `seed`: int or SeedSequence,
+    trial number t draws from its t-th child, so it does not depend on `trials`; `precision`: "float64" or "float32".
+    Returns Parameters.
 
-    Parameters
-    ----------
-    net : Net
-    gain : float                 g; >= 0
-    trials : int                 T; >= 1
-    seed : int or SeedSequence   trial number t draws from its t-th child, so it does not depend on `trials`
-    precision : str              "float64" or "float32"
-
-    Returns
-    -------
-    Parameters
-
-    Examples
-    --------
     >>> [w.shape for w in draw(Net(2, 1, 30, 2), 1.0, 5, seed=1).weights]
     [(5, 2, 30), (5, 30, 30), (5, 30, 1)]
     """
@@ -165,18 +151,9 @@ def draw(net, gain, trials, seed, *, precision="float64"):
 def values(net, parameters, inputs):
     """Values of all hidden layers and of the output, without dropout:  h_l = φ(W_l h_{l-1} + b_l),  the last without φ.
 
-    Parameters
-    ----------
-    net : Net
-    parameters : Parameters      of T trials
-    inputs : array (P, n)        one point in each row
+    `net`; `parameters`: of T trials; `inputs` (P, n): one point in each row.  Returns a tuple of arrays (T, P, units),
+    the first hidden layer first, the output, of shape (T, P, m), last.
 
-    Returns
-    -------
-    tuple of arrays (T, P, units), the first hidden layer first, the output, of shape (T, P, m), last
-
-    Examples
-    --------
     >>> net = Net(2, 1, 30, 2)
     >>> [h.shape for h in values(net, draw(net, 1.0, 5, seed=1), [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])]
     [(5, 3, 30), (5, 3, 30), (5, 3, 1)]

@@ -5,8 +5,7 @@ For two points alone the squared hidden distance ends at  A_low = √(ρXY),  X 
 data set bind each other, and pair by pair these values are no metric.  :func:`exponential_weighing` is the source's
 repair, by hand; :func:`map_metric` is the distance that all points reach together in a linear network.  Inputs or
 labels alone already correlate with the measured distances, so :func:`squared_distances` and :func:`label_distances`
-belong beside every such correlation.
-Source: vanrossem2024, eqs. (11) and (50); the metric is not in it.
+belong beside every such correlation.  Source: vanrossem2024, eqs. (11) and (50); the metric is not in it.
 """
 
 import numpy as np
@@ -23,14 +22,6 @@ def _points(name, value, rows=None):
     return points
 
 
-def _squares(name, points):
-    return checks.finite(name, squareform(pdist(points, "sqeuclidean")))  # (N, N)
-
-
-def _ratio(ratio):
-    return checks.number("ratio", ratio, above=0)
-
-
 def _distance_matrix(name, value, rows=None):
     matrix = checks.symmetric(name, value, size=rows)  # (N, N)
     if matrix.min() < 0:
@@ -41,35 +32,19 @@ def _distance_matrix(name, value, rows=None):
 def squared_distances(points):
     """Squared distances ‖x_i - x_j‖² of all pairs: of hidden vectors the quantity to predict, of inputs a baseline.
 
-    Parameters
-    ----------
-    points : array (N, n)    one row a point
+    `points` (N, n): one row a point.  Returns (N, N).
 
-    Returns
-    -------
-    array (N, N)             symmetric, zero on the diagonal
-
-    Examples
-    --------
     >>> squared_distances([[0.0, 0.0], [3.0, 4.0]]).tolist()
     [[0.0, 25.0], [25.0, 0.0]]
     """
-    return _squares("points", _points("points", points))  # (N, N)
+    return checks.finite("points", squareform(pdist(_points("points", points), "sqeuclidean")))  # (N, N)
 
 
 def label_distances(labels):
     """Squared distances of one-hot labels, 0 within a class, 2 between classes: the baseline that knows labels alone.
 
-    Parameters
-    ----------
-    labels : int array (N,)    class of each point
+    `labels` (N,): integers.  Returns (N, N).
 
-    Returns
-    -------
-    array (N, N)
-
-    Examples
-    --------
     >>> label_distances([3, 7, 3]).tolist()
     [[0.0, 2.0, 0.0], [2.0, 0.0, 2.0], [0.0, 2.0, 0.0]]
     """
@@ -82,24 +57,15 @@ def label_distances(labels):
 def low_weights(inputs, targets, *, ratio=1.0):
     """A_low of each pair, taken alone:  √ρ ‖x_i - x_j‖ ‖y_i - y_j‖, eq. (11), which writes ρ = τ_y/τ_h.
 
-    Parameters
-    ----------
-    inputs, targets : arrays (N, n), (N, m)     x_i, y_i
-    ratio : float                               ρ
+    `inputs` (N, n), `targets` (N, m): x_i, y_i; `ratio`: ρ.  Returns (N, N).
 
-    Returns
-    -------
-    array (N, N)
-
-    Examples
-    --------
     >>> low_weights([[0.0], [1.0], [3.0]], [[0.0], [2.0], [0.0]]).tolist()  # no metric: (0, 2) merge
     [[0.0, 2.0, 0.0], [2.0, 0.0, 4.0], [0.0, 4.0, 0.0]]
     """
     x = _points("inputs", inputs)  # (N, n)
     y = _points("targets", targets, len(x))  # (N, m)
     # The factors are norms, not roots of a product of squares, which over- and underflows earlier.
-    root = np.sqrt(_ratio(ratio))
+    root = np.sqrt(checks.number("ratio", ratio, above=0))
     with np.errstate(over="ignore", invalid="ignore"):
         return checks.finite("inputs", root * squareform(pdist(x)) * squareform(pdist(y)))  # (N, N)
 
@@ -108,26 +74,14 @@ def exponential_weighing(distances, *, scale=1.0, normalised=False):
     """Pairwise predictions S averaged over near points:  P_ij = Σ_kl e^{-S_ik/s} S_kl e^{-S_lj/s}, eq. (50).
 
     As printed, s = 1 and nothing divides the sum: P depends on the unit of S, grows with the number of points, and does
-    not vanish on the diagonal, so it can be compared by correlation only.  `normalised` divides by  Σ_k e^{-S_ik/s} Σ_l
-    e^{-S_lj/s},  which makes P_ij the mean of S between the surroundings of i and of j, in the unit of S.
+    not vanish on the diagonal, so it can be compared by correlation only.  `normalised` divides by
+    Σ_k e^{-S_ik/s} Σ_l e^{-S_lj/s},  which makes P_ij the mean of S between the surroundings of i and of j, in the unit
+    of S.  `distances` (N, N): S, squared distances pair by pair, symmetric, >= 0; `scale`: s > 0, in the unit of S.
+    Returns (N, N), symmetric.
 
-    Parameters
-    ----------
-    distances : array (N, N)    S, squared distances pair by pair; symmetric, >= 0
-    scale : float               s, in the unit of S; > 0
-    normalised : bool           True returns the mean in place of the sum
-
-    Returns
-    -------
-    array (N, N)                symmetric; the diagonal is not zero in general
-
-    Examples
-    --------
     >>> far = [[0.0, 100.0], [100.0, 0.0]]
-    >>> exponential_weighing(far).round(6).tolist()
-    [[0.0, 100.0], [100.0, 0.0]]
-    >>> exponential_weighing(far, scale=1e9, normalised=True).round(6).tolist()
-    [[50.0, 50.0], [50.0, 50.0]]
+    >>> [exponential_weighing(far, scale=s, normalised=True).round(6).tolist() for s in (1.0, 1e9)]
+    [[[0.0, 100.0], [100.0, 0.0]], [[50.0, 50.0], [50.0, 50.0]]]
     """
     s = _distance_matrix("distances", distances)  # (N, N)
     scale, normalised = checks.number("scale", scale, above=0), checks.boolean("normalised", normalised)
@@ -143,20 +97,9 @@ def linear_map(inputs, targets, *, ridge=0.0, intercept=True):
     """The matrix M of the regression  y ≈ M x + c,  the end-to-end map that a linear network learns.
 
     M minimises  Σ_i ‖M x_i + c - y_i‖² + r ‖M‖²;  of several, at r = 0, it is the smallest, to which small weights
-    lead.
+    lead.  `inputs` (N, n): x_i, or features of them; `targets` (N, m): y_i; `ridge`: r >= 0, in the unit of squared
+    inputs summed over points; `intercept`: False leaves c out, as in a network without biases.  Returns M (m, n).
 
-    Parameters
-    ----------
-    inputs, targets : arrays (N, n), (N, m)     x_i, or features of them, and y_i
-    ridge : float                               r, in the unit of squared inputs summed over points; >= 0
-    intercept : bool                            False leaves c out, as in a network without biases
-
-    Returns
-    -------
-    array (m, n)                                M
-
-    Examples
-    --------
     >>> linear_map([[0.0, 1.0], [2.0, 1.0]], [[5.0], [6.0]]).round(12).tolist()
     [[0.5, 0.0]]
     """
@@ -175,21 +118,10 @@ def map_metric(inputs, end_to_end, *, ratio=1.0):
     """Squared hidden distances of all points together:  d²_ij = √ρ (x_i - x_j)ᵀ (MᵀM)^{1/2} (x_i - x_j).
 
     Exact for a linear network of two layers that learns the map M from small weights; its square root obeys the
-    triangle inequality. For two points, M = (y_2 - y_1)(x_2 - x_1)ᵀ/X, it is :func:`low_weights`.  With features for
-    inputs it serves nonlinear networks.
+    triangle inequality.  For two points, M = (y_2 - y_1)(x_2 - x_1)ᵀ/X, it is :func:`low_weights`.  With features for
+    inputs it serves nonlinear networks.  `inputs` (N, n): x_i, or features of them; `end_to_end` (m, n): M, see
+    :func:`linear_map`; `ratio`: ρ.  Returns (N, N).
 
-    Parameters
-    ----------
-    inputs : array (N, n)         x_i, or features of them
-    end_to_end : array (m, n)     M, see :func:`linear_map`
-    ratio : float                 ρ
-
-    Returns
-    -------
-    array (N, N)
-
-    Examples
-    --------
     >>> map_metric([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [[4.0, 0.0]]).tolist()  # blind to the second
     [[0.0, 4.0, 0.0], [4.0, 0.0, 4.0], [0.0, 4.0, 0.0]]
     """
@@ -200,23 +132,16 @@ def map_metric(inputs, end_to_end, *, ratio=1.0):
     # With M = U S Vᵀ the root of MᵀM is V S Vᵀ: coordinates √S Vᵀx, without the square of S.
     _, size, right = np.linalg.svd(end_to_end, full_matrices=False)  # (r,), (r, n)
     with np.errstate(over="ignore", invalid="ignore"):
-        hidden = x @ right.T * np.sqrt(np.sqrt(_ratio(ratio)) * size)  # (N, r)
-        return _squares("inputs", hidden)  # (N, N)
+        hidden = x @ right.T * np.sqrt(np.sqrt(checks.number("ratio", ratio, above=0)) * size)  # (N, r)
+        return checks.finite("inputs", squareform(pdist(hidden, "sqeuclidean")))  # (N, N)
 
 
 def correlation(predicted, measured):
     """Pearson correlation of two distance matrices over the pairs i < j, the figure of merit of the source's Fig. 9.
 
-    Parameters
-    ----------
-    predicted, measured : array (N, N)    symmetric, >= 0, N >= 3, not the same for all pairs; diagonals have no say
+    `predicted`, `measured` (N, N): symmetric, >= 0, N >= 3, not the same for all pairs; diagonals have no say.
+    Returns a float.
 
-    Returns
-    -------
-    float                                 -1 <= r <= 1
-
-    Examples
-    --------
     >>> x = squared_distances([[0.0], [1.0], [3.0]])
     >>> round(correlation(x, 5 * x), 12)
     1.0

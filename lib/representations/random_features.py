@@ -29,17 +29,8 @@ def _law(input_distance, target_distance, gain, rate_ratio):
 def cumulative(hidden, input_distance, target_distance, gain, *, rate_ratio=1.0):
     """Probability that the squared hidden distance ends below h, eq. (47):  Φ[(h - A_low²/h - XG(1-ρ))/(XG√(1+ρ²))].
 
-    Parameters
-    ----------
-    hidden : array (...)         h; > 0
-    input_distance, target_distance, gain, rate_ratio : float    X, Y, G, ρ
+    `hidden` (...): h > 0; `input_distance`, `target_distance`, `gain`, `rate_ratio`: X, Y, G, ρ.  Returns (...).
 
-    Returns
-    -------
-    float or array (...)
-
-    Examples
-    --------
     >>> cumulative([0.5, 1.0, 2.0], 1.0, 1.0, 0.1).round(6).tolist()  # a step at A_low = 1 for a small gain
     [0.0, 0.5, 1.0]
     """
@@ -52,19 +43,9 @@ def cumulative(hidden, input_distance, target_distance, gain, *, rate_ratio=1.0)
 def density(hidden, input_distance, target_distance, gain, *, rate_ratio=1.0):
     """Density of the squared hidden distance at the end, the derivative of :func:`cumulative`, eq. (48) for any ρ.
 
-    For Y = 0 the starts with A_high < 0 end at h = 0 and are not part of it.
+    For Y = 0 the starts with A_high < 0 end at h = 0 and are not part of it.  `hidden` (...): h > 0; `input_distance`,
+    `target_distance`, `gain`, `rate_ratio`: X, Y, G, ρ.  Returns (...).
 
-    Parameters
-    ----------
-    hidden : array (...)         h; > 0
-    input_distance, target_distance, gain, rate_ratio : float    X, Y, G, ρ
-
-    Returns
-    -------
-    float or array (...)
-
-    Examples
-    --------
     >>> round(float(density(1.0, 1.0, 1.0, 1.0)), 6)  # 1/√π
     0.56419
     """
@@ -82,18 +63,9 @@ def density(hidden, input_distance, target_distance, gain, *, rate_ratio=1.0):
 def sample(count, input_distance, target_distance, gain, seed, *, rate_ratio=1.0):
     """Final squared hidden distances of random starts: a₀/X and b₀/a₀ drawn, eqs. (44), (45), then a_∞.
 
-    Parameters
-    ----------
-    count : int                  number of starts; >= 1
-    input_distance, target_distance, gain, rate_ratio : float    X, Y, G, ρ
-    seed : int, numpy.random.SeedSequence or numpy.random.Generator
+    `count` >= 1: number of starts; `input_distance`, `target_distance`, `gain`, `rate_ratio`: X, Y, G, ρ; `seed`: int,
+    SeedSequence or Generator.  Returns (count,).
 
-    Returns
-    -------
-    array (count,)
-
-    Examples
-    --------
     >>> bool(abs(np.median(sample(4000, 1.0, 1.0, 0.1, 1)) - 1) < 0.01)
     True
     """
@@ -107,22 +79,11 @@ def squared_gains(widths, gain, *, slope=1.0):
     """Mean factors by which a random network multiplies the squared norm of its input, up to each layer.
 
     Weights of variance  2g²/(n_in + n_out)  give  2g² n_out/(n_in + n_out)  before the nonlinearity, and units  max(u,
-    su)  a further (1 + s²)/2:  g^{2n} for n equal linear layers, where eq. (14) has G^n.  Exact at every width.  The
+    su) a further (1 + s²)/2:  g^{2n} for n equal linear layers, where eq. (14) has G^n.  Exact at every width.  The
     squared distance of two inputs has the same factors for linear units, and for others if both inputs lie on one ray
-    from the origin.
+    from the origin.  `widths` (n + 1): inputs and units of every layer, >= 1; `gain`: g > 0, factor of the Xavier
+    weights; `slope` in [-1, 1]: s, of the units for negative arguments, 1 for linear units.  Returns (n,).
 
-    Parameters
-    ----------
-    widths : sequence of n + 1 ints    inputs and units of every layer; >= 1
-    gain : float                       g, factor of the Xavier weights; > 0
-    slope : float                      s, slope of the units for negative arguments, 1 for linear units; >= -1 and <= 1
-
-    Returns
-    -------
-    array (n,)
-
-    Examples
-    --------
     >>> squared_gains([10, 10, 10], 2.0).tolist(), squared_gains([1, 3], 1.0, slope=0.0).tolist()
     ([4.0, 16.0], [0.75])
     """

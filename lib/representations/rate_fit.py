@@ -3,8 +3,7 @@
 The theory of :mod:`lib.representations.two_points` has three unknowns, the rates α of the encoder, β of the decoder and
 γ of the mean output.  α and β are those that bring its closed form closest to the measured a(t), b(t) and w(t); γ comes
 last, from the loss.  Fitted are the logarithms; the first guess needs no search: the end of a(t) fixes
-α/β = a_∞(a_∞ - a₀)/[X(Y - a_∞b₀/a₀)],  and the time at which half of the error 2w - b + Y is left fixes the unit of
-time.
+α/β = a_∞(a_∞ - a₀)/[X(Y - a_∞b₀/a₀)],  and the time at which half of the error 2w - b + Y is left the unit of time.
 Source: vanrossem2024, eqs. (7), (9), (10) and (49); the guess, the second weighting and the uncertainties are not in
 it.
 """
@@ -169,29 +168,16 @@ def fit(
     """Effective learning rates α and β that minimise  ∫[(a-â)² + (b-b̂)² + (w-ŵ)²] dt,  then γ from the loss.
 
     Trust-region least squares on ln α and ln β within a factor e^{±12} of the guess, from there and from `restarts`
-    points about it; dt by the trapezoidal rule.  γ minimises  ∫(L - L̂)² dt  with  L̂ = c e^{-2γt} + ⅛‖dy - Δ‖²,  c
-    from the first loss.  The source's weighting is "raw", in which the largest curve counts most.
+    >= 0 points about it; dt by the trapezoidal rule.  γ minimises  ∫(L - L̂)² dt  with  L̂ = c e^{-2γt} + ⅛‖dy - Δ‖²,  c
+    from the first loss.  The source's `weighting` is "raw", in which the largest curve counts most; "range" divides
+    every curve by its largest minus its smallest value.
 
-    Parameters
-    ----------
-    times : array (A,)                 t; >= 0, strictly increasing, A >= 5
-    states : array (A, 3)              measured a, b, w, as from ``two_points.state``; each must change
-    loss : array (A,)                  measured loss ½⟨‖f - y‖²⟩
-    input_distance : float             X; > 0
-    target_distance : float            Y; >= 0
-    seed : int or Generator            of the restarts
-    weighting : str                    "raw", or "range": every curve divided by its largest minus its smallest value
-    start : array (3,), optional       exact a₀, b₀, w₀ at times[0]; default: the first state, not noisy
-    final_loss : float                 the last loss must be below this; > 0
-    restarts : int                     >= 0
-    model : callable, optional         (elapsed (A,), α, β) -> (A, 3) in place of the closed form from `start`
+    `times` (A,): t >= 0, strictly increasing, A >= 5; `states` (A, 3): measured a, b, w, as from ``two_points.state``,
+    each must change; `loss` (A,): measured ½⟨‖f - y‖²⟩, the last below `final_loss` > 0; `input_distance`: X > 0;
+    `target_distance`: Y >= 0; `seed`: int or Generator, of the restarts; `start` (3,): exact a₀, b₀, w₀ at times[0], by
+    default the first state, not noisy; `model`: function (elapsed (A,), α, β) -> (A, 3) in place of the closed form
+    from `start`.  Returns a RateFit.
 
-    Returns
-    -------
-    RateFit
-
-    Examples
-    --------
     >>> from lib.representations import two_points
     >>> t, two = np.linspace(0, 4000, 400), ([1e-2, 1e-4, -0.0099], 1.0, 1.0, 0.01, 0.02)
     >>> loss = two_points.loss_curve(t, *two, mean_distance=0.3, mean_rate=0.004)

@@ -31,22 +31,11 @@ def effective_rates(net, parameters, inputs, learning_rate, *, layer=None):
     """Effective learning rates of encoder and decoder at the present parameters of a net with one output.
 
     α = ηΘ_d^encoder/(2XV),  β = ηΘ_d^decoder/(2a), where neither a nor V may vanish.  For a linear net with one hidden
-    layer both are exactly η/2.  V is noisy where the two points have different masks of a leaky ReLU.
+    layer both are exactly η/2.  V is noisy where the two points have different masks of a leaky ReLU.  `net`: with one
+    output, without skip connections, which pass by the hidden layer; `parameters`: of T trials; `inputs` (2, n): two
+    distinct points; `learning_rate`: η > 0 of the loss with the factor ½; `layer`: the hidden layer, counted from 1, by
+    default ``net.middle``.  Returns a Split.
 
-    Parameters
-    ----------
-    net : Net                 with one output, without skip connections, which pass by the hidden layer
-    parameters : Parameters   of T trials
-    inputs : array (2, n)     the two points; distinct
-    learning_rate : float     η of the loss with the factor ½; > 0
-    layer : int, optional     the hidden layer, counted from 1; default: ``net.middle``
-
-    Returns
-    -------
-    Split
-
-    Examples
-    --------
     >>> net = nets.Net(1, 1, 20, 1, "linear")
     >>> rates = effective_rates(net, nets.draw(net, 1.0, 1, seed=1), [[-0.5], [0.5]], 0.1)
     >>> rates.encoder_rate.round(12).tolist(), rates.decoder_rate.round(12).tolist()

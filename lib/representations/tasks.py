@@ -24,19 +24,9 @@ class Blobs:
 def two_points(input_distance=1.0, target_distance=0.5, *, first_input=-1.0, first_target=0.6):
     """Two points on a line:  x = (x_1, x_1 + √X),  y = (y_1, y_1 + √Y),  by default as in the authors' public code.
 
-    Parameters
-    ----------
-    input_distance : float        X = (x_2 - x_1)²; > 0
-    target_distance : float       Y = (y_2 - y_1)²; >= 0
-    first_input : float           x_1
-    first_target : float          y_1
+    `input_distance`: X = (x_2 - x_1)² > 0; `target_distance`: Y = (y_2 - y_1)² >= 0; `first_input`, `first_target`:
+    x_1, y_1.  Returns inputs and targets, (2, 1) each.
 
-    Returns
-    -------
-    inputs, targets : arrays (2, 1)
-
-    Examples
-    --------
     >>> inputs, targets = two_points(1.0, 0.25)
     >>> inputs.ravel().tolist(), targets.ravel().tolist()
     ([-1.0, 0.0], [0.6, 1.1])
@@ -50,12 +40,8 @@ def two_points(input_distance=1.0, target_distance=0.5, *, first_input=-1.0, fir
 def exclusive_or():
     """Four points:  inputs 00, 10, 01, 11 and their targets 0, 1, 1, 0.
 
-    Returns
-    -------
-    inputs, targets : arrays (4, 2), (4, 1)
+    Returns inputs (4, 2) and targets (4, 1).
 
-    Examples
-    --------
     >>> inputs, targets = exclusive_or()
     >>> bool((targets[:, 0] == inputs.sum(axis=1) % 2).all())
     True
@@ -68,21 +54,10 @@ def blobs(side, *, pixels=5, width=1.0, normalised=False):
     """Blobs in front of a camera, each shown twice, once in either context.
 
     Pixel u of a picture is  exp(-|u - c|² / 2σ²),  with pixels and centres c on regular grids over [-1, 1]²; the source
-    gives neither the ranges nor σ.
+    gives neither the ranges nor σ.  `side`, `pixels` >= 2: centres and pixels along one coordinate; `width`: σ > 0;
+    `normalised`: whether the pixels of a picture are divided by their sum, as in the authors' public code.  Returns
+    Blobs, P = 2 side²; the first half is asked for the horizontal coordinate.
 
-    Parameters
-    ----------
-    side : int             centres along one coordinate; >= 2
-    pixels : int           pixels along one coordinate; >= 2
-    width : float          σ; > 0
-    normalised : bool      whether the pixels of a picture are divided by their sum, as in the authors' public code
-
-    Returns
-    -------
-    Blobs                  P = 2 side²; the first half is asked for the horizontal coordinate
-
-    Examples
-    --------
     >>> data = blobs(3)
     >>> data.inputs.shape, data.centres[1].tolist(), data.targets[1].tolist(), data.targets[10].tolist()
     ((18, 27), [-1.0, 0.0], [-1.0], [0.0])
@@ -107,20 +82,9 @@ def spreads(squared_distances, centres, context):
     S_rel and S_irr are half the mean squared distance of two blobs in the same context that differ in one coordinate at
     most, the one asked for or the other one: for a full grid the mean variance along a line of the grid.  g is the mean
     squared distance between contexts less that within them: for equal grids the squared distance of their means.  Not
-    in the source.
+    in the source.  `squared_distances` (N, N): of hidden vectors, inputs or a prediction, symmetric, >= 0; `centres`
+    (N, 2), `context` (N,): of the blobs, both contexts occurring.  Returns (3,): S_rel, S_irr, g.
 
-    Parameters
-    ----------
-    squared_distances : array (N, N)     of hidden vectors, inputs or a prediction; symmetric, >= 0
-    centres : array (N, 2)               of the blobs, from :func:`blobs`
-    context : array (N,)                 0 or 1, both occurring
-
-    Returns
-    -------
-    array (3,)                           S_rel, S_irr, g
-
-    Examples
-    --------
     >>> data = blobs(3)
     >>> points = np.hstack([2 * data.targets, 5.0 * data.context[:, None]])  # doubled target, context
     >>> spreads(((points[:, None] - points) ** 2).sum(axis=2), data.centres, data.context).round(3).tolist()

@@ -4,8 +4,7 @@ Full-batch or minibatch descent,  θ ← θ - η ∇L,  or Adam, on the mean squ
 weights only.  All trials take a step in the same few matrix products; each would do the same alone, up to rounding.
 Plain descent adds the outer products of its gradient to the weights in place and never forms the gradient.  Observables
 of a pair of points: the squared hidden distance  a = |h_2 - h_1|², the squared output distance b = |Δf|², the alignment
-w = b - Δf·(y_2 - y_1), and the mean output  ȳ.
-Source: vanrossem2024, eqs. (1), (4) and section B.1 of its appendix.
+w = b - Δf·(y_2 - y_1), and the mean output  ȳ.  Source: vanrossem2024, eqs. (1), (4) and section B.1 of its appendix.
 """
 
 from dataclasses import dataclass
@@ -172,38 +171,22 @@ def train(
 ):
     """Train the trials of a net side by side and record their observables.
 
-    The loss is  L = c Σ_i |f(x_i) - y_i|² / P  with c = ½ for "half", eq. (1), or c = 1 for "whole".  A step is  θ ←
-    θ - η ∇L, eq. (4), or Adam's with the customary (0.9, 0.999, 1e-8).  Everything recorded is without dropout.  A
+    The loss is  L = c Σ_i |f(x_i) - y_i|² / P  with c = ½ for "half", eq. (1), or c = 1 for "whole".  A step is
+    θ ← θ - η ∇L, eq. (4), or Adam's with the customary (0.9, 0.999, 1e-8).  Everything recorded is without dropout.  A
     trial that leaves the floating-point range is an error.
 
-    Parameters
-    ----------
-    net : Net                            from :mod:`lib.representations.nets`
-    start : Parameters                   of T trials, as from ``nets.draw``; trained in their own precision
-    inputs : array (P, n)                one point in each row
-    targets : array (P, m)
-    learning_rate : float                η; > 0
-    epochs : int                         sweeps through the data; >= 1
-    loss : str                           "half" or "whole"
-    optimizer : str                      "descent" or "adam"
-    batch : int, optional                points in a minibatch, pieces of a permutation; default: all
-    seed : int, SeedSequence             required for minibatches and dropout; trial t draws from its t-th child
-    record_every : int                   epochs from one record to the next; must divide `epochs`
-    layer : int or tuple of K, optional  hidden layers to record, counted from 1; default: ``net.middle``
-    pair : two of int                    the points x_1 and x_2, as rows of `inputs`
-    points : tuple of Q int              points whose hidden vectors are kept at every record, as rows of `inputs`
+    `net`, `start`: Net and Parameters of T trials, trained in their own precision; `inputs` (P, n), `targets` (P, m);
+    `learning_rate`: η > 0; `epochs` >= 1: sweeps through the data; `loss`: "half" or "whole"; `optimizer`: "descent" or
+    "adam"; `batch`: points in a minibatch, pieces of a permutation, by default all; `seed`: int or SeedSequence,
+    required for minibatches and dropout, trial t draws from its t-th child; `record_every`: epochs from one record to
+    the next, must divide `epochs`; `layer`: hidden layer to record, counted from 1, or a tuple of K, by default
+    ``net.middle``; `pair`: the points x_1 and x_2, as rows of `inputs`; `points`: tuple of Q rows whose hidden vectors
+    are kept at every record.  Returns Curves with n = epochs / record_every + 1 records, the start first.
 
-    Returns
-    -------
-    Curves                               n = epochs / record_every + 1 records, the start first
-
-    Examples
-    --------
     >>> net = nets.Net(1, 1, 20, 1, "linear")
-    >>> start = nets.draw(net, 0.3, 4, seed=1)
-    >>> curves = train(net, start, [[-0.5], [0.5]], [[-0.3], [0.3]], 0.1, 500, record_every=100)
+    >>> curves = train(net, nets.draw(net, 0.3, 4, seed=1), [[-0.5], [0.5]], [[-0.3], [0.3]], 0.1, 500, record_every=50)
     >>> curves.alignment.shape, curves.converged().tolist(), curves.squared_output_distance[0, -1].round(4).item()
-    ((4, 6), [True, True, True, True], 0.36)
+    ((4, 11), [True, True, True, True], 0.36)
     """
     weights, biases = checks.instance("net", net, nets.Net, "from lib.representations.nets").tensors(start, "start")
     trials, dtype = len(weights[0]), weights[0].dtype
@@ -257,22 +240,15 @@ def train(
             kept = _masks(net, some.shape, randoms, dtype) if net.dropout else None
             sweep(*_passes.forward(net, weights, biases, some, kept), some_targets, kept)
     _check_finite(epochs, *weights)
-    return _curves(recorder, targets, several, epochs, every, weights, biases)
-
-
-def _curves(recorder, targets, several, epochs, every, weights, biases):
     difference = recorder.difference  # (T, n, m)
-    b = (difference**2).sum(axis=2)  # (T, n)
-    w = (difference * (difference - (targets[recorder.pair[1]] - targets[recorder.pair[0]]))).sum(axis=2)  # (T, n)
-    hidden = None if not recorder.points else tuple(recorder.hidden) if several else recorder.hidden[0]
     return Curves(
         epochs=np.arange(0, epochs + 1, every),  # (n,)
         squared_hidden_distance=recorder.a if several else recorder.a[:, :, 0],
         output_difference=difference,
-        squared_output_distance=b,
-        alignment=w,
+        squared_output_distance=(difference**2).sum(axis=2),  # (T, n)
+        alignment=(difference * (difference - (targets[pair[1]] - targets[pair[0]]))).sum(axis=2),  # (T, n)
         loss=recorder.loss,
         mean_output=recorder.mean,
-        hidden=hidden,
+        hidden=None if not points else tuple(recorder.hidden) if several else recorder.hidden[0],
         parameters=nets.Parameters(tuple(x.numpy() for x in weights), tuple(x.numpy() for x in biases)),
     )

@@ -1,8 +1,7 @@
 """Many random starts of one experiment, and the two effective rates of each.
 
 Trials of small nets are trained in one stack; trials of wide ones, whose time goes into reading memory, one by one on
-all cores, where a sweep keeps each that is finished.
-Source: vanrossem2024, section B.1 of its appendix and eq. (49).
+all cores, where a sweep keeps each that is finished.  Source: vanrossem2024, section B.1 of its appendix and eq. (49).
 """
 
 from dataclasses import dataclass, fields, replace
@@ -38,25 +37,13 @@ def _experiment(experiment):
 def run(experiment, inputs, targets, trials, seed, *, precision="float32", keep_parameters=False, **options):
     """Draw the starts of an experiment and train them in one stack.
 
-    Parameters
-    ----------
-    experiment : Experiment          from ``architectures``, perhaps changed by ``dataclasses.replace``
-    inputs, targets : arrays (P, n), (P, m)
-    trials : int                     T; >= 1
-    seed : int or SeedSequence       trial t depends on its t-th child only
-    precision : str                  "float64" or "float32"
-    keep_parameters : bool           whether the curves hold the parameters at the end; otherwise None
-    options                          optimizer, record_every, layer, pair, points of ``training.train``
+    `experiment`: from ``architectures``, perhaps changed by ``dataclasses.replace``; `inputs` (P, n), `targets` (P, m);
+    `trials`: T >= 1; `seed`: int or SeedSequence, trial t depends on its t-th child only; `precision`: "float64" or
+    "float32"; `keep_parameters`: whether the curves hold the parameters at the end, otherwise None; `options`:
+    optimizer, record_every, layer, pair, points of ``training.train``.  Returns Curves.
 
-    Returns
-    -------
-    Curves
-
-    Examples
-    --------
-    >>> from lib.representations import tasks
     >>> row = replace(architectures.experiment("narrow"), epochs=10)
-    >>> run(row, *tasks.two_points(), 3, seed=1, record_every=5).loss.shape
+    >>> run(row, [[0.0], [1.0]], [[0.0], [0.5]], 3, seed=1, record_every=5).loss.shape
     (3, 3)
     """
     row = _experiment(experiment)
@@ -79,53 +66,29 @@ def _stacks(experiment, trials, together):
 def starts(experiment, trials, seed, *, together=None, precision="float32"):
     """The parameters that :func:`many` starts from with the same arguments.
 
-    Parameters
-    ----------
-    experiment, trials, seed, together     as for :func:`many`
-    precision : str                        "float64" or "float32"
+    `experiment`, `trials`, `seed`, `together`, `precision`: as for :func:`many`.  Returns Parameters of T trials.
 
-    Returns
-    -------
-    Parameters                             of T trials
-
-    Examples
-    --------
     >>> starts(architectures.experiment("narrow"), 3, seed=1, together=2).weights[1].shape
     (3, 50, 50)
     """
     row = _experiment(experiment)
     sizes = _stacks(row, trials, together)
-    drawn = [
-        nets.draw(row.net, row.gain, size, child, precision=precision)
-        for size, child in zip(sizes, children(seed, len(sizes)))
-    ]
-    weights, biases = (
-        tuple(np.concatenate(layer) for layer in zip(*(getattr(d, kind) for d in drawn)))
-        for kind in ("weights", "biases")
-    )
-    return nets.Parameters(weights, biases)  # (T, in, out) and (T, 1, out) each
+    stacks = zip(sizes, children(seed, len(sizes)))
+    drawn = [nets.draw(row.net, row.gain, size, child, precision=precision) for size, child in stacks]
+    weights = tuple(np.concatenate(layer) for layer in zip(*(part.weights for part in drawn)))  # (T, in, out) each
+    biases = tuple(np.concatenate(layer) for layer in zip(*(part.biases for part in drawn)))  # (T, 1, out) each
+    return nets.Parameters(weights, biases)
 
 
 def many(experiment, inputs, targets, trials, seed, *, together=None, workers=None, **options):
     """The trials of :func:`run`, in one or several stacks that may run at the same time and that a sweep keeps.
 
-    Parameters
-    ----------
-    experiment, inputs, targets, trials    as for :func:`run`
-    seed : int or SeedSequence             stack number n gets the n-th child, so the results depend on `together`
-    together : int, optional               trials in a stack; default: all for nets of at most 100 units, or else one
-    workers : int, optional                see :func:`lib.services.sweep.run`
-    options                                those of :func:`run`
+    `experiment`, `inputs`, `targets`, `trials`, `options`: as for :func:`run`; `seed`: int or SeedSequence, stack
+    number n gets the n-th child, so the results depend on `together`: trials in a stack, by default all for nets of at
+    most 100 units, or else one; `workers`: see :func:`lib.services.sweep.run`.  Returns Curves.
 
-    Returns
-    -------
-    Curves
-
-    Examples
-    --------
-    >>> from lib.representations import tasks
     >>> row = replace(architectures.experiment("narrow"), epochs=10)
-    >>> many(row, *tasks.two_points(), 3, seed=1, together=2, record_every=5).loss.shape
+    >>> many(row, [[0.0], [1.0]], [[0.0], [0.5]], 3, seed=1, together=2, record_every=5).loss.shape
     (3, 3)
     """
     sizes = _stacks(experiment, trials, together)
@@ -136,20 +99,11 @@ def many(experiment, inputs, targets, trials, seed, *, together=None, workers=No
 def join(parts):
     """Curves of several stacks of trials of the same experiment as one.
 
-    Parameters
-    ----------
-    parts : list of Curves       with the same epochs, layers and points; several lose their parameters
+    `parts`: list of Curves with the same epochs, layers and points; several lose their parameters.  Returns Curves.
 
-    Returns
-    -------
-    Curves
-
-    Examples
-    --------
-    >>> from lib.representations import tasks
     >>> row = replace(architectures.experiment("narrow"), epochs=10)
-    >>> join([run(row, *tasks.two_points(), 2, seed=seed, record_every=5) for seed in (1, 2)]).loss.shape
-    (4, 3)
+    >>> join([run(row, [[0.0], [1.0]], [[0.0], [0.5]], 2, seed=seed) for seed in (1, 2)]).loss.shape
+    (4, 11)
     """
     listed = isinstance(parts, (list, tuple)) and parts
     if not listed or not all(isinstance(part, training.Curves) for part in parts):
@@ -182,20 +136,11 @@ def _arrays(curves):
 def states(curves, *, layer=None):
     """The three numbers (a, b, w) of every trial and record.
 
-    Parameters
-    ----------
-    curves : Curves            of T trials and n records
-    layer : int, optional      place among the recorded layers, from 0; required if several were recorded
+    `curves`: of T trials and n records; `layer`: place among the recorded layers, from 0, required if several were
+    recorded.  Returns (T, n, 3).
 
-    Returns
-    -------
-    array (T, n, 3)
-
-    Examples
-    --------
-    >>> from lib.representations import tasks
     >>> row = replace(architectures.experiment("narrow"), epochs=10)
-    >>> states(run(row, *tasks.two_points(), 2, seed=1)).shape
+    >>> states(run(row, [[0.0], [1.0]], [[0.0], [0.5]], 2, seed=1)).shape
     (2, 11, 3)
     """
     checks.instance("curves", curves, training.Curves, "as from training.train or trials.run")
@@ -226,30 +171,14 @@ def fits(
     """Fit the two effective rates to every trial that has converged, by :func:`lib.representations.rate_fit.fit`.
 
     Each from its own first record or, to leave the plateau out, from the first at which b ends its last stay below a
-    part of Y.
+    part of Y.  `curves`: of T trials of two points, with the loss that has the factor ½; `input_distance`: X > 0;
+    `target_distance`: Y >= 0; `seed`: int or SeedSequence, trial t draws its restarts from the t-th child; `layer`: see
+    :func:`states`; `final_loss` > 0: a trial has converged if its last loss is below; `weighting`: "raw" or "range";
+    `restarts` >= 0, of each fit; `from_output`: b/Y above which the fit begins, 0 (the whole run) to 1, excluded.
+    Returns Fits, with the mean rate γ, too, from the records of the fit.
 
-    Parameters
-    ----------
-    curves : Curves              of T trials of two points, with the loss that has the factor ½
-    input_distance : float       X; > 0
-    target_distance : float      Y; >= 0
-    seed : int or SeedSequence   trial t draws its restarts from the t-th child
-    layer : int, optional        see :func:`states`
-    final_loss : float           a trial has converged if its last loss is below; > 0
-    weighting : str              "raw" or "range"
-    restarts : int               of each fit; >= 0
-    from_output : float          b/Y above which the fit begins; 0 (the whole run) to 1, excluded
-
-    Returns
-    -------
-    Fits                         the mean rate γ, too, from the records of the fit
-
-    Examples
-    --------
-    >>> from lib.representations import tasks
-    >>> shallow = architectures.experiment("shallow")
-    >>> row = replace(shallow, net=replace(shallow.net, width=50), gain=0.6)
-    >>> found = fits(run(row, *tasks.two_points(), 2, seed=1, record_every=20), 1.0, 0.5, seed=1)
+    >>> row = replace(architectures.experiment("shallow"), net=nets.Net(1, 1, 50, 2), gain=0.6)
+    >>> found = fits(run(row, [[-1.0], [0.0]], [[0.6], [1.3]], 2, seed=1, record_every=20), 1.0, 0.49, seed=1)
     >>> found.converged.tolist(), bool((found.r_squared[:, :2] > 0.9).all())
     ([True, True], True)
     """

@@ -1,9 +1,8 @@
 """Two points of a network: where their distances end, how fast, how long they wait, and when the start decides.
 
 The end depends on two numbers in units of the squared hidden distance,  A_high = a₀ - ρX b₀/a₀  of the start and
-A_low = √(ρXY) of the data, with the ratio of effective learning rates  ρ = α/β:
-a_∞ = A_low e^{arsinh(A_high/(2A_low))}.  Arguments are those of :mod:`lib.representations.two_points`; `high` and
-`low` >= 0 are A_high and A_low.
+A_low = √(ρXY) of the data, with ρ = α/β:  a_∞ = A_low e^{arsinh(A_high/(2A_low))}.  Arguments are those of
+:mod:`lib.representations.two_points`; `high`, of any sign, and `low` >= 0 are A_high and A_low.
 Source: vanrossem2024, eqs. (10) to (13), (26) to (40); :func:`half_time` and :func:`zero_crossing` are not in it.
 """
 
@@ -16,18 +15,9 @@ from lib.representations import _two_points
 def final_distance(high, low):
     """Squared hidden distance at the end:  a_∞ = ½A_high + ½√(A_high² + 4A_low²),  without cancellation for A_high < 0.
 
-    Eq. (10); its limit for large weights is max(A_high, 0), and not A_high as in the text after eq. (12).
+    Eq. (10); its limit for large weights is max(A_high, 0), and not A_high as in the text after eq. (12).  `high`,
+    `low`: numbers or arrays that broadcast.  Returns a_∞.
 
-    Parameters
-    ----------
-    high, low : float or array    A_high of any sign, A_low; of shapes that broadcast
-
-    Returns
-    -------
-    float or array                a_∞
-
-    Examples
-    --------
     >>> [float(final_distance(high, 1.0)) for high in (0.0, 1e9, -1e9)]
     [1.0, 1000000000.0, 1e-09]
     """
@@ -38,17 +28,8 @@ def final_distance(high, low):
 def high_low(start, input_distance, target_distance, rate_ratio):
     """The two numbers that fix the end,  A_high = a₀ - ρX b₀/a₀  and  A_low = √(ρXY), eq. (11), where ρ = τ_y/τ_h.
 
-    Parameters
-    ----------
-    start : array (3,)                                       a₀, b₀, w₀
-    input_distance, target_distance, rate_ratio : float      X, Y, ρ > 0
+    `start` (3,), `input_distance`, `target_distance`, `rate_ratio`: a₀, b₀, w₀, X, Y, ρ.  Returns two floats.
 
-    Returns
-    -------
-    (float, float)               A_high, A_low
-
-    Examples
-    --------
     >>> high_low([2.0, 1.0, 0.5], 1.0, 4.0, 1.0)
     (1.5, 2.0)
     """
@@ -61,17 +42,8 @@ def high_low(start, input_distance, target_distance, rate_ratio):
 def fixed_point(start, input_distance, target_distance, rate_ratio):
     """The end (a_∞, Y, 0) of a trajectory, for every start but the exceptional ones that rest at a saddle, eq. (36).
 
-    Parameters
-    ----------
-    start : array (3,)                                       a₀, b₀, w₀
-    input_distance, target_distance, rate_ratio : float      X, Y, ρ > 0
+    `start` (3,), `input_distance`, `target_distance`, `rate_ratio`: a₀, b₀, w₀, X, Y, ρ.  Returns (3,): a, b, w.
 
-    Returns
-    -------
-    array (3,)                   a, b, w
-
-    Examples
-    --------
     >>> fixed_point([2.0, 1.0, 0.5], 1.0, 4.0, 1.0).round(6).tolist()
     [2.886001, 4.0, 0.0]
     """
@@ -84,18 +56,8 @@ def decay_rates(high, low, decoder_rate):
 
     What is left of dy - Δ across Δ decays with half the first.  Along Δ one part decays with the second; another, which
     one output does not show, follows the square of what is left across, and so decays with the first.  Both are real: a
-    node, never a spiral.
+    node, never a spiral.  `high`, `low`, `decoder_rate`: A_high, A_low, β.  Returns (2,), <= 0, per unit of time.
 
-    Parameters
-    ----------
-    high, low, decoder_rate : float    A_high, A_low, β
-
-    Returns
-    -------
-    array (2,)              per unit of time; <= 0
-
-    Examples
-    --------
     >>> decay_rates(1.5, 1.0, 2.0).tolist()
     [-4.0, -2.5]
     """
@@ -109,18 +71,8 @@ def regime(high, low, *, margin=5.0):
 
     Then a_∞ is close to A_low, A_high or A_low²/|A_high|; |A_high| is compared with 2A_low.  Eqs. (12), (13),
     corrected: numbers with units are compared with each other and not with one, and A_high < 0 has an end of its own.
+    `high`, `low`: not both zero; `margin` > 1: how many times larger one side must be.  Returns it, or "between".
 
-    Parameters
-    ----------
-    high, low : float    A_high, A_low; not both zero
-    margin : float       how many times larger one side must be; > 1
-
-    Returns
-    -------
-    str                  "rich", "lazy", "collapse" or "between"
-
-    Examples
-    --------
     >>> [regime(high, 1.0) for high in (0.1, 2.0, 19.2, -57.6)]
     ['rich', 'between', 'lazy', 'collapse']
     """
@@ -139,20 +91,10 @@ def half_time(start, input_distance, target_distance, encoder_rate, decoder_rate
     """Length of the plateau: when the fast-growing part of a small start has half its final squared size.
 
     t = ln(λ/(k²ζ²) - 1)/(2λ)  with  λ = ¼β√(A_high² + 4A_low²),  k = ½√(αβX)  and ζ the start's component along the
-    growing direction. For a balanced start a is half of a_∞ then.  Every factor 1/10 in the scale of the weights adds
-    ln(10)/λ.
+    growing direction.  For a balanced start a is half of a_∞ then.  Every factor 1/10 in the scale of the weights adds
+    ln(10)/λ.  `start` (3,): small, with a growing part; `input_distance`, `target_distance`, `encoder_rate`,
+    `decoder_rate`: X, Y, α, β.  Returns t > 0.
 
-    Parameters
-    ----------
-    start : array (3,)           a₀, b₀, w₀; small, with a growing part
-    input_distance, target_distance, encoder_rate, decoder_rate : float    X, Y, α, β
-
-    Returns
-    -------
-    float                        t; > 0
-
-    Examples
-    --------
     >>> steps = [half_time([scale, scale**2, scale**2 - scale], 1.0, 1.0, 1.0, 1.0) for scale in (1e-6, 1e-8)]
     >>> round(steps[1] - steps[0], 4)  # a factor 1/10 in the amplitude; λ = ½
     4.6052
@@ -170,18 +112,8 @@ def zero_crossing(start, input_distance, target_distance, encoder_rate, decoder_
 
     With (cos, sin) the growing and (-sin, cos) the decaying direction, ζ₊ and ζ₋ the start's components:
     t = ln(ζ₋ sin/(ζ₊ cos))/(2λ) if ζ₊ < 0.  There eq. (7) is singular, and section A.3 of the source excludes it.
+    `start` (3,), `input_distance`, `target_distance`, `encoder_rate`, `decoder_rate`: as in the module.  Returns t > 0.
 
-    Parameters
-    ----------
-    start : array (3,)           a₀, b₀, w₀
-    input_distance, target_distance, encoder_rate, decoder_rate : float    X, Y, α, β
-
-    Returns
-    -------
-    float                        t; > 0, or infinity
-
-    Examples
-    --------
     >>> round(zero_crossing([1.0, 4.0, 6.0], 1.0, 1.0, 1.0, 1.0), 6)  # dy = -2, Δ = 1: A_high = -3
     0.631935
     """
@@ -195,20 +127,9 @@ def identical_targets(times, start, input_distance, encoder_rate, decoder_rate):
     """The state (a, b, w = b) if both points have the same target, Y = 0.
 
     a = A_high/(1 + E),  b = -βA_high²E/(αX (1 + E)²),  E = (A_high/a₀ - 1) e^{-βA_high t};  for A_high = 0 the power
-    law a₀/(1 + βa₀t). Eqs. (39), (40), corrected: there the exponent lacks β = 1/τ_y.
+    law a₀/(1 + βa₀t).  Eqs. (39), (40), corrected: there the exponent lacks β = 1/τ_y.  `times` (T,); `start` (2,):
+    a₀ > 0, b₀ >= 0; `input_distance`, `encoder_rate`, `decoder_rate`: X, α, β.  Returns (T, 3): a, b, w.
 
-    Parameters
-    ----------
-    times : array (T,)           t
-    start : array (2,)           a₀ > 0, b₀ >= 0
-    input_distance, encoder_rate, decoder_rate : float    X, α, β
-
-    Returns
-    -------
-    array (T, 3)                 a, b, w
-
-    Examples
-    --------
     >>> identical_targets([0.0, 1.0, 1e9], [1.0, 1.0], 1.0, 1.0, 1.0).round(6).tolist()  # A_high = 0
     [[1.0, 1.0, 1.0], [0.5, 0.25, 0.25], [0.0, 0.0, 0.0]]
     """
