@@ -22,6 +22,7 @@ LARGEST = 250_000  # bytes of an output
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
 _COORDINATES = re.compile(r'(?<= )(?:d|x|y)="[^"]*"')
 _NUMBER = re.compile(r"-?\d+\.\d+")
+_METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
 _SVG, _LINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 
 _SCRIPT = """
@@ -85,13 +86,13 @@ def slider(draw, values, *, name, label, sentence, alt, start=0, show="{:g}".for
 
 
 def _frame(draw, value):
-    """The SVG of one value, with coordinates to a tenth of a point."""
+    """The SVG of one value without metadata, with coordinates to a tenth of a point."""
     figure = draw(value)
     file = io.StringIO()
     with mpl.rc_context({"svg.hashsalt": "physics-of-learning"}):
         figure.savefig(file, format="svg", metadata={"Date": None})
     plt.close(figure)
-    return _COORDINATES.sub(lambda match: _NUMBER.sub(_short, match[0]), file.getvalue())
+    return _COORDINATES.sub(lambda match: _NUMBER.sub(_short, match[0]), _METADATA.sub("", file.getvalue()))
 
 
 def _short(number):
@@ -126,8 +127,6 @@ def _page(name, label, alt, start, drawing, changes, labels, sentences):
     drawing.attrib |= {"role": "img", "aria-label": alt}
     for size in ("width", "height"):
         drawing.attrib.pop(size)
-    for element in drawing.findall(f"{{{_SVG}}}metadata"):
-        element.clear()  # it stays, since elements are counted
     svg = ElementTree.tostring(drawing, encoding="unicode")
     svg = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", svg)
     changes = [
@@ -142,7 +141,7 @@ def _page(name, label, alt, start, drawing, changes, labels, sentences):
         f'<div class="explorable-control" hidden><label for="{name}-input">{esc(label)}</label> '
         f'<input id="{name}-input" type="range" min="0" max="{len(labels) - 1}" step="1" value="{start}" '
         f'aria-valuetext="{esc(labels[start])}"> <output for="{name}-input">{esc(labels[start])}</output></div>'
-        f'<p aria-live="polite">{esc(sentences[start])}</p>'
+        f'<figcaption><span class="caption-text" aria-live="polite">{esc(sentences[start])}</span></figcaption>'
         f'<script type="application/json">{data}</script>'
         f"<script>{script}</script></figure>"
     )

@@ -1,5 +1,6 @@
 """What a reader does with the site as a whole: search, switch between light and dark, and move about on a phone."""
 
+import hashlib
 import re
 
 import pytest
@@ -103,4 +104,47 @@ def test_sections_open_on_a_phone(opened):
         tab.locator("button.secondary-toggle:visible").click()
         link.click()
         assert tab.url.endswith("#exercises")
+        assert faults == []
+
+
+EXPLORABLES = {
+    "book/foundations/online-learning": "#online-learning-lean",
+    "book/foundations/approaching-the-teacher": "#approaching-the-teacher-rate",
+    "book/criticality/change-of-variables": "#change-of-variables-weight",
+    "book/criticality/steps-in-many-dimensions": "#steps-in-many-dimensions-angle",
+    "book/fields/training-as-sampling": "#training-as-sampling-width",
+    "book/fields/sampling-in-practice": "#sampling-in-practice-step",
+}
+
+
+@pytest.mark.parametrize(("page", "figure"), EXPLORABLES.items())
+def test_a_slider_moves_the_figure_by_keyboard_and_by_mouse(opened, page, figure):
+    with opened(f"{page}.html", viewport=browser_checks.PHONE) as (tab, faults):
+        box = tab.locator(figure)
+        handle, sentence = box.locator("input[type=range]"), box.locator("[aria-live]")
+
+        def look():
+            picture = box.locator("svg").screenshot()
+            return handle.get_attribute("aria-valuetext"), sentence.inner_text(), hashlib.sha256(picture).hexdigest()
+
+        seen = [look()]
+        handle.focus()
+        tab.keyboard.press("ArrowRight")
+        seen.append(look())
+        place = handle.bounding_box()
+        tab.mouse.click(place["x"] + place["width"] - 2, place["y"] + place["height"] / 2)
+        seen.append(look())
+        assert handle.input_value() == handle.get_attribute("max")
+        for values in zip(*seen):
+            assert len(set(values)) == 3, values
+        assert box.locator("output").inner_text() == seen[-1][0]
+        tab.keyboard.press("ArrowLeft")
+        tab.keyboard.press("Home")
+        assert handle.input_value() == "0"
+        assert faults == []
+
+
+def test_a_link_to_a_check_opens_the_folded_line(opened):
+    with opened("book/foundations/online-learning.html#ledger-online-bridge") as (tab, faults):
+        tab.locator("#ledger-online-bridge").wait_for(state="visible")
         assert faults == []
