@@ -1,9 +1,12 @@
 """One look for every figure of the book.
 
-Figures are SVG with a transparent background; the site inverts lightness (not hue) in dark mode, so dark ink becomes
-light ink and one file serves both.  Theory is drawn as lines, data as markers with error bars, and neighbouring colours
-differ in lightness as well as in hue, so that nothing depends on colour alone.
+Figures are SVG.  For the site they are transparent: it inverts lightness (not hue) in dark mode, so dark ink becomes
+light ink and one file serves both.  Everywhere else they have a white ground, for a notebook in a dark JupyterLab.
+Theory is drawn as lines, data as markers with error bars, and neighbouring colours differ in lightness as well as in
+hue, so that nothing depends on colour alone.
 """
+
+import os
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -19,6 +22,7 @@ FAINT = "#8a8a8a"
 COLORS = ("#0072B2", "#D55E00", "#00563F", "#CC79A7", "#332288", "#B98300")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)))
+FOR_THE_SITE = "PHYSICS_OF_LEARNING_SITE"  # set in the environment of the kernels whose figures the site shows
 WIDTH = 6.4  # inches; on a telephone of 390 pixels 10.5 points are 8 pixels
 
 STYLE = {
@@ -45,6 +49,8 @@ STYLE = {
 def use_style():
     """Switch the running notebook to the book's figure style and to SVG output.  Call it once, in the first cell."""
     mpl.rcParams.update(STYLE)
+    if not os.environ.get(FOR_THE_SITE):
+        mpl.rcParams.update({"figure.facecolor": "white", "savefig.facecolor": "white", "savefig.transparent": False})
     if get_ipython() is not None:
         set_matplotlib_formats("svg", metadata={"Date": None})
 

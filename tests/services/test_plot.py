@@ -9,6 +9,7 @@ from matplotlib import pyplot as plt
 from matplotlib.colors import to_rgb
 
 from lib.services import plot
+from tools.build import project
 
 mpl.use("agg")
 X = np.array([1.0, 2.0, 4.0])
@@ -27,9 +28,13 @@ def lightness(color):
     return np.dot((0.2126, 0.7152, 0.0722), linear)
 
 
-def test_style_is_transparent_and_dark_ink_has_contrast():
-    plot.use_style()
-    assert mpl.rcParams["savefig.transparent"] and mpl.rcParams["figure.facecolor"] == "none"
+def test_figures_are_transparent_on_the_site_and_have_a_ground_elsewhere(monkeypatch):
+    assert plot.FOR_THE_SITE in project.kernel_environment(project.ROOT)
+    for value, ground in (("1", "none"), ("", "white")):
+        monkeypatch.setenv(plot.FOR_THE_SITE, value)
+        plot.use_style()
+        assert mpl.rcParams["savefig.transparent"] == (ground == "none")
+        assert mpl.rcParams["savefig.facecolor"] == mpl.rcParams["figure.facecolor"] == ground
     assert 1.05 / (lightness(plot.INK) + 0.05) > 7
 
 
