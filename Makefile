@@ -14,7 +14,7 @@ help:
 	@echo "make book         build the book into _build/html (the first run installs everything into .venv)"
 	@echo "make test         run the tests of lib, every notebook, and the checks of the built site"
 	@echo "make browser      test the built site in Chromium, as make test does at its end"
-	@echo "make lab          open the pages as notebooks in JupyterLab"
+	@echo "make lab          write the pages as plain notebooks into notebooks/ and open them in JupyterLab"
 	@echo "make assignments  make the nbgrader course from the problem sets (NAME=scaling for one of them, COURSE=folder)"
 	@echo "make rehearsal    do what a launch on Binder does, in an empty environment; print times and memory"
 	@echo "make bench        print the timed comparisons"
@@ -35,7 +35,8 @@ browser: environment
 	@$(bin)/python -m tools.site.browser
 
 lab: environment
-	@$(bin)/jupyter lab --LabApp.default_url=/lab/tree/book/index.md $(if $(filter 0,$(shell id -u)),--allow-root)
+	@$(bin)/python -m tools.release.reader
+	@JUPYTER_CONFIG_PATH=$(CURDIR)/notebooks/.jupyter $(bin)/jupyter lab --LabApp.default_url=/lab/tree/notebooks/book/index.ipynb $(if $(filter 0,$(shell id -u)),--allow-root)
 
 assignments: environment
 	@$(bin)/python -m tools.course.assignments $(NAME) $(if $(COURSE),--course "$(COURSE)")
@@ -48,5 +49,5 @@ bench: environment
 
 clean:
 	@if [ -x $(bin)/python ]; then $(bin)/python -m tools.build.clean; [ $$? -ne 75 ]; fi
-	rm -rf .venv .venv-old _build .pytest_cache .hypothesis *.egg-info
+	rm -rf .venv .venv-old _build .pytest_cache .hypothesis *.egg-info; $(if $(wildcard notebooks/.written.json),echo "notebooks/ stays: it may hold your work")
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

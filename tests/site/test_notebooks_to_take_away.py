@@ -3,14 +3,16 @@ one file.
 """
 
 import html
+import json
 import zipfile
 
 import nbformat
 import pytest
 
 from tools.build import project
-from tools.release import takeaway
+from tools.release import plain, reader, takeaway
 from tools.site import numbering, site_checks
+from tools.sphinx_ext.ledger_pages import corrections
 
 NOTEBOOKS = [path.relative_to(project.ROOT).with_suffix("").as_posix() for path in project.notebooks(project.ROOT)]
 TOP = "physics-of-learning/"
@@ -64,7 +66,8 @@ def test_all_notebooks_are_offered_in_one_file_that_can_be_run(site):
     with zipfile.ZipFile(site / takeaway.ARCHIVE) as archive:
         assert archive.testzip() is None
         names = set(archive.namelist())
-        assert {name for name in names if name.endswith(".ipynb")} == {f"{TOP}{page}.ipynb" for page in NOTEBOOKS}
+        pages = [*NOTEBOOKS, plain.GLOSSARY]
+        assert {name for name in names if name.endswith(".ipynb")} == {f"{TOP}{page}.ipynb" for page in pages}
         for page in NOTEBOOKS:
             assert (
                 archive.read(f"{TOP}{page}.ipynb") == (site / "_sources" / f"{page}.ipynb").read_bytes()
@@ -72,3 +75,13 @@ def test_all_notebooks_are_offered_in_one_file_that_can_be_run(site):
         modules = {path.relative_to(project.ROOT).as_posix() for path in (project.ROOT / "lib").rglob("*.py")}
         assert {TOP + name for name in (*modules, "README.txt", *takeaway.SENT_ALONG)} <= names
         assert not any("__pycache__" in name or "assignments" in name for name in names)
+
+
+def test_what_a_reader_runs_quotes_the_claims_as_the_site_does(site):
+    """Written without executing, the notebooks have the same corrections in the same order, under the same numbers."""
+    notebooks = {page: project.read_notebook(project.ROOT, project.ROOT / f"{page}.md") for page in NOTEBOOKS}
+    declared = reader.declared_rows(project.ROOT, notebooks)
+    built = json.loads((project.ROOT / "_build" / "ledger.json").read_text(encoding="utf-8"))
+    kept = ("id", "chapter", "verdict", "printed", "right", "statement", "locator")
+    assert [{key: row[key] for key in kept} for row in declared] == [{key: row[key] for key in kept} for row in built]
+    assert [row["id"] for row in corrections(declared)] == [row["id"] for row in corrections(built)]

@@ -8,7 +8,7 @@ import pytest
 
 from lib.services import claims
 from tools.build import dependencies, project
-from tools.site import library, site_checks
+from tools.site import figure_text, library, site_checks
 
 PAGES = project.toc_pages(project.ROOT)
 NOTEBOOKS = [path.relative_to(project.ROOT).with_suffix("").as_posix() for path in project.notebooks(project.ROOT)]
@@ -36,6 +36,16 @@ def test_page_shows_no_error_and_no_raw_markup(soup):
 
 def test_figures_have_captions_and_alt_texts(soup):
     assert site_checks.figures(soup) == []
+
+
+def test_the_words_of_figures_can_be_read_on_a_telephone(site, page, soup):
+    folder = site_checks.html_path(site, page).parent
+    drawings = [(folder / image["src"]) for image in soup.select("article img[src$='.svg']")]
+    texts = {path.name: path.read_text(encoding="utf-8") for path in drawings if path.is_file()}
+    texts |= {box["id"]: str(box.select_one("svg")) for box in soup.select("figure.explorable")}
+    texts = {name: text.replace("viewbox", "viewBox") for name, text in texts.items()}
+    sizes = {name: figure_text.smallest(text) for name, text in texts.items() if "viewBox" in text}
+    assert {name: size for name, size in sizes.items() if size < 8} == {}
 
 
 def test_page_reads_offline(site, page, soup):

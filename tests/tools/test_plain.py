@@ -152,7 +152,10 @@ def test_a_notebook_is_folded_captioned_and_given_its_references(page):
     code = [
         v4.new_code_cell(
             "x = 1  # {eq}`eq-here`",
-            metadata={"tags": ["hide-input"], "mystnb": {"figure": figure, "image": image}},
+            metadata={
+                "tags": ["hide-input"],
+                "mystnb": {"figure": figure, "image": image, "code_prompt_show": "Code of it"},
+            },
             execution_count=1,
             outputs=[drawing],
         ),
@@ -166,19 +169,22 @@ def test_a_notebook_is_folded_captioned_and_given_its_references(page):
     nbformat.validate(made)
     assert nbformat.writes(source) == untouched, "the build's own notebook must stay as it is"
     assert [(cell.cell_type, cell.source) for cell in made.cells] == [
+        ("markdown", "[There →](../b/there.ipynb)"),
         ("markdown", "# T"),
+        ("markdown", "*Code of it*"),
         ("code", "x = 1  # {eq}`eq-here`"),
         ("markdown", "**Fig. 1.2.** One line, see (Uno, 2001)."),
         ("code", "y"),
         ("markdown", "## References\n\n- A. Uno. First. J, 2001."),
+        ("markdown", "[There →](../b/there.ipynb)"),
     ]
-    assert made.cells[1].outputs[0].data == {
+    assert made.cells[3].outputs[0].data == {
         "text/html": '<img alt="A &quot;line&quot; that falls." style="background-color: white; max-width: 100%" '
         'src="data:image/svg+xml,%3Csvg a=%22%231%22%3E%26amp;%0A%3C/svg%3E">',
         "text/plain": "<Figure>",
     }
-    assert made.cells[1].metadata["jupyter"] == {"source_hidden": True} and made.cells[1].metadata["cellView"] == "form"
-    assert "jupyter" not in made.cells[3].metadata and made.cells[3].outputs == code[1].outputs
+    assert made.cells[3].metadata["jupyter"] == {"source_hidden": True} and made.cells[3].metadata["cellView"] == "form"
+    assert "jupyter" not in made.cells[5].metadata and made.cells[5].outputs == code[1].outputs
     assert nbformat.writes(plain.notebook(source, "book/a/here", page.known)) == nbformat.writes(made), (
         "the same input, the same file"
     )

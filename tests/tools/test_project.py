@@ -77,7 +77,10 @@ def test_notebooks_are_told_from_pages():
 def test_launch_links_open_the_fork(address):
     remote = project.parse_remote(address, "draft")
     assert remote.url == "https://github.com/someone/fork"
-    assert remote.binder("book/a") == "https://mybinder.org/v2/gh/someone/fork/draft?urlpath=lab/tree/book/a.md"
+    assert (
+        remote.binder("book/a")
+        == "https://mybinder.org/v2/gh/someone/fork/draft?urlpath=lab/tree/notebooks/book/a.ipynb"
+    )
     assert (
         remote.colab("book/a")
         == "https://colab.research.google.com/github/someone/fork/blob/gh-pages/_sources/book/a.ipynb"
@@ -87,7 +90,8 @@ def test_launch_links_open_the_fork(address):
 def test_a_slash_in_a_branch_is_no_part_of_binders_address():
     remote = project.parse_remote("https://github.com/someone/fork", "feature/a#1")
     assert (
-        remote.binder("book/a") == "https://mybinder.org/v2/gh/someone/fork/feature%2Fa%231?urlpath=lab/tree/book/a.md"
+        remote.binder("book/a")
+        == "https://mybinder.org/v2/gh/someone/fork/feature%2Fa%231?urlpath=lab/tree/notebooks/book/a.ipynb"
     )
     assert (
         remote.colab("book/a")
@@ -150,7 +154,10 @@ def test_remote_of_a_checkout_is_its_origin_at_what_is_checked_out(clone):
 
 def test_gitlab_has_binder_but_no_colab():
     remote = project.parse_remote("git@gitlab.com:group/sub/book.git", "main")
-    assert remote.binder("book/a") == "https://mybinder.org/v2/gl/group%2Fsub%2Fbook/main?urlpath=lab/tree/book/a.md"
+    assert (
+        remote.binder("book/a")
+        == "https://mybinder.org/v2/gl/group%2Fsub%2Fbook/main?urlpath=lab/tree/notebooks/book/a.ipynb"
+    )
     assert remote.colab("book/a") is None
 
 
@@ -211,7 +218,7 @@ def test_binder_installs_the_same_lock():
     index, lock_line = lines
     assert index.startswith("--extra-index-url ") and index.endswith("/cpu")
     assert (binder / lock_line.removeprefix("-r ")).resolve() == project.ROOT / "requirements.txt"
-    assert "set-default-viewer markdown myst" in (binder / "postBuild").read_text()
+    assert "python -m tools.release.reader\n" in (binder / "postBuild").read_text()
     assert (binder / "postBuild").stat().st_mode & 0o111
 
 

@@ -11,6 +11,7 @@ import threading
 import time
 from pathlib import Path
 
+import nbformat
 import psutil
 import pytest
 
@@ -19,20 +20,6 @@ from tools.release import lab_server, rehearsal
 
 BIN = Path(sys.executable).parent
 MARKER = rehearsal.NOT_LAUNCHED
-NOTEBOOK = """---
-jupytext: {{text_representation: {{extension: .md, format_name: myst}}}}
-kernelspec: {{name: python3, display_name: Python 3, language: python}}
----
-# A page
-
-```{{code-cell}} ipython3
-block = b"x" * 80_000_000
-```
-
-```{{code-cell}} ipython3
-{code}
-```
-"""
 
 
 def git(folder, *arguments):
@@ -106,20 +93,21 @@ def test_solutions_in_a_launched_folder_are_found(tmp_path):
     assert rehearsal.revealed(tmp_path) == []
 
 
-def test_post_build_sets_the_viewer_and_removes_the_problem_sets(tmp_path):
-    """The lines of ``binder/postBuild`` after the installation, run for real."""
-    (tmp_path / "book" / "assignments").mkdir(parents=True)
-    (tmp_path / "book" / "assignments" / "set.md").write_text(MARKER)
-    (tmp_path / "book" / "chapter.md").touch()
+def test_post_build_writes_the_notebooks_and_removes_the_problem_sets(tmp_path):
+    """The lines of ``binder/postBuild`` after the installation, run for real; only the environment is another."""
     lines = (project.ROOT / "binder" / "postBuild").read_text().splitlines()
     installing = [line for line in lines if "pip install" in line]
     assert installing == ["python -m pip install --no-deps --no-build-isolation -e ."]
-    assert not rehearsal.opens_as_notebook(tmp_path)
-    script = "\n".join(line for line in lines if line not in installing)
-    environment = {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "HOME": str(tmp_path)}
-    subprocess.run(["bash", "-c", script], cwd=tmp_path, env=environment, check=True)
-    assert rehearsal.opens_as_notebook(tmp_path)
-    assert [path.name for path in (tmp_path / "book").iterdir()] == ["chapter.md"]
+    book = tmp_path / "book"
+    rehearsal.copy_checkout(project.ROOT, book)
+    pages = [page for _, page in rehearsal.chapters(book, every=True)]
+    assert rehearsal.missing_notebooks(book, pages) == pages
+    script = "\n".join(line for line in lines if line not in installing).replace("sys.prefix", f'"{tmp_path}/env"')
+    environment = {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "HOME": str(tmp_path), "PYTHONPATH": str(book)}
+    subprocess.run(["bash", "-c", script], cwd=book, env=environment, check=True)
+    assert rehearsal.missing_notebooks(book, pages) == []
+    assert not (book / "book" / "assignments").exists() and rehearsal.revealed(book) == []
+    assert (tmp_path / "env" / "etc" / "jupyter" / "labconfig" / "page_config.json").is_file()
 
 
 def test_a_launched_kernel_has_as_many_threads_as_the_books():
@@ -149,13 +137,14 @@ def test_a_port_in_use_ends_in_one_sentence_before_anything_is_installed():
 def launched(tmp_path_factory):
     """A server of this environment in a folder with a few pages."""
     folder = tmp_path_factory.mktemp("launch")
-    (folder / "book").mkdir()
+    (folder / "book" / "notebooks").mkdir(parents=True)
     for name, code in {
         "good": "import time; time.sleep(1)",
         "bad": "1 / 0",
         "deadly": "import os; os._exit(1)",
     }.items():
-        (folder / "book" / f"{name}.md").write_text(NOTEBOOK.format(code=code))
+        cells = [nbformat.v4.new_code_cell(source) for source in ('block = b"x" * 80_000_000', code)]
+        nbformat.write(nbformat.v4.new_notebook(cells=cells), folder / "book" / "notebooks" / f"{name}.ipynb")
     environment = {
         "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
         "HOME": str(folder),
@@ -188,14 +177,14 @@ def test_a_page_is_played_and_its_memory_is_seen(launched):
 @pytest.mark.parametrize(
     ("page", "message"),
     [
-        ("bad", "code cell 2 of bad.md failed: ZeroDivisionError: division by zero"),
-        ("deadly", "code cell 2 of deadly.md failed: the kernel died"),
+        ("bad", "code cell 2 of notebooks/bad.ipynb failed: ZeroDivisionError: division by zero"),
+        ("deadly", "code cell 2 of notebooks/deadly.ipynb failed: the kernel died"),
         ("absent", "the server answered 404"),
     ],
 )
 def test_a_page_that_does_not_run_stops_the_rehearsal(launched, page, message):
     with pytest.raises(lab_server.LaunchFailed, match=message):
-        lab_server.play(launched, page)
+        lab_server.play(launched, f"notebooks/{page}")
 
 
 def test_a_server_that_does_not_start_is_reported(tmp_path):

@@ -65,9 +65,9 @@ def test_notebooks_are_plain_and_begin_with_the_hosted_cell_if_there_is_a_remote
     ]
     hosted = write(checkout, monkeypatch, REMOTE)
     nbformat.validate(hosted)
-    assert hosted.cells[0].metadata.tags == ["hosted"] and [c.source for c in hosted.cells[1:]] == [
-        c.source for c in alone.cells
-    ]
+    around = "[This page on the site](https://someone.github.io/fork/book/page.html)"
+    assert hosted.cells[0].metadata.tags == ["hosted"]
+    assert [c.source for c in hosted.cells[1:]] == [around, *(c.source for c in alone.cells), around]
     assert (
         '%pip install -q "physics-of-learning @ git+https://github.com/someone/fork@feature/x"\n'
         in hosted.cells[0].source
@@ -82,7 +82,7 @@ def test_the_same_notebook_runs_unchanged_where_the_library_is_installed(checkou
     config = Config(KernelManager={"transport_encryption": "auto"})
     client = NotebookClient(notebook, resources={"metadata": {"path": str(tmp_path)}}, config=config)
     client.execute()
-    assert notebook.cells[0].outputs == [] and notebook.cells[-1].outputs[0].text == "lib\n"
+    assert notebook.cells[0].outputs == [] and notebook.cells[-2].outputs[0].text == "lib\n"
 
 
 def test_one_file_holds_all_that_it_takes_and_is_the_same_each_time(checkout, monkeypatch):

@@ -124,14 +124,15 @@ def cores():
 
 
 def kernel_environment(root):
-    """What every kernel runs under: one thread, this environment's kernels, this checkout's library.
+    """What every kernel runs under: one thread, this environment's kernels, this checkout's library, the site's ground.
 
     With one thread notebooks run side by side and sums do not depend on the number of cores.
     """
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
-    return threads | {"JUPYTER_PREFER_ENV_PATH": "1", "PYTHONPATH": str(root)}
+    return threads | {"JUPYTER_PREFER_ENV_PATH": "1", "PYTHONPATH": str(root), "PHYSICS_OF_LEARNING_SITE": "1"}
 
 
+LAUNCHED = "lab/tree/notebooks/"  # where a launched server shows the reader's notebooks
 HOSTED = """# Only where the book's library is not installed, as on Colab.
 import importlib.util
 
@@ -162,10 +163,10 @@ class Remote:
         return HOSTED.format(url=self.url, branch=self.branch)
 
     def binder(self, page):
-        """The Binder link that opens the source of a page; ``binder/postBuild`` makes it open as a notebook."""
+        """The Binder link that opens the plain notebook of a page, which ``binder/postBuild`` writes."""
         service = {"github.com": "gh", "gitlab.com": "gl"}[self.host]
         name = self.repository if service == "gh" else self.repository.replace("/", "%2F")
-        return f"https://mybinder.org/v2/{service}/{name}/{quote(self.branch, safe='')}?urlpath=lab/tree/{page}.md"
+        return f"https://mybinder.org/v2/{service}/{name}/{quote(self.branch, safe='')}?urlpath={LAUNCHED}{page}.ipynb"
 
     def colab(self, page):
         """The Colab link to the executed notebook on the published branch; None where Colab cannot read the host."""

@@ -145,12 +145,10 @@ def play(server, page):
     """Open a page as a notebook, run all its cells in a kernel of the server, and close it; returns how many cells
     ran.
     """
-    path = f"{page}.md"
+    path = f"{page}.ipynb"
     model = server.ask("GET", f"contents/{path}?type=notebook&content=1")
     if model["type"] != "notebook":
-        raise LaunchFailed(
-            f"{path} opens as a {model['type']}, not as a notebook; binder/requirements.txt must bring jupytext"
-        )
+        raise LaunchFailed(f"{path} opens as a {model['type']}, not as a notebook")
     session = server.ask(
         "POST", "sessions", {"path": path, "name": path, "type": "notebook", "kernel": {"name": "python3"}}
     )

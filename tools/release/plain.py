@@ -8,7 +8,7 @@ cells keep their source.
 import html
 import posixpath
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -18,7 +18,8 @@ from pybtex.plugin import find_plugin
 from pybtex.richtext import Text
 
 from lib.services import ledger
-from tools.site import markup, numbering
+from tools.build import project
+from tools.site import address, markup, numbering
 from tools.sphinx_ext import symbols
 from tools.sphinx_ext.ledger_pages import MEANING, corrections, own_results, summary
 
@@ -29,6 +30,8 @@ INLINE = re.compile(
     re.DOTALL,
 )
 LABELLED = re.compile(r"\$\$\n%(eq-[a-z0-9-]+)\n(.*)\n\$\$", re.DOTALL)
+GLOSSARY = "book/glossary"  # a page of text that is written as a notebook too, so that its terms can be linked
+CONTENTS = "book/index"
 EXPLICIT = re.compile(r"(.+?)\s*<([^<>]+)>", re.DOTALL)
 
 
@@ -40,12 +43,23 @@ class Sources:
     rows: list
     works: dict
     root: Path
+    site: str | None = None  # the address where the pages are published, with a slash at its end
 
 
 def sources(root, rows):
-    return Sources(
-        numbering.read(root), rows, parse_file(root / "book" / "references.bib", bib_format="bibtex").entries, root
-    )
+    book = numbering.read(root)
+    book = replace(book, notebooks=book.notebooks | ({GLOSSARY} & set(book.titles)))
+    works = parse_file(root / "book" / "references.bib", bib_format="bibtex").entries
+    return Sources(book, rows, works, root, address.site(project.remote(root)))
+
+
+def glossary(root):
+    """The glossary as a notebook of one cell, to go through :func:`notebook`; None in a book without one."""
+    path = (root / GLOSSARY).with_suffix(".md")
+    if not path.is_file():
+        return None
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    return nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(project.read(path))], metadata=kernel)
 
 
 def notebook(executed, page, known):
@@ -53,6 +67,8 @@ def notebook(executed, page, known):
     writer = Page(page, known)
     made = nbformat.from_dict({**executed, "cells": []})
     made.metadata.pop("source_map", None)
+    around = writer.neighbours()
+    made.cells += [nbformat.v4.new_markdown_cell(around)] if around else []
     for cell in executed.cells:
         if cell.cell_type != "code":
             text = writer.text(cell.source)
@@ -64,6 +80,8 @@ def notebook(executed, page, known):
             writer.number(output)
             _show_untrusted(output, cell.metadata.get("mystnb", {}).get("image", {}).get("alt", ""))
         if "hide-input" in cell.metadata.get("tags", []):
+            prompt = cell.metadata.get("mystnb", {}).get("code_prompt_show")
+            made.cells[-1:-1] = [nbformat.v4.new_markdown_cell(f"*{prompt}*")] if prompt else []
             cell.metadata["jupyter"] = {"source_hidden": True}
             cell.metadata["cellView"] = "form"
         figure = cell.metadata.get("mystnb", {}).get("figure")
@@ -71,6 +89,7 @@ def notebook(executed, page, known):
             made.cells.append(nbformat.v4.new_markdown_cell(writer.caption(figure)))
     if writer.cited:
         made.cells.append(nbformat.v4.new_markdown_cell(writer.references()))
+    made.cells += [nbformat.v4.new_markdown_cell(around)] if around else []
     for number, cell in enumerate(made.cells):
         cell["id"] = f"cell-{number}"  # nbformat draws ids at random, and the same build must write the same file
     return made
@@ -95,6 +114,23 @@ class Page:
                 piece = f"\n{piece}\n"  # or a text right after a quotation would become part of it
             made += ("\n" if made else "") + (piece.lstrip("\n") if made.endswith("\n") else piece)
         return made.strip("\n")
+
+    def neighbours(self):
+        """Links to the notebooks before and after, to the contents, and to the page on the site."""
+        order = [page for page in self.known.book.titles if page in self.known.book.notebooks]
+        if self.page not in order:
+            return ""
+        at = order.index(self.page)
+        places = [(order[at - 1] if at else None, "← {}"), (CONTENTS, "Contents")]
+        places.append((order[at + 1] if at + 1 < len(order) else None, "{} →"))
+        links = [
+            self._link(name.format(self.text(self.known.book.titles[page])), page)
+            for page, name in places
+            if page in self.known.book.notebooks and page != self.page
+        ]
+        if self.known.site:
+            links.append(f"[This page on the site]({self.known.site}{self.page}.html)")
+        return " · ".join(links)
 
     def number(self, output):
         """Write the number of an equation that a cell shows where its label stands."""
@@ -144,6 +180,9 @@ class Page:
         place = self.known.book.places.get(block.options.get("label"))
         if kind == "index":
             return ""
+        if kind == "glossary":
+            terms = re.sub(r"^(?=\S)(.+)$", r"### \1\n", self.text(block.text), flags=re.MULTILINE)
+            return re.sub(r"^  ", "", terms, flags=re.MULTILINE)
         if kind == "math":
             return self._equation(markup.Block("math", block.text, block.options.get("label", "")))
         if kind == "code-block":
@@ -216,6 +255,7 @@ class Page:
             "cite": cite,
             "cite:p": cite,
             "cite:t": self._cite_text,
+            "term": self._term,
         }
         return roles[match["role"]](target, text) if match["role"] in roles else text or content
 
@@ -239,6 +279,11 @@ class Page:
     def _ref(self, label, text):
         place = self._place(label)
         return self._link(text or self.text(place.name), place.page)
+
+    def _term(self, term, text):
+        if self.page == GLOSSARY or GLOSSARY not in self.known.book.notebooks:
+            return text or term
+        return f"{self._link(text or term, GLOSSARY)[:-1]}#{quote(term.replace(' ', '-'))})"
 
     def _name(self, label, text):
         place = self._place(label)

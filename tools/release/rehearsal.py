@@ -13,7 +13,6 @@ temporary folder, which is removed at the end.
 """
 
 import argparse
-import json
 import os
 import shutil
 import signal
@@ -28,7 +27,7 @@ from urllib.error import HTTPError, URLError
 import yaml
 
 from tools.build import project
-from tools.release import lab_server
+from tools.release import lab_server, reader
 
 LIMIT = 1.8e9  # bytes that a chapter may take with the server; mybinder.org gives about 2 GB
 NOT_LAUNCHED = "### BEGIN SOLUTION"
@@ -140,17 +139,9 @@ def revealed(book):
     return [path.relative_to(book).as_posix() for path in sources if NOT_LAUNCHED.encode() in path.read_bytes()]
 
 
-def opens_as_notebook(home):
-    """True if JupyterLab's settings under a home folder open MyST pages as notebooks."""
-    settings = home / ".jupyter" / "labconfig" / "default_setting_overrides.json"
-    if not settings.exists():
-        return False
-    viewers = (
-        json.loads(settings.read_text(encoding="utf-8"))
-        .get("@jupyterlab/docmanager-extension:plugin", {})
-        .get("defaultViewers", {})
-    )
-    return all(viewers.get(kind) == "Jupytext Notebook" for kind in ("markdown", "myst"))
+def missing_notebooks(book, pages):
+    """Pages of which a launched copy has no plain notebook."""
+    return [page for page in pages if not (book / reader.FOLDER / f"{page}.ipynb").is_file()]
 
 
 def size(folder):
@@ -162,7 +153,7 @@ def play(server, part, page):
     """Run a chapter; returns its row of the table."""
     started = time.perf_counter()
     with lab_server.peak_memory(server.process) as peak:
-        cells = lab_server.play(server, page)
+        cells = lab_server.play(server, f"{reader.FOLDER}/{page}")
     return part, page.removeprefix("book/"), cells, time.perf_counter() - started, peak[0]
 
 
@@ -189,10 +180,9 @@ def launch(root, port, every):
         found = revealed(book)
         if found:
             raise lab_server.LaunchFailed(f"binder/postBuild leaves solutions of problem sets: {', '.join(found)}")
-        if not opens_as_notebook(folder / "home"):
-            raise lab_server.LaunchFailed(
-                "JupyterLab would open the pages as text; binder/postBuild must set the viewer for them"
-            )
+        absent = missing_notebooks(book, [page for _, page in pages])
+        if absent:
+            raise lab_server.LaunchFailed(f"binder/postBuild writes no notebook of {', '.join(absent)}")
         with lab_server.running(folder, book, environment, port, start=["bash", "binder/start"]) as server:
             say(f"the server runs on port {server.port} and takes {lab_server.memory(server.process) / 1e6:.0f} MB")
             rows = []

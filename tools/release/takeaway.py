@@ -57,7 +57,8 @@ def write(root, notebooks, rows, output):
     if target.exists():
         shutil.rmtree(target)
     known, remote = plain.sources(root, rows), project.remote(root)
-    for page, notebook in notebooks.items():
+    glossary = plain.glossary(root)
+    for page, notebook in [*notebooks.items(), *([(plain.GLOSSARY, glossary)] if glossary else [])]:
         path = target / f"{page}.ipynb"
         path.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(with_hosted_cell(plain.notebook(notebook, page, known), remote), path)

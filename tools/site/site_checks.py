@@ -96,11 +96,12 @@ def figures(soup):
     found += [
         f"a {node.name} is shown without an alt text"
         for node in article.select("object, embed, iframe, .cell_output svg")
+        if not (node.get("role") == "img" and _is_sentence(node.get("aria-label", "")))
     ]
     for image in article.select("img"):
         name = image.get("src", "?")
         alt = image.get("alt", "").strip()
-        if len(alt.split()) < 6 or not alt[0].isupper() or alt[-1] != ".":
+        if not _is_sentence(alt):
             found.append(f"image {name}: the alt text must be a sentence, got {alt!r}")
         if image.find_parent("figure") is None:
             found.append(f"image {name} is not in a figure with a caption")
@@ -109,6 +110,10 @@ def figures(soup):
         if caption is None or len(caption.get_text().split()) < 6:
             found.append(f"figure {figure.get('id')!r} has no caption of a sentence")
     return found
+
+
+def _is_sentence(text):
+    return len(text.split()) >= 6 and text[0].isupper() and text[-1] == "."
 
 
 def computed_by(root, page, soup):
@@ -199,10 +204,11 @@ class Links:
 
 
 def launched_file(root, site, link):
-    """The file that a launch link opens: a source of the checkout (Binder), or a file of the published site (Colab)."""
+    """The file behind a launch link: the page whose notebook Binder opens, or a file of the published site (Colab)."""
     parts = urlsplit(link)
     if parts.query:
-        return root / parse_qs(parts.query)["urlpath"][0].removeprefix("lab/tree/")
+        page = parse_qs(parts.query)["urlpath"][0].removeprefix(project.LAUNCHED).removesuffix(".ipynb")
+        return root / f"{page}.md"
     return site / unquote(parts.path).partition("/blob/gh-pages/")[2]
 
 
