@@ -125,11 +125,11 @@ def _show(claim, record):
         return
     tex = re.compile(r"\$([^$]+)\$")
     said = [tex.sub(r"\\(\1\\)", html.escape(sentence, quote=False)) for sentence in said]
-    about = claim.source.name if claim.source.citation else "a result of this book"
+    about = f"{record.verdict}: {claim.source.name}" if claim.source.citation else record.verdict
     shown = (
         f'<p class="ledger-line mathjax_process" id="{anchor(record.id)}">{said[0]} '
         f'<span class="ledger-found">{" ".join(said[1:])}</span> '
-        f'<span class="ledger-about">{html.escape(f"{record.verdict}: {about}")}</span></p>'
+        f'<span class="ledger-about">{html.escape(about)}</span></p>'
     )
     display({"text/plain": text, "text/html": shown}, metadata={METADATA: asdict(record)}, raw=True)
 

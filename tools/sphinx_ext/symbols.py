@@ -1,6 +1,6 @@
 """The directive ``symbols``: the symbols of a chapter, folded, out of the one table that the notation page keeps.
 
-A section of that page is about the chapters to which it refers; what stands under "Everywhere" is about all of them.
+A section of that page is about the chapters to which it refers before its table.
 """
 
 import re
@@ -14,7 +14,6 @@ from tools.build import project
 from tools.site import markup
 
 PAGE = "book/notation"
-EVERYWHERE = "Everywhere"
 CELLS = re.compile(r"(?<!\\)\|")  # what parts the cells of a line
 
 
@@ -31,13 +30,13 @@ def tables(text):
 
 
 def of_page(root, page):
-    """The lines of a page's table as MyST, those of its own sections first; ValueError where no section is about it."""
+    """The lines of a page's table as MyST, sections about fewest chapters first; ValueError where none is about it."""
     labels = {b.name for b in markup.blocks(project.read((root / page).with_suffix(".md"))) if b.kind == "target"}
     found = tables(project.read((root / PAGE).with_suffix(".md")))
-    own = [rows for title, (about, rows) in found.items() if labels & set(about)]
+    about_it = [section for section in found.values() if labels & set(section[0])]
+    own = [rows for _, rows in sorted(about_it, key=lambda section: len(section[0]))]
     if not own:
         raise ValueError(f"{PAGE}.md has no section that refers to {page} before its table")
-    own += [rows for title, (_, rows) in found.items() if title == EVERYWHERE]
     columns = max(len(rows[0]) for rows in own)
     head = next(rows[0] for rows in own if len(rows[0]) == columns)
     body = [row + ("",) * (columns - len(row)) for rows in own for row in rows[1:]]
