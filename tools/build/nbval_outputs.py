@@ -17,24 +17,25 @@ _OUTPUTS = {"display_data", "error", "execute_result", "stream"}
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
-    """Listen to the kernel while nbval does, and keep what a passing cell put out."""
+    """Listen to the kernel while nbval does, and keep what a passing cell put out.
+
+    nbval stores no history; without it a semicolon at the end of a cell does not silence it, and nothing is counted.
+    """
     if not isinstance(item, IPyNbCell):
         return (yield)
     book, messages = item.parent, []
-    read = type(book).get_kernel_message
+    client, read = book.kernel.kc, type(book).get_kernel_message
+    client.execute = lambda code, **options: type(client).execute(client, code, **options | {"store_history": True})
     book.get_kernel_message = lambda **options: messages.append(read(book, **options)) or messages[-1]
     started = time.perf_counter()
     try:
         result = yield
     finally:
-        del book.get_kernel_message
+        del book.get_kernel_message, client.execute
     done = book.nb.metadata.setdefault("done", [])
     done.append(time.perf_counter() - started)
     item.cell.execution_count = len(done)
     item.cell.outputs = [output_from_msg(message) for message in _of_cell(messages)]
-    for output in item.cell.outputs:
-        if output.output_type == "execute_result":
-            output.execution_count = len(done)  # nbval stores no history, and the kernel does not count
     return result
 
 
