@@ -1,17 +1,8 @@
-r"""Stochastic gradient descent of a soft committee machine without its weights: exact in law, at a cost free of N.
+"""Stochastic gradient descent of a soft committee machine without its weights: exact in law, at a cost free of N.
 
-Inputs are Gaussian with L eigenspaces of dimensions m_k.  All that a step needs of the N(K+M) weights V = (B, J) are
-the Gram matrices  G^k = V P_k Vᵀ/N: given them, the fields and |P_kξ|² of the next example have a known law.  With G^k
-= C Cᵀ and u ~ N(0, 1),
-
-    h^k = √λ_k C u,    h = (y, x) = Σ_k h^k,    |P_kξ|² = λ_k (|u|² + χ²),    χ² with m_k - K - M degrees of freedom,
-
-and a step  J_i ← J_i + c_i ξ/√N  moves  G^k_ij by (c_i h^k_j + c_j h^k_i)/N + c_i c_j |P_kξ|²/N²,  c = 0 for a
-teacher.  So the Gram matrices are a Markov chain of their own.  Eigenspaces with m_k <= K + M keep their few
-coordinates instead.  Nothing is averaged and N is finite: this is worschech2024, eqs. (2) and (3), not its limit N ->
-∞.
-
-Inside this module, and only here, teachers stand before students: their rows of the factors C then never change.
+All that a step needs of the N(K+M) weights V = (B, J) are the Gram matrices  G^k = V P_k Vᵀ/N,  a Markov chain of their
+own: see :func:`simulate`.  Nothing is averaged and N is finite: this is worschech2024, eqs. (2) and (3), not its limit
+N -> ∞.  Inside this module, and only here, teachers stand before students: their rows of the factors C never change.
 """
 
 from math import erf, exp, pi, sqrt
@@ -132,34 +123,30 @@ def simulate(
     runs=1,
     workers=1,
 ):
-    r"""Runs of stochastic gradient descent from given overlaps, in the space of Gram matrices.
+    """Runs of stochastic gradient descent from given overlaps, in the space of Gram matrices.
 
-    A step costs O(L (K+M)³), whatever N; the law of the overlaps is that of :func:`lib.foundations.online.simulate`
-    with the same start.  Rounding limits ε_g to about 1e-13.
+    Inputs are Gaussian with L eigenspaces of dimensions m_k.  With G^k = C Cᵀ and u ~ N(0, 1) the next example has
 
-    Parameters
-    ----------
-    times : array (n,)                   α = examples / N at which to record; >= 0, increasing by at least 1/N
-    student_resolved : array (L, K, K)   Q^k at α = 0, the same for every run
-    cross_resolved : array (L, K, M)     R^k at α = 0
-    teacher_resolved : array (L, M, M)   T^k
-    eigenvalues : array (L,)             λ_k; > 0, of weighted mean one
-    multiplicities : int array (L,)      m_k >= 1, at least the rank of eigenspace k's overlaps; they fix N: no default
-    learning_rate : float                η; > 0
-    seed : int or SeedSequence           run number r draws from its r-th child, so results do not depend on `workers`
-    runs : int                           number of runs; >= 1
-    workers : int                        threads that share the runs; >= 1
+        h^k = √λ_k C u,  h = (y, x) = Σ_k h^k,  |P_kξ|² = λ_k (|u|² + χ²),  χ² with m_k - K - M degrees of freedom,
 
-    Returns
-    -------
-    Path                                 its arrays, but for `times` and `teacher_overlap`, have a leading axis of runs
+    and a step  J_i ← J_i + c_i ξ/√N  moves  G^k_ij by (c_i h^k_j + c_j h^k_i)/N + c_i c_j |P_kξ|²/N²,  c = 0 for a
+    teacher. Eigenspaces with m_k <= K + M keep their few coordinates instead.  A step costs O(L (K+M)³), whatever N;
+    the law of the overlaps is that of :func:`lib.foundations.online.simulate` with the same start.  Rounding limits ε_g
+    to about 1e-13.
 
-    Examples
-    --------
+    times : (n,), α = examples / N at which to record; >= 0, increasing by at least 1/N
+    student_resolved, cross_resolved, teacher_resolved : Q^k (L, K, K), R^k (L, K, M), T^k (L, M, M) of each run, α = 0
+    eigenvalues : (L,), λ_k > 0 of weighted mean one
+    multiplicities : (L,), integers m_k >= 1, at least the rank of eigenspace k's overlaps; they fix N: None is refused
+    learning_rate : η > 0
+    seed : int or SeedSequence; run number r draws from its r-th child, so results do not depend on `workers`
+    runs, workers : number of runs, and of threads that share them; >= 1
+
+    Returns a Path, whose arrays, but for `times` and `teacher_overlap`, have a leading axis of runs.
+
     >>> from lib.scaling import spectra
     >>> start = spectra.random_overlaps([10**6], 2, 2, seed=1, student_variance=0.1)
-    >>> path = simulate([0, 0.01], *start, [1.0], [10**6], 0.5, seed=2, runs=3)
-    >>> path.generalization_error.shape
+    >>> simulate([0, 0.01], *start, [1.0], [10**6], 0.5, seed=2, runs=3).generalization_error.shape
     (3, 2)
     """
     times = checks.times("times", times)  # (n,)

@@ -1,19 +1,15 @@
-r"""One-pass learning of a linear teacher by a linear student with structured inputs: exact at any learning rate.
+"""One-pass learning of a linear teacher by a linear student with structured inputs: exact at any learning rate.
 
-Student and teacher are single vectors J and B; K students and M teachers reduce to one of each with the learning rate
-ηM/K and the variance σ_J² M/K.  The errors of the eigenspaces,  e_k = |P_k(J - B)|²/N,  start at (1 + σ_J²) n_k,
-n_k = m_k/N, and obey
+The errors of the eigenspaces, e_k = |P_k(J - B)|²/N, start at (1 + σ_J²) n_k, n_k = m_k/N, and for N -> ∞ with L fixed
+de_k/dα = -2ηλ_k e_k + η²λ_k n_k Σ_j λ_j e_j,  ε_g = ½ Σ_k λ_k e_k;  a recursion of the same form is exact for the mean
+at finite N.  Divided by √n_k the matrix becomes symmetric: one `eigh` serves every α, and L may be in the thousands. K
+students and M teachers reduce to one vector J and one B with the learning rate ηM/K and the variance σ_J² M/K. Source:
+worschech2024, eqs. (5) to (9), where powers of the covariance lose all digits beyond a dozen eigenvalues. Students that
+train a part of their weights: :mod:`lib.scaling.feature_scaling`.
 
-    de_k/dα = -2ηλ_k e_k + η²λ_k n_k Σ_j λ_j e_j,        ε_g = ½ Σ_k λ_k e_k        (N -> ∞ with L fixed),
-
-and a recursion of the same form is exact for the mean at finite N.  Divided by √n_k the matrix becomes symmetric: one
-`eigh` serves every α, and L may be in the thousands.  Source: worschech2024, eqs. (5) to (9), where powers of the
-covariance lose all digits beyond a dozen eigenvalues.  Students that train a part of their weights:
-:mod:`lib.scaling.feature_scaling`.
-
-In all functions the time is α = examples / N >= 0, the learning rate η > 0, eigenvalues λ_k > 0 have mean one,
-weighted with their multiplicities m_k, which may be given up to a factor and are all equal by default, and σ_J² >= 0
-(default 0) is the variance of the entries of J at the start.  Power laws have L levels and the exponent β > 0.
+In all functions `alpha`, a number or (A,): α = examples / N >= 0; `eigenvalues` (L,): λ_k > 0 of mean one, weighted
+with the `multiplicities` (L,): m_k, up to a factor, all equal by default; `learning_rate`: η > 0; `student_variance`:
+σ_J² >= 0 (default 0) of the entries of J at the start.  Power laws have L `levels` and the `exponent` β > 0.
 """
 
 import numpy as np
@@ -29,23 +25,13 @@ from lib.scaling.spectra import checked_spectrum, power_law
 def generalization_error(
     alpha, eigenvalues, learning_rate, *, multiplicities=None, student_variance=0.0, derivative=False
 ):
-    r"""Generalization error for N -> ∞ at a fixed number of eigenvalues, exact in the learning rate.
+    """Generalization error for N -> ∞ at a fixed number of eigenvalues, exact in the learning rate.
 
     ε_g = ½ vᵀ e^{Sα} w(0)  with  S = -2η diag(λ) + η² v vᵀ,  v_k = λ_k √n_k,  w_k = e_k/√n_k.  This is eq. (6),
-    corrected: the matrix there is 2A_1 + ηU, and the amplitudes are those of :func:`modes`.
+    corrected: the matrix there is 2A_1 + ηU, and the amplitudes are those of :func:`modes`.  The error decays for η <
+    2, whatever the spectrum.  `alpha`, `eigenvalues`, `learning_rate`, `multiplicities`, `student_variance`: as in the
+    module; `derivative`: True gives dε_g/dα instead.  Returns (A,).
 
-    Parameters
-    ----------
-    alpha, eigenvalues, multiplicities, student_variance : α or (A,) of them, λ_k (L,) of mean one, m_k (L,), σ_J²
-    learning_rate : float       η; the error decays for η < 2, whatever the spectrum
-    derivative : bool           True returns dε_g/dα instead
-
-    Returns
-    -------
-    array (A,)
-
-    Examples
-    --------
     >>> generalization_error([0.0, 1.0], [1.0], 0.5).round(6).tolist()  # e^{-(2η - η²)α} / 2
     [0.5, 0.236183]
     """
@@ -61,18 +47,10 @@ def generalization_error(
 
 @checks.one_or_many
 def gradient_flow_error(alpha, eigenvalues, learning_rate, *, multiplicities=None, student_variance=0.0):
-    r"""Generalization error for η -> 0 at fixed ηα:  ½ (1 + σ_J²) Σ_k n_k λ_k e^{-2ηλ_kα}  (eq. (8)).
+    """Generalization error for η -> 0 at fixed ηα:  ½ (1 + σ_J²) Σ_k n_k λ_k e^{-2ηλ_kα}  (eq. (8)).
 
-    Parameters
-    ----------
-    alpha, eigenvalues, learning_rate, multiplicities, student_variance : α or (A,) of them, λ_k (L,), η, m_k (L,), σ_J²
+    `alpha`, `eigenvalues`, `learning_rate`, `multiplicities`, `student_variance`: as in the module.  Returns (A,).
 
-    Returns
-    -------
-    array (A,)
-
-    Examples
-    --------
     >>> gradient_flow_error([0.0, 1.0], [1.0], 0.5).round(6).tolist()
     [0.5, 0.18394]
     """
@@ -83,20 +61,12 @@ def gradient_flow_error(alpha, eigenvalues, learning_rate, *, multiplicities=Non
 
 @checks.one_or_many
 def local_exponent(alpha, eigenvalues, learning_rate, *, multiplicities=None):
-    r"""Slope  d ln ε_g / d ln α  of :func:`gradient_flow_error`, without any fit.
+    """Slope  d ln ε_g / d ln α  of :func:`gradient_flow_error`, without any fit.
 
-    It tends to -β/(1+β), eq. (9), only slowly: the correction at ηλ₊α = z L^{1+β} is of order z^{β/(1+β)}.
+    It tends to -β/(1+β), eq. (9), only slowly: the correction at ηλ₊α = z L^{1+β} is of order z^{β/(1+β)}.  `alpha`,
+    `eigenvalues`, `learning_rate`, `multiplicities`: as in the module.  Returns (A,), <= 0; the relative accuracy is
+    kept where the error itself underflows.
 
-    Parameters
-    ----------
-    alpha, eigenvalues, learning_rate, multiplicities : α or (A,) of them, λ_k (L,) of mean one, η, m_k (L,)
-
-    Returns
-    -------
-    array (A,)                  <= 0; relative accuracy kept where the error itself underflows
-
-    Examples
-    --------
     >>> local_exponent([0.5, 2.0], [1.0], 0.5).tolist()  # a single exponential: -2ηα
     [-0.5, -2.0]
     """
@@ -107,26 +77,14 @@ def local_exponent(alpha, eigenvalues, learning_rate, *, multiplicities=None):
 
 
 def modes(eigenvalues, learning_rate, *, multiplicities=None):
-    r"""Shifted eigenvalues λ̃_j and amplitudes b_j of  ε_g = (1 + σ_J²)/(2 - η) Σ_j b_j λ̃_j e^{-2ηλ̃_jα}.
+    """Shifted eigenvalues λ̃_j and amplitudes b_j of  ε_g = (1 + σ_J²)/(2 - η) Σ_j b_j λ̃_j e^{-2ηλ̃_jα}.
 
-    They solve  1 = η Σ_k n_k λ_k² / (2(λ_k - λ̃_j))  (eqs. (54) to (57), corrected);  Σ_j b_j = 1, Σ_j b_j λ̃_j = (2 -
-    η)/2.
+    They solve  1 = η Σ_k n_k λ_k² / (2(λ_k - λ̃_j))  (eqs. (54) to (57), corrected);  Σ_j b_j = 1,  Σ_j b_j λ̃_j = (2 -
+    η)/2.  `eigenvalues`, `multiplicities`: as in the module, the λ_k all different; `learning_rate`: 0 < η < 2. Returns
+    λ̃_j (L,), descending, and b_j (L,), > 0.
 
-    Parameters
-    ----------
-    eigenvalues : array (L,)    λ_k, all different
-    learning_rate : float       η; 0 < η < 2
-    multiplicities : array (L,), optional    m_k up to a factor
-
-    Returns
-    -------
-    (array (L,), array (L,))    λ̃_j, descending; b_j, > 0
-
-    Examples
-    --------
-    >>> shifted, amplitudes = modes([1.0], 0.5)
-    >>> shifted.tolist(), amplitudes.tolist()
-    ([0.75], [1.0])
+    >>> [part.tolist() for part in modes([1.0], 0.5)]
+    [[0.75], [1.0]]
     """
     lam, fractions = checked_spectrum(eigenvalues, multiplicities)  # (L,), (L,)
     if len(np.unique(lam)) < lam.size:
@@ -141,24 +99,13 @@ def modes(eigenvalues, learning_rate, *, multiplicities=None):
 
 @checks.one_or_many
 def finite_size_error(alpha, eigenvalues, learning_rate, *, multiplicities=None, student_variance=0.0):
-    r"""Mean generalization error of stochastic gradient descent on N Gaussian inputs, exact at every N, L and η.
+    """Mean generalization error of stochastic gradient descent on N Gaussian inputs, exact at every N, L and η.
 
-    A step multiplies the mean of e_k by  1 - 2a_k + 2a_k²,  a_k = ηλ_k/N,  and adds  a_k m_k Σ_j a_j e_j.  This is
-    what runs at L = N do, where the equations for N -> ∞ do not hold.
+    A step multiplies the mean of e_k by  1 - 2a_k + 2a_k²,  a_k = ηλ_k/N,  and adds  a_k m_k Σ_j a_j e_j.  This is what
+    runs at L = N do, where the equations for N -> ∞ do not hold.  `alpha`, rounded to whole steps αN; `eigenvalues`,
+    `learning_rate`, `student_variance`: as in the module; `multiplicities` (L,): integers m_k themselves, not up to a
+    factor: N = Σ_k m_k; default: all one, N = L.  Returns (A,), the mean over examples, teachers and initial students.
 
-    Parameters
-    ----------
-    alpha : float or array (A,)  time; αN is rounded to whole steps
-    eigenvalues, learning_rate, student_variance : λ_k (L,) of mean one, η, σ_J²
-    multiplicities : int array (L,), optional
-                                m_k themselves, not up to a factor: N = Σ_k m_k; default: all one, N = L
-
-    Returns
-    -------
-    array (A,)                  mean over examples, teachers and initial students
-
-    Examples
-    --------
     >>> finite_size_error([0.0, 1.0], [1.0], 0.5).tolist()  # one input: 1 - 2η + 3η² a step
     [0.5, 0.375]
     """
@@ -169,23 +116,12 @@ def finite_size_error(alpha, eigenvalues, learning_rate, *, multiplicities=None,
 
 
 def finite_size_threshold(eigenvalues, *, multiplicities=None):
-    r"""Learning rate at which the mean error of :func:`finite_size_error` stops decaying.
+    """Learning rate at which the mean error of :func:`finite_size_error` stops decaying.
 
     The smallest root of  Σ_k m_k a_k / (2(1 - a_k)) = 1,  a_k = ηλ_k/N.  It is 2 for N -> ∞ at fixed L, and clearly
-    less at L = N, where one eigenvalue is a finite part of the trace.
+    less at L = N, where one eigenvalue is a finite part of the trace.  `eigenvalues` (L,): λ_k; `multiplicities` (L,):
+    integers m_k themselves; default: all one, N = L.  Returns η_c.
 
-    Parameters
-    ----------
-    eigenvalues : array (L,)    λ_k
-    multiplicities : int array (L,), optional
-                                m_k themselves; default: all one, N = L
-
-    Returns
-    -------
-    float                       η_c
-
-    Examples
-    --------
     >>> round(finite_size_threshold([1.0], multiplicities=[10]), 12)  # 2N / (N + 2)
     1.666666666667
     """
@@ -204,22 +140,13 @@ def finite_size_threshold(eigenvalues, *, multiplicities=None):
 
 @checks.one_or_many
 def power_law_error(alpha, levels, exponent, learning_rate, *, student_variance=0.0, ends="midpoint"):
-    r""":func:`gradient_flow_error` over a power-law spectrum as an integral:  two incomplete Gamma functions.
+    """:func:`gradient_flow_error` over a power-law spectrum as an integral:  two incomplete Gamma functions.
 
     ε_g ≈ (1+σ_J²) λ₊/(2L) c^{-s}/(1+β) [Γ(s, c b^{-(1+β)}) - Γ(s, c a^{-(1+β)})],  c = 2ηλ₊α,  s = β/(1+β).  With a =
-    1, b = L it is eqs. (9) and (50); the midpoints a = 1/2, b = L + 1/2 are closer to the sum.
+    1, b = L it is eqs. (9) and (50); the midpoints a = 1/2, b = L + 1/2 are closer to the sum.  `alpha`, here > 0,
+    `levels`, `exponent`, `learning_rate`, `student_variance`: as in the module; `ends`: "midpoint" or "endpoint" (the
+    source's, which needs L >= 2).  Returns (A,).
 
-    Parameters
-    ----------
-    alpha, levels, exponent, learning_rate, student_variance : α or (A,) of them, L, β, η, σ_J²
-    ends : str                  "midpoint" or "endpoint" (the source's)
-
-    Returns
-    -------
-    array (A,)
-
-    Examples
-    --------
     >>> total = gradient_flow_error([30.0], power_law(1000, 1.0), 0.1)
     >>> abs(float((power_law_error([30.0], 1000, 1.0, 0.1) / total)[0]) - 1) < 1e-4
     True
@@ -235,22 +162,13 @@ def power_law_error(alpha, levels, exponent, learning_rate, *, student_variance=
 
 
 def power_law_window(levels, exponent, learning_rate):
-    r"""Times between which the error over a power-law spectrum is a power of time,  α_lo = 1/(2ηλ₊) ≪ α ≪ α_hi.
+    """Times between which the error over a power-law spectrum is a power of time,  α_lo = 1/(2ηλ₊) ≪ α ≪ α_hi.
 
-    The first mode is learned at α_lo.  The finite number of modes lowers the power law by the part (α/α_hi)^s of it,
-    to first order, with  α_hi = α_lo L^{1+β} Γ(1+s)^{1/s},  s = β/(1+β)  (eqs. (51) to (53)): a fifth at α_hi/3125 for
-    β = 1/4.
+    The first mode is learned at α_lo.  The finite number of modes lowers the power law by the part (α/α_hi)^s of it, to
+    first order, with  α_hi = α_lo L^{1+β} Γ(1+s)^{1/s},  s = β/(1+β)  (eqs. (51) to (53)): a fifth at α_hi/3125 for β =
+    1/4. `levels`, `exponent`, `learning_rate`: as in the module.  Returns α_lo, α_hi; the window is empty where α_hi is
+    not the larger one.
 
-    Parameters
-    ----------
-    levels, exponent, learning_rate : L, β, η
-
-    Returns
-    -------
-    (float, float)           α_lo, α_hi; the window is empty where α_hi is not the larger one
-
-    Examples
-    --------
     >>> lo, hi = power_law_window(128, 1.0, 0.01)
     >>> bool(np.isclose(hi / lo, 128**2 * np.pi / 4))
     True

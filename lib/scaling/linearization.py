@@ -1,10 +1,10 @@
-r"""Linearization of the structured equations around any state: one column for every independent entry of Q^k and R^k.
+"""Linearization of the structured equations around any state: one column for every independent entry of Q^k and R^k.
 
 The equations of :mod:`lib.scaling.structured` are analytic wherever |R_in| and |Q_ij| stay below their bounds, on the
 edge of the covariance matrices too, where the fixed points lie: perfect learning and the plateau.  A direction (X^k,
-Y^k) of (Q^k, R^k) is written as one vector of  n = L K(K+1)/2 + L K M  coordinates: the upper triangles of X^1, ...,
-X^L row by row, then Y^1, ..., Y^L row by row.  For one eigenvalue this is :func:`lib.foundations.stability.jacobian`.
-Source: worschech2024, eqs. (100), (112) and (118) are special cases, for units that are alike.
+Y^k) of (Q^k, R^k) is one vector of  n = L K(K+1)/2 + L K M  coordinates: the upper triangles of X^1, ..., X^L row by
+row, then Y^1, ..., Y^L row by row.  For one eigenvalue this is :func:`lib.foundations.stability.jacobian`.  Source:
+worschech2024, eqs. (100), (112) and (118) are special cases, for units that are alike.
 """
 
 import numpy as np
@@ -29,19 +29,10 @@ def _parts(vector, levels, students, teachers):
 
 
 def coordinates(student_direction, cross_direction):
-    r"""The vector that stands for a direction of Q^k and R^k in :func:`jacobian`.
+    """The vector that stands for a direction of Q^k and R^k in :func:`jacobian`.
 
-    Parameters
-    ----------
-    student_direction : array (L, K, K)    X^k, symmetric
-    cross_direction : array (L, K, M)      Y^k
+    `student_direction` (L, K, K): X^k, symmetric; `cross_direction` (L, K, M): Y^k.  Returns (n,).
 
-    Returns
-    -------
-    array (n,)
-
-    Examples
-    --------
     >>> coordinates([[[1.0, 2.0], [2.0, 3.0]]], [[[4.0], [5.0]]]).tolist()
     [1.0, 2.0, 3.0, 4.0, 5.0]
     """
@@ -53,19 +44,10 @@ def coordinates(student_direction, cross_direction):
 
 
 def directions(vector, levels, students, teachers):
-    r"""Inverse of :func:`coordinates`: X^k and Y^k of a vector, such as an eigenvector of :func:`jacobian`.
+    """Inverse of :func:`coordinates`: X^k and Y^k of a vector, such as an eigenvector of :func:`jacobian`.
 
-    Parameters
-    ----------
-    vector : array (n,)
-    levels, students, teachers : int    L, K, M; >= 1
+    `vector` (n,); `levels`, `students`, `teachers`: L, K, M >= 1.  Returns X^k (L, K, K) and Y^k (L, K, M).
 
-    Returns
-    -------
-    (array (L, K, K), array (L, K, M))
-
-    Examples
-    --------
     >>> [part.tolist() for part in directions([1.0, 2.0, 3.0, 4.0, 5.0], 1, 2, 1)]
     [[[[1.0, 2.0], [2.0, 3.0]]], [[[4.0], [5.0]]]]
     """
@@ -85,27 +67,14 @@ def jacobian(
     multiplicities=None,
     second_order=True,
 ):
-    r"""Derivatives of dQ^k/dα and dR^k/dα by the independent entries of all Q^k and R^k.
+    """Derivatives of dQ^k/dα and dR^k/dα by the independent entries of all Q^k and R^k.
 
     By a complex step, as :func:`lib.foundations.stability.jacobian`, and as accurate for fields of the same
-    covariances.
+    covariances. `student_resolved` (L, K, K): Q^k; `cross_resolved` (L, K, M): R^k; `teacher_resolved` (L, M, M): T^k;
+    `eigenvalues` (L,): λ_k > 0 of weighted mean one; `learning_rate`: η > 0; `multiplicities` (L,): m_k up to a factor,
+    by default all equal; `second_order`: False leaves out the η² term.  Returns (n, n) in the order of
+    :func:`coordinates`, per unit of α.
 
-    Parameters
-    ----------
-    student_resolved : array (L, K, K)    Q^k
-    cross_resolved : array (L, K, M)      R^k
-    teacher_resolved : array (L, M, M)    T^k
-    eigenvalues : array (L,)              λ_k; > 0, of weighted mean one
-    learning_rate : float                 η; > 0
-    multiplicities : array (L,), optional    m_k up to a factor; default: all equal
-    second_order : bool                   False leaves out the η² term
-
-    Returns
-    -------
-    array (n, n)                          in the order of :func:`coordinates`, per unit of α
-
-    Examples
-    --------
     >>> perfect = np.stack([np.eye(2) / 2] * 2)
     >>> growth = np.linalg.eigvals(jacobian(perfect, perfect, perfect, [1.5, 0.5], 0.5)).real
     >>> growth.shape, bool(growth.max() < 0)  # stable

@@ -1,11 +1,11 @@
-r"""The plateau of a soft committee machine for any teacher and any input covariance: its height, its escape rates.
+"""The plateau of a soft committee machine for any teacher and any input covariance: its height, its escape rates.
 
 K = M >= 2 units as in :mod:`lib.foundations.committee`, small learning rate.  On the plateau all students are one
-vector J = Σ_n ρ_n B_n.  Only the teachers' overlaps of first and second order matter,  T = BΣBᵀ/N  and  T⁽²⁾ =
-BΣ²Bᵀ/N, symmetric and positive definite, whatever the number of eigenvalues of Σ.  Source: worschech2024, eqs. (13) to
-(15) and (97) to (116), for teachers that are alike, and the approximation (95), (96) for any; here every teacher has
-its own, exactly.  :func:`lib.foundations.stability.plateau` and :func:`lib.foundations.stability.escape_rate` are the
-case T = T⁽²⁾ = 1; they stand by themselves because that part comes before this one.
+vector J = Σ_n ρ_n B_n.  Only the teachers' overlaps of first and second order matter,  T = BΣBᵀ/N  and  T⁽²⁾ = BΣ²Bᵀ/N,
+symmetric and positive definite, whatever the number of eigenvalues of Σ.  Source: worschech2024, eqs. (13) to (15) and
+(97) to (116), for teachers that are alike, and the approximation (95), (96) for any; here every teacher has its own,
+exactly.  :func:`lib.foundations.stability.plateau` and :func:`lib.foundations.stability.escape_rate` are the case T =
+T⁽²⁾ = 1; they stand by themselves because that part comes before this one.
 """
 
 from dataclasses import dataclass
@@ -37,21 +37,12 @@ def _teacher(name, value, size=None):
 
 
 def fixed_point(teacher_overlap):
-    r"""The plateau for a given teacher, exact to first order in the learning rate.
+    """The plateau for a given teacher, exact to first order in the learning rate.
 
-    Stationary equal students have  ρ_n = (1/M) √{(1+2Q) / ((1+Q)(1+T_nn) - R_n²)},  R = Tρ,  Q = ρᵀTρ, which is
-    iterated from ρ = 1/M.  A teacher for which this does not converge is refused.
+    Stationary equal students have  ρ_n = (1/M) √{(1+2Q) / ((1+Q)(1+T_nn) - R_n²)},  R = Tρ,  Q = ρᵀTρ,  which is
+    iterated from ρ = 1/M.  A teacher for which this does not converge is refused.  `teacher_overlap` (M, M): T.
+    Returns a SymmetricPoint.
 
-    Parameters
-    ----------
-    teacher_overlap : array (M, M)    T
-
-    Returns
-    -------
-    SymmetricPoint
-
-    Examples
-    --------
     >>> point = fixed_point([[1.0, 0.0], [0.0, 1.0]])
     >>> round(point.student_overlap, 9), round(point.generalization_error, 9)  # 1/3; (π/6 - 2 arcsin 1/4)/π
     (0.333333333, 0.00580542)
@@ -78,26 +69,16 @@ def _fixed_point(t):
 
 
 def escape_rates(teacher_overlap, second_overlap, learning_rate):
-    r"""Growth rates of the differences among students on the plateau, for any teacher, per unit of α.
+    """Growth rates of the differences among students on the plateau, for any teacher, per unit of α.
 
-    A student's deviation r_n of its overlap with teacher n, at fixed mean, grows as  dr/dα = (η/M) T⁽²⁾ w(r): with
-    Λ_m = (1+Q)(1+T_mm) - R_m²,  κ = (2/π)(1+2Q)^{-3/2},  p = ρ·r,  δa_m = (2/π) Λ_m^{-3/2} [R_m r_m - (1+T_mm) p],
-    δd = (δa·R + κMpQ)/(1+Q),  w_m = δa_m + ρ_m (κMp - δd).
+    A student's deviation r_n of its overlap with teacher n, at fixed mean, grows as  dr/dα = (η/M) T⁽²⁾ w(r): with  Λ_m
+    = (1+Q)(1+T_mm) - R_m²,  κ = (2/π)(1+2Q)^{-3/2},  p = ρ·r,  δa_m = (2/π) Λ_m^{-3/2} [R_m r_m - (1+T_mm) p],  δd =
+    (δa·R + κMpQ)/(1+Q),  w_m = δa_m + ρ_m (κMp - δd).  `teacher_overlap` (M, M): T; `second_overlap` (M, M): T⁽²⁾;
+    `learning_rate`: η > 0.  Returns (M,), descending; the first M - 1 are the escape rates, (M-1)-fold in the full
+    equations.
 
-    Parameters
-    ----------
-    teacher_overlap : array (M, M)    T
-    second_overlap : array (M, M)     T⁽²⁾
-    learning_rate : float             η; > 0
-
-    Returns
-    -------
-    array (M,)                        descending; the first M - 1 are the escape rates, (M-1)-fold in the full equations
-
-    Examples
-    --------
-    >>> rates = escape_rates([[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]], 0.1)
-    >>> round(float(1 / rates[0]), 6) == round(float(1 / symmetric_escape_rate(2, 1.0, 0.0, 1.0, 0.0, 0.1)), 6)
+    >>> rates = escape_rates(np.eye(2), np.eye(2), 0.1)
+    >>> bool(np.isclose(rates[0], symmetric_escape_rate(2, 1.0, 0.0, 1.0, 0.0, 0.1), rtol=1e-9))
     True
     """
     t = _teacher("teacher_overlap", teacher_overlap)  # (M, M)
@@ -114,27 +95,14 @@ def escape_rates(teacher_overlap, second_overlap, learning_rate):
 
 
 def symmetric_escape_rate(units, diagonal, off_diagonal, second_diagonal, second_off_diagonal, learning_rate):
-    r"""The escape rate 1/τ_r where all teachers are alike:  T_nn = T,  T_nm = D/(M-1) for m ≠ n, and T₂, D₂ for T⁽²⁾.
+    """The escape rate 1/τ_r where all teachers are alike:  T_nn = T,  T_nm = D/(M-1) for m ≠ n, and T₂, D₂ for T⁽²⁾.
 
-    1/τ_r = η g_r (T₂ - D₂/(M-1)),  g_r = 2S / {π [(M-1)T - D + M]^{1/2} [D + (M+1)T + M]^{3/2}},  S = T + D  (eqs.
-    (15) and (114) to (116)).  Of the overlaps: the excess ε* - ε_g is quadratic in them and grows at twice this rate,
-    while in the source it has this rate itself.
+    1/τ_r = η g_r (T₂ - D₂/(M-1)),  g_r = 2S / {π [(M-1)T - D + M]^{1/2} [D + (M+1)T + M]^{3/2}},  S = T + D  (eqs. (15)
+    and (114) to (116)).  Of the overlaps: the excess ε* - ε_g is quadratic in them and grows at twice this rate, while
+    in the source it has this rate itself.  `units`: M >= 2; `diagonal`: T > 0; `off_diagonal`: -T < D < (M-1)T;
+    `second_diagonal`: T₂ > 0; `second_off_diagonal`: -T₂ < D₂ < (M-1)T₂; `learning_rate`: η > 0.  Returns 1/τ_r; for T
+    = 1, D = 0 and large M it is η T₂/(2πM²).
 
-    Parameters
-    ----------
-    units : int                     M; >= 2
-    diagonal : float                T; > 0
-    off_diagonal : float            D; -T < D < (M-1)T
-    second_diagonal : float         T₂; > 0
-    second_off_diagonal : float     D₂; -T₂ < D₂ < (M-1)T₂
-    learning_rate : float           η; > 0
-
-    Returns
-    -------
-    float                           1/τ_r; for T = 1, D = 0 and large M it is η T₂/(2πM²)
-
-    Examples
-    --------
     >>> round(symmetric_escape_rate(100, 1.0, 0.0, 1.0, 0.0, 1.0) * 2 * np.pi * 100**2, 3)
     0.995
     """

@@ -1,9 +1,10 @@
-r"""A linear student whose learning rate changes in stages: exact means of descent, and the law of slow changes.
+"""A linear student whose learning rate changes in stages: exact means of descent, and the law of slow changes.
 
 The equations of :mod:`lib.scaling.linear_student`, with its arguments, hold within a stage, in which the learning rate
-is η_s >= 0 for d_s >= 0 units of α.  Matrices of different rates do not commute, so the solution is one exponential
-for each stage, the latest on the left.  In the time  τ = ∫η dα  the drift -2λ_k e_k does not depend on the rate, only
-the noise  η(τ) λ_k n_k Σ_j λ_j e_j  does.  Schedules are not in the source (worschech2024), which keeps η constant.
+is η_s >= 0, `rates` (S,), for d_s >= 0 units of α, `durations` (S,).  Matrices of different rates do not commute, so
+the solution is one exponential for each stage, the latest on the left.  In the time  τ = ∫η dα  the drift -2λ_k e_k
+does not depend on the rate, only the noise  η(τ) λ_k n_k Σ_j λ_j e_j  does.  Schedules are not in the source
+(worschech2024), which keeps η constant.
 """
 
 import numpy as np
@@ -32,21 +33,12 @@ def _after_stages(stages, v, w):
 
 
 def generalization_error(rates, durations, eigenvalues, *, multiplicities=None, student_variance=0.0):
-    r"""Generalization error after every stage for N -> ∞ at a fixed number of eigenvalues, exact in the rates.
+    """Generalization error after every stage for N -> ∞ at a fixed number of eigenvalues, exact in the rates.
 
     ε_g = ½ vᵀ e^{S(η_s)d_s} ... e^{S(η_1)d_1} w(0)  with  S(η) = -2η diag(λ) + η² v vᵀ,  v_k = λ_k √n_k,  w_k =
-    e_k/√n_k.
+    e_k/√n_k. `rates`, `durations`, `eigenvalues`, `multiplicities`, `student_variance`: η_s (S,), d_s (S,), λ_k (L,),
+    m_k (L,), σ_J². Returns ε_g at the end of each stage, (S,).
 
-    Parameters
-    ----------
-    rates, durations, eigenvalues, multiplicities, student_variance : η_s (S,), d_s (S,), λ_k (L,), m_k (L,), σ_J²
-
-    Returns
-    -------
-    array (S,)                  ε_g at the end of each stage
-
-    Examples
-    --------
     >>> generalization_error([0.5, 0.1], [1.0, 2.0], [1.0]).round(6).tolist()  # e^{-0.75}/2, then e^{-0.38} of it
     [0.236183, 0.161517]
     """
@@ -58,23 +50,14 @@ def generalization_error(rates, durations, eigenvalues, *, multiplicities=None, 
 
 
 def finite_size_error(rates, durations, eigenvalues, *, multiplicities=None, student_variance=0.0):
-    r"""Mean generalization error of descent on N Gaussian inputs after every stage, exact at every N and L.
+    """Mean generalization error of descent on N Gaussian inputs after every stage, exact at every N and L.
 
-    A step at the rate η is that of :func:`lib.scaling.linear_student.finite_size_error`.
+    A step at the rate η is that of :func:`lib.scaling.linear_student.finite_size_error`.  `rates`, `durations`: η_s,
+    d_s (S,); the end of a stage times N is rounded to whole steps; `eigenvalues` (L,): λ_k of mean one;
+    `multiplicities` (L,): integers m_k themselves, not up to a factor: N = Σ_k m_k; default: all one, N = L;
+    `student_variance`: σ_J².  Returns ε_g at the end of each stage, (S,), mean over examples, teachers and initial
+    students.
 
-    Parameters
-    ----------
-    rates, eigenvalues, student_variance : η_s (S,), λ_k (L,) of mean one, σ_J²
-    durations : array (S,)      α spent in it; >= 0; the end of a stage times N is rounded to whole steps
-    multiplicities : int array (L,), optional
-                                m_k themselves, not up to a factor: N = Σ_k m_k; default: all one, N = L
-
-    Returns
-    -------
-    array (S,)                  ε_g at the end of each stage, mean over examples, teachers and initial students
-
-    Examples
-    --------
     >>> finite_size_error([0.5, 1/3], [1.0, 1.0], [1.0]).round(6).tolist()  # one input: 1 - 2η + 3η² a step
     [0.375, 0.25]
     """
@@ -93,22 +76,13 @@ def finite_size_error(rates, durations, eigenvalues, *, multiplicities=None, stu
 
 
 def adiabatic_error(rates, durations, eigenvalues, *, multiplicities=None, student_variance=0.0):
-    r"""What a slowly changing learning rate leaves in the power-law window:  ε_g ≈ ε_g^{η->0}(τ) / (1 - η/2).
+    """What a slowly changing learning rate leaves in the power-law window:  ε_g ≈ ε_g^{η->0}(τ) / (1 - η/2).
 
     The error of a vanishing rate at the same  τ = Σ η_s d_s,  amplified by the noise of the present rate η alone.  An
-    asymptotic law: a sudden change is forgotten only as a power of τ.
+    asymptotic law: a sudden change is forgotten only as a power of τ.  `rates` (S,): 0 <= η_s < 2; `durations`,
+    `eigenvalues`, `multiplicities`, `student_variance`: d_s (S,), λ_k (L,) of mean one, m_k (L,), σ_J².  Returns ε_g at
+    the end of each stage, (S,).
 
-    Parameters
-    ----------
-    rates : array (S,)          η of every stage; 0 <= η < 2
-    durations, eigenvalues, multiplicities, student_variance : d_s (S,), λ_k (L,) of mean one, m_k (L,), σ_J²
-
-    Returns
-    -------
-    array (S,)                  ε_g at the end of each stage
-
-    Examples
-    --------
     >>> adiabatic_error([1.0, 0.5], [1.0, 2.0], [1.0]).round(6).tolist()  # e^{-2}/2 / 0.5,  e^{-4}/2 / 0.75
     [0.135335, 0.01221]
     """

@@ -1,14 +1,10 @@
-r"""A committee on structured inputs whose units are all alike: any number of units at the price of one.
+"""A committee on structured inputs whose units are all alike: any number of units at the price of one.
 
 K = M units as in :mod:`lib.scaling.structured` with teachers T^k = t_k 1.  If student i stands to teacher i as every
-other student to its own,
-
-    R^k = r_k δ + s_k (1 - δ),    Q^k = q_k δ + c_k (1 - δ),
-
-the equations keep it so, and the 4L numbers obey a closed system.  Such matrices commute: the uniform sector (x +
-(M-1)y of a pair x, y) and the sector of differences (x - y) each follow the flow of a single unit, coupled only
-through the coefficients.  Source: worschech2024, eqs. (92) to (94) with this ansatz, which that text uses near the
-fixed points.
+other student to its own,  R^k = r_k δ + s_k (1 - δ),  Q^k = q_k δ + c_k (1 - δ),  the equations keep it so, and the 4L
+numbers obey a closed system.  Such matrices commute: the uniform sector (x + (M-1)y of a pair x, y) and the sector of
+differences (x - y) each follow the flow of a single unit, coupled only through the coefficients.  Source:
+worschech2024, eqs. (92) to (94) with this ansatz, which that text uses near the fixed points.
 """
 
 from dataclasses import dataclass
@@ -37,18 +33,10 @@ class SymmetricPath:
 
 
 def site_means(resolved):
-    r"""Mean diagonal and mean off-diagonal entry of square matrices; inverse of :func:`site_matrices` for alike units.
+    """Mean diagonal and mean off-diagonal entry of square matrices; inverse of :func:`site_matrices` for alike units.
 
-    Parameters
-    ----------
-    resolved : array (..., M, M)    Q^k, R^k, or the like
+    `resolved` (..., M, M): Q^k, R^k, or the like.  Returns (..., 2), such as r_k, s_k; the second is zero for M = 1.
 
-    Returns
-    -------
-    array (..., 2)                  such as r_k, s_k; the second is zero for M = 1
-
-    Examples
-    --------
     >>> site_means([[1.0, 0.2], [0.4, 2.0]]).round(12).tolist()
     [1.5, 0.3]
     """
@@ -62,19 +50,11 @@ def site_means(resolved):
 
 
 def site_matrices(pair, units):
-    r"""Matrices  x δ + y (1 - δ)  from their entries x, y: the ansatz of this module.
+    """Matrices  x δ + y (1 - δ)  from their entries x, y: the ansatz of this module.
 
-    Parameters
-    ----------
-    pair : array (..., 2)    diagonal and off-diagonal entry, such as r_k, s_k
-    units : int              M; >= 1 (for one unit the second is of no effect)
+    `pair` (..., 2): diagonal and off-diagonal entry, such as r_k, s_k; `units`: M >= 1 (for one unit the second is of
+    no effect).  Returns (..., M, M).
 
-    Returns
-    -------
-    array (..., M, M)
-
-    Examples
-    --------
     >>> site_matrices([1.0, 0.5], 2).tolist()
     [[1.0, 0.5], [0.5, 1.0]]
     """
@@ -203,28 +183,21 @@ def solve(
     second_order=True,
     tolerance=1e-5,
 ):
-    r"""Follow a site-symmetric committee from α = 0, as :func:`lib.scaling.structured.solve` does, as accurately.
+    """Follow a site-symmetric committee from α = 0, as :func:`lib.scaling.structured.solve` does, as accurately.
 
-    Parameters
-    ----------
-    times : array (n,) or float              α = examples / N at which to report; >= 0, increasing; a number is one
-                                             time, n = 1
-    student : array (L, 2)                   q_k, c_k: diagonal and off-diagonal entries of Q^k at α = 0
-    cross : array (L, 2)                     r_k, s_k, of R^k; with r_k = s_k the units never specialize
-    teacher : array (L,)                     t_k, T^k = t_k 1; >= 0
-    eigenvalues : array (L,)                 λ_k; > 0, of weighted mean one
-    units : int                              M = K; >= 1 (for one unit c_k and s_k are of no effect)
-    learning_rate : float                    η; > 0
-    multiplicities : array (L,), optional    m_k up to a factor; default: all equal
-    second_order : bool                      False leaves out the η² term
-    tolerance : float                        1e-10 <= tolerance < 1; error of overlaps and, relative, of ε_g
+    times : (n,) or a number (n = 1), α = examples / N at which to report; >= 0, increasing
+    student : (L, 2), q_k, c_k: diagonal and off-diagonal entries of Q^k at α = 0
+    cross : (L, 2), r_k, s_k, of R^k; with r_k = s_k the units never specialize
+    teacher : (L,), t_k >= 0, T^k = t_k 1
+    eigenvalues : (L,), λ_k > 0 of weighted mean one
+    units : M = K >= 1 (for one unit c_k and s_k are of no effect)
+    learning_rate : η > 0
+    multiplicities : (L,), m_k up to a factor; default: all equal
+    second_order : False leaves out the η² term
+    tolerance : error of overlaps and, relative, of ε_g; 1e-10 <= tolerance < 1
 
-    Returns
-    -------
-    SymmetricPath
+    Returns a SymmetricPath.
 
-    Examples
-    --------
     >>> path = solve([0, 300], [[0.2, 0.0]], [[0.01, 0.0]], [1.0], [1.0], 40, 1.0)  # 40 units, on their plateau
     >>> bool(path.generalization_error[1] < path.generalization_error[0])
     True

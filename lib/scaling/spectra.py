@@ -1,4 +1,4 @@
-r"""Input covariances with a power-law spectrum, and the overlaps of random vectors in each of their eigenspaces.
+"""Input covariances with a power-law spectrum, and the overlaps of random vectors in each of their eigenspaces.
 
 A covariance is given by its distinct eigenvalues λ_k, k = 1..L, and the dimension m_k of each eigenspace, N = Σ_k m_k.
 Vectors J_i and B_n meet eigenspace k in the overlaps  Q^k = J P_k Jᵀ/N,  R^k = J P_k Bᵀ/N,  T^k = B P_k Bᵀ/N  with its
@@ -13,19 +13,11 @@ from lib.scaling import _arguments
 
 
 def power_law(levels, exponent):
-    r"""Eigenvalues of a power-law covariance with mean one:  λ_k = λ₊ k^{-(1+β)},  λ₊ = L / Σ_k k^{-(1+β)}.
+    """Eigenvalues of a power-law covariance with mean one:  λ_k = λ₊ k^{-(1+β)},  λ₊ = L / Σ_k k^{-(1+β)}.
 
-    Parameters
-    ----------
-    levels : int        L, number of distinct eigenvalues, whose eigenspaces have equal dimensions; >= 1
-    exponent : float    β; >= 0
+    `levels`: L >= 1, number of distinct eigenvalues, whose eigenspaces have equal dimensions; `exponent`: β >= 0.
+    Returns λ_k (L,), descending.
 
-    Returns
-    -------
-    array (L,)          λ_k, descending
-
-    Examples
-    --------
     >>> power_law(2, 1.0).tolist()
     [1.6, 0.4]
     """
@@ -37,19 +29,11 @@ def power_law(levels, exponent):
 
 
 def checked_spectrum(eigenvalues, multiplicities=None):
-    r"""Eigenvalues and multiplicity fractions n_k = m_k/N of a covariance with  Σ_k n_k λ_k = 1,  after checking both.
+    """Eigenvalues and multiplicity fractions n_k = m_k/N of a covariance with  Σ_k n_k λ_k = 1,  after checking both.
 
-    Parameters
-    ----------
-    eigenvalues : array (L,)                 λ_k; > 0, in any order, of weighted mean one
-    multiplicities : array (L,), optional    m_k, or any numbers proportional to them; > 0; default: all equal
+    `eigenvalues` (L,): λ_k > 0, in any order, of weighted mean one; `multiplicities` (L,): m_k, or any numbers > 0
+    proportional to them; default: all equal.  Returns λ_k (L,) and n_k (L,), which add up to one.
 
-    Returns
-    -------
-    (array (L,), array (L,))                 λ_k, n_k; the n_k add up to one
-
-    Examples
-    --------
     >>> [part.tolist() for part in checked_spectrum([3.0, 0.5], [1, 4])]
     [[3.0, 0.5], [0.2, 0.8]]
     """
@@ -78,29 +62,17 @@ def _gram(random, scales, freedom):
 
 
 def random_overlaps(multiplicities, students, teachers, seed, *, student_variance=1.0, orthonormal_teachers=False):
-    r"""Overlaps in every eigenspace for weights with independent Gaussian entries, without the vectors.
+    """Overlaps in every eigenspace for weights with independent Gaussian entries, without the vectors.
 
     The Gram matrix of K + M such vectors in m_k dimensions has a Wishart law, which takes (K+M)² numbers to draw,
-    however large N is.  Entries of J have variance σ_J², of B variance 1.
+    however large N is.  Entries of J have variance σ_J², of B variance 1.  `multiplicities` (L,): integers m_k >= 1,
+    which fix L and N: no default; `students`, `teachers`: K, M >= 1; `seed`: int, SeedSequence or Generator;
+    `student_variance`: σ_J² >= 0; `orthonormal_teachers`: True turns the teacher's vectors into orthogonal ones of
+    equal length in every eigenspace, T^k = (m_k/N) 1; then m_k >= M.  Returns Q^k (L, K, K), R^k (L, K, M), T^k (L, M,
+    M).
 
-    Parameters
-    ----------
-    multiplicities : int array (L,)    m_k, dimensions of the eigenspaces; >= 1.  They fix L and N: no default
-    students, teachers : int           K, M; >= 1
-    seed : int, SeedSequence or Generator
-    student_variance : float           σ_J²; >= 0
-    orthonormal_teachers : bool        True turns the teacher's vectors into orthogonal ones of equal length in every
-                                       eigenspace, T^k = (m_k/N) 1; then m_k >= M
-
-    Returns
-    -------
-    (array (L, K, K), array (L, K, M), array (L, M, M))    Q^k, R^k, T^k
-
-    Examples
-    --------
-    >>> q, r, t = random_overlaps([500, 500], 2, 3, seed=1)
-    >>> q.shape, r.shape, t.shape
-    ((2, 2, 2), (2, 2, 3), (2, 3, 3))
+    >>> [part.shape for part in random_overlaps([500, 500], 2, 3, seed=1)]
+    [(2, 2, 2), (2, 2, 3), (2, 3, 3)]
     """
     counts = _arguments.counts(checks.array("multiplicities", multiplicities, ndim=1), (None,))  # (L,)
     students, teachers = checks.integer("students", students), checks.integer("teachers", teachers)

@@ -1,4 +1,4 @@
-r"""Soft committee machines that learn from inputs of structured covariance: order parameters resolved by eigenspace.
+"""Soft committee machines that learn from inputs of structured covariance: order parameters resolved by eigenspace.
 
 Networks as in :mod:`lib.foundations.committee`; inputs ξ ~ N(0, Σ), where Σ has the eigenvalues λ_k with projectors
 P_k.  The overlaps Q^k = J P_k Jᵀ/N,  R^k = J P_k Bᵀ/N,  T^k = B P_k Bᵀ/N  obey, with the matrices a, G, E of
@@ -7,7 +7,8 @@ P_k.  The overlaps Q^k = J P_k Jᵀ/N,  R^k = J P_k Bᵀ/N,  T^k = B P_k Bᵀ/N 
     dR^k/dα = (ηλ_k/K)(aT^k - GR^k),   dQ^k/dα = (ηλ_k/K)(aR^kᵀ + R^kaᵀ - GQ^k - Q^kG) + η²(M/K²) λ_k n_k E.
 
 Every number is of order n_k, whatever L.  The hierarchy of powers of Σ in worschech2024, eqs. (4) and (18), is the same
-system with coefficients that span hundreds of decades.
+system with coefficients that span hundreds of decades.  In all functions `student_resolved` (L, K, K): Q^k;
+`cross_resolved` (L, K, M): R^k; `teacher_resolved` (L, M, M): T^k; `eigenvalues` (L,): λ_k > 0.
 """
 
 from dataclasses import dataclass
@@ -50,25 +51,11 @@ def _levels(eigenvalues):
 
 
 def fields(resolved, eigenvalues):
-    r"""Covariance of the fields from resolved overlaps:  Q = Σ_k λ_k Q^k.
+    """Covariance of the fields from resolved overlaps:  Q = Σ_k λ_k Q^k.
 
-    Source: worschech2024, where Q^(l) = Σ_k λ_k^l Q^k; this is l = 1.
+    It is l = 1 of  Q^(l) = Σ_k λ_k^l Q^k  in worschech2024.  `resolved` (L, ., .): Q^k, R^k or T^k; `eigenvalues` (L,).
+    Returns (., .).
 
-    Parameters
-    ----------
-    resolved : array (L, ., .)     Q^k, R^k or T^k
-    eigenvalues : array (L,)       λ_k; > 0
-
-    Returns
-    -------
-    array (., .)
-
-    Raises
-    ------
-    ValueError                     if the shapes do not fit, or an entry is not finite
-
-    Examples
-    --------
     >>> fields([[[0.5]], [[0.25]]], [1.5, 0.5]).tolist()
     [[0.875]]
     """
@@ -80,26 +67,10 @@ def fields(resolved, eigenvalues):
 def checked_resolved(student_resolved, cross_resolved, teacher_resolved, eigenvalues):
     """Q^k, R^k and T^k as float64 arrays, after checking that they form a covariance matrix in every eigenspace.
 
-    The overlaps of worschech2024, eq. (4), resolved by eigenspace.
+    The overlaps of worschech2024, eq. (4), resolved by eigenspace.  `student_resolved`, `cross_resolved`,
+    `teacher_resolved`, `eigenvalues`: as in the module; refused if shapes disagree or a block [[Q^k, R^k], [R^kᵀ, T^k]]
+    is not positive semidefinite.  Returns Q^k, R^k, T^k.
 
-    Parameters
-    ----------
-    student_resolved : array (L, K, K)    Q^k
-    cross_resolved : array (L, K, M)      R^k
-    teacher_resolved : array (L, M, M)    T^k
-    eigenvalues : array (L,)              λ_k; > 0
-
-    Returns
-    -------
-    (array (L, K, K), array (L, K, M), array (L, M, M))
-
-    Raises
-    ------
-    ValueError                            if shapes disagree or a block [[Q^k, R^k], [R^kᵀ, T^k]] is not positive
-                                          semidefinite
-
-    Examples
-    --------
     >>> [part.shape for part in checked_resolved([[[1.0]]], [[[0.5]]], [[[1.0]]], [1.0])]
     [(1, 1, 1), (1, 1, 1), (1, 1, 1)]
     """
@@ -128,30 +99,16 @@ def derivative(
     multiplicities=None,
     second_order=True,
 ):
-    r"""Rates of change of Q^k and R^k with α.
+    """Rates of change of Q^k and R^k with α, exact for N -> ∞ at fixed L, K, M.
 
-    Source: worschech2024, eq. (4), and (18) corrected, resolved by eigenspace.  Exact for N -> ∞ at fixed L, K, M.
+    Source: worschech2024, eq. (4), and (18) corrected, resolved by eigenspace.  `student_resolved`, `cross_resolved`,
+    `teacher_resolved`, `eigenvalues`, of weighted mean one: as in the module; `learning_rate`: η > 0; `multiplicities`
+    (L,): m_k up to a factor, by default all equal; `second_order`: False leaves out the η² term.  Returns dQ^k/dα (L,
+    K, K) and dR^k/dα (L, K, M).
 
-    Parameters
-    ----------
-    student_resolved : array (L, K, K)       Q^k
-    cross_resolved : array (L, K, M)         R^k
-    teacher_resolved : array (L, M, M)       T^k
-    eigenvalues : array (L,)                 λ_k; > 0, of weighted mean one
-    learning_rate : float                    η; > 0
-    multiplicities : array (L,), optional    m_k up to a factor; default: all equal
-    second_order : bool                      False leaves out the η² term
-
-    Returns
-    -------
-    (array (L, K, K), array (L, K, M))       dQ^k/dα, dR^k/dα
-
-    Examples
-    --------
     >>> one = np.ones((1, 1, 1))
-    >>> dq, dr = derivative(one, one, one, [1.0], 0.5)  # perfect learning
-    >>> bool(abs(dq[0, 0, 0]) < 1e-15 and abs(dr[0, 0, 0]) < 1e-15)
-    True
+    >>> [bool(abs(rate[0, 0, 0]) < 1e-15) for rate in derivative(one, one, one, [1.0], 0.5)]  # perfect learning
+    [True, True]
     """
     lam, fractions = checked_spectrum(eigenvalues, multiplicities)  # (L,), (L,)
     q, r, t = checked_resolved(student_resolved, cross_resolved, teacher_resolved, lam)
@@ -160,10 +117,7 @@ def derivative(
 
 
 def _velocity(q, r, t, lam, fractions, rate, second_order):
-    """:func:`derivative` of what was checked, or of a small step out of the covariance matrices.
-
-    The formulas are analytic there, too.
-    """
+    """:func:`derivative` of what was checked, or of a small step out of the covariance matrices: analytic there."""
     seen = [np.tensordot(lam, part, axes=1) for part in (q, r, t)]  # (K, K), (K, M), (M, M)
     a, g = committee_formulas.drift(*seen)
     units, teachers = a.shape
@@ -187,41 +141,28 @@ def solve(
     second_order=True,
     tolerance=1e-5,
 ):
-    r"""Follow the order parameters from α = 0, with thousands of eigenvalues if need be.
+    """Follow the order parameters from α = 0, with thousands of eigenvalues if need be.
 
     Exponential collocation, of fourth order: a, G and E are parabolas in each step, and consistent with the overlaps at
     its middle and end, for which the equations of :func:`derivative` are solved with any stiffness.  Overlaps stay a
     covariance in every eigenspace.  The errors at the reported times, of Q and R in parts of the largest entry of Q (or
     of one), of Q^k and R^k in parts of n_k times that, and of ε_g in parts of itself, are of the size of `tolerance`:
     in all our tests below it for overlaps, and below three times it for ε_g (or 1e-13, whichever is larger).  On a
-    plateau, the differences among the units are followed however small they are.
-    Source: worschech2024, eq. (4), and (18) corrected.
+    plateau, the differences among the units are followed however small they are.  Source: worschech2024, eq. (4), and
+    (18) corrected.
 
-    Parameters
-    ----------
-    times : array (n,) or float              α = examples / N at which to report; >= 0, increasing; a number is one
-                                             time, n = 1
-    student_resolved : array (L, K, K)       Q^k at α = 0
-    cross_resolved : array (L, K, M)         R^k at α = 0; a start symmetric in the units never leaves the plateau
-    teacher_resolved : array (L, M, M)       T^k
-    eigenvalues : array (L,)                 λ_k; > 0, of weighted mean one
-    learning_rate : float                    η; > 0
-    multiplicities : array (L,), optional    m_k up to a factor; default: all equal
-    second_order : bool                      False leaves out the η² term (gradient flow, the limit of small η)
-    tolerance : float                        1e-10 <= tolerance < 1; error of overlaps and, relative, of ε_g
+    times : (n,) or a number (n = 1), α = examples / N at which to report; >= 0, increasing
+    student_resolved : (L, K, K), Q^k at α = 0
+    cross_resolved : (L, K, M), R^k at α = 0; a start symmetric in the units never leaves the plateau
+    teacher_resolved : (L, M, M), T^k
+    eigenvalues : (L,), λ_k > 0 of weighted mean one
+    learning_rate : η > 0
+    multiplicities : (L,), m_k up to a factor; default: all equal
+    second_order : False leaves out the η² term (gradient flow, the limit of small η)
+    tolerance : error of overlaps and, relative, of ε_g; 1e-10 <= tolerance < 1
 
-    Returns
-    -------
-    SolvedPath                               overlaps of the fields and of the eigenspaces and generalization error at
-                                             the n times
+    Returns a SolvedPath; a RuntimeError says that the equations cannot be followed: they diverge.
 
-    Raises
-    ------
-    ValueError                               if an argument is outside its range
-    RuntimeError                             if the equations cannot be followed: they diverge
-
-    Examples
-    --------
     >>> from lib.scaling import spectra
     >>> path = solve([0, 50], *spectra.random_overlaps([100, 100], 1, 1, seed=1), spectra.power_law(2, 1.0), 1.0)
     >>> bool(path.generalization_error[1] < 1e-6 * path.generalization_error[0])
