@@ -8,7 +8,8 @@ which see W through the kernel K_W alone, a mean over N independent neurons.  He
 
     c = ⟨m'ℓ' + ½m''⟩,   ' = derivative along  δ = s_a² φφᵀ - K,  the deviation of one neuron's kernel from the mean.
 
-The expansion is one of e^ℓ: it asks for ⟨ℓ'²⟩/N ≪ 1.  Source: ringel2025talk has the limit, and not the correction.
+The expansion asks for two small numbers: ⟨ℓ'²⟩/N, the variance of ℓ among networks, and ⟨tr(A⁻¹δ)²⟩/N, the square of
+the relative fluctuation of their kernels.  Source: ringel2025talk has the limit, and not the correction.
 """
 
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ class Correction:
     error: np.ndarray  # (M,)  standard error of c
     curvature: np.ndarray  # (M,)  ⟨½m''⟩, the part of c that does not know how well a network fits
     variation: float  # ⟨ℓ'²⟩: over N it is the variance of ℓ among networks
+    kernel_variation: float  # ⟨tr(A⁻¹δ)²⟩: over N the square of the relative fluctuation of their kernels
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +96,7 @@ def correction(
     task = _Process(activation, inputs, targets, ridge, points, weight_variance, readout_variance)
     random, left = checks.generator("seed", seed), checks.integer("neurons", neurons, at_least=2)
     rows, parts = max(2, BLOCK // (len(task.x) + len(task.at))), []
+    inside = task.inverse @ task.kernel  # (P, P)  A⁻¹K
     while left:
         features, cross = task.neurons(random, (min(rows, left),))  # (n, P), (n, M)
         left -= len(features)
@@ -102,11 +105,14 @@ def correction(
         moved = moved @ task.inverse  # (n, P)  A⁻¹δα
         along = (features * moved).sum(axis=1)[:, None]  # (n, 1)
         half = task.gain * (features @ task.back - cross) * along - moved @ (task.kernel @ task.back - task.cross.T)
-        parts.append((mean * likelihood[:, None], half, likelihood**2))  # (n, M), (n, M), (n,)
-    product, half, square = (np.concatenate(part) for part in zip(*parts, strict=True))  # (n, M), (n, M), (n,)
+        size = task.gain * ((features @ task.inverse) * features).sum(axis=1)  # (n,)  tr A⁻¹(δ + K)
+        turned = task.gain * ((features @ inside @ task.inverse) * features).sum(axis=1)  # (n,)  tr A⁻¹KA⁻¹(δ + K)
+        parts.append((mean * likelihood[:, None], half, likelihood**2, size**2 - 2 * turned))
+    product, half, square, kernels = (np.concatenate(part) for part in zip(*parts, strict=True))
     terms = product + half  # (n, M)
     error = terms.std(axis=0, ddof=1) / np.sqrt(len(terms))  # (M,)
-    return Correction(task.mean, terms.mean(axis=0), error, half.mean(axis=0), float(square.mean()))
+    fluctuation = kernels.mean() + np.trace(inside @ inside)
+    return Correction(task.mean, terms.mean(axis=0), error, half.mean(axis=0), float(square.mean()), float(fluctuation))
 
 
 def deviation(

@@ -48,6 +48,8 @@ def test_the_coefficient_is_the_mean_of_differences_over_the_same_neurons(activa
     np.testing.assert_allclose(found.error, terms.std(axis=0, ddof=1) / np.sqrt(60), rtol=1e-3)
     np.testing.assert_allclose(found.variation, squares.mean(), rtol=1e-3)
     K, k = kernels(activation)
+    moved = [np.linalg.solve(K + 0.3 * np.eye(4), 1.9 * np.outer(f, f) - K) for f in PHI[activation](w @ X.T)]
+    np.testing.assert_allclose(found.kernel_variation, np.mean([np.trace(one @ one) for one in moved]), rtol=1e-10)
     np.testing.assert_allclose(found.mean, gp_regression.mean(K, Y, 0.3, k), rtol=1e-12)
 
 
@@ -61,6 +63,7 @@ def test_one_example_is_the_closed_form():
     assert abs(found.coefficient[0] - expected) < 4 * found.error[0] < 0.02 * abs(expected)
     variation = V * (y**2 / (K + T) ** 2 - 1 / (K + T)) ** 2 / 4
     np.testing.assert_allclose(found.variation, variation, rtol=0.02)
+    np.testing.assert_allclose(found.kernel_variation, V / (K + T) ** 2, rtol=0.02)
 
 
 def test_wide_networks_deviate_by_the_coefficient_and_the_error_does_not_grow():

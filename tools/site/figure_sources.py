@@ -13,6 +13,8 @@ from tools.site import library
 
 # They draw, check and run what the other modules compute.
 SERVICES = {
+    "services.board",
+    "services.explore",
     "services.plot",
     "services.claims",
     "services.ledger",
