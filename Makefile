@@ -1,14 +1,15 @@
 # Variables:
 #   PYTHON=python3.12          the Python to start from (3.11 or newer)
 #   PHYSICS_OF_LEARNING_PRESET=paper    the sources' own sizes (hours; what is finished is kept), instead of quick
-#   NAME=scaling COURSE=folder  which problem set (all), and the course folder (course), of `make assignments`
+#   NAME=scaling COURSE=folder  which problem set (all), and the course folder (course), of `make assignments`;
+#                              NAME also names the chapter of `make paper`
 #   TORCH_INDEX=<index URL>    take torch from this package index, for example one with CPU-only wheels
 #   CHROMIUM=<path>            the browser for the tests of the built site, if it is not on PATH
 export PYTHON TORCH_INDEX
 unexport PYTHONPATH PYTHONHOME
 bin := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help environment book test browser lab assignments rehearsal bench clean
+.PHONY: help environment book test browser lab assignments rehearsal paper bench clean
 
 help:
 	@echo "make book         build the book into _build/html (the first run installs everything into .venv)"
@@ -17,6 +18,7 @@ help:
 	@echo "make lab          write the pages as plain notebooks into notebooks/ and open them in JupyterLab"
 	@echo "make assignments  make the nbgrader course from the problem sets (NAME=scaling for one of them, COURSE=folder)"
 	@echo "make rehearsal    do what a launch on Binder does, in an empty environment; print times and memory"
+	@echo "make paper        list the results at the sources' own size; NAME=part/chapter computes and compares those of one"
 	@echo "make bench        print the timed comparisons"
 	@echo "make clean        remove everything that was built, the environment included (a course stays)"
 	@echo "Variables: PYTHON (which Python, 3.11 or newer), TORCH_INDEX (an index with CPU-only torch wheels),"
@@ -43,6 +45,9 @@ assignments: environment
 
 rehearsal: environment
 	@$(bin)/python -m tools.release.rehearsal
+
+paper: environment
+	@$(bin)/python -m tools.release.paper $(NAME)
 
 bench: environment
 	@for script in benchmarks/[a-z]*.py; do $(bin)/python $$script || exit 1; done

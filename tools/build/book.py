@@ -31,7 +31,7 @@ from traitlets.config import Config
 
 import lib
 from lib.services import ledger
-from tools.build import fingerprints, project, results, site
+from tools.build import archive, fingerprints, project, results, site
 from tools.build.results import BuildFailed
 from tools.course import assignments
 from tools.release import takeaway
@@ -120,8 +120,11 @@ def executed_notebooks(root, cache):
         yield path.relative_to(root).with_suffix("").as_posix(), notebook
 
 
-def gather_ledger(notebooks, target):
-    """Write ``ledger.json`` from the records in the notebooks' outputs; leave the file alone if nothing changed."""
+def gather_ledger(notebooks, target, archived=None, prints=None):
+    """Write ``ledger.json`` from the records in the notebooks' outputs; leave the file alone if nothing changed.
+
+    `archived`, `prints`: what the archive holds, and the fingerprints of the pages, by page.
+    """
     records = []
     for chapter, notebook in notebooks.items():
         for cell in notebook.cells:
@@ -129,7 +132,7 @@ def gather_ledger(notebooks, target):
                 record = output.get("metadata", {}).get(ledger.METADATA)
                 if record is not None:
                     records.append(record | {"chapter": chapter, "cell": cell.source})
-    rows = ledger.rows(records)
+    rows = archive.attach(ledger.rows(records), archived or {}, prints or {})
     cells = {record["id"]: record["cell"] for record in records}
     text = json.dumps([row | {"cell": cells.get(row["id"])} for row in rows], indent=1, ensure_ascii=False)
     if not target.exists() or target.read_text(encoding="utf-8") != text:
@@ -168,7 +171,8 @@ def build(root, workers):
                 f"what these pages are made from changed while notebooks ran: {names}; run `make book` again"
             )
         notebooks = dict(executed_notebooks(root, cache))
-        rows = gather_ledger(notebooks, output / "ledger.json")
+        by_page = {path.relative_to(root).with_suffix("").as_posix(): parts for path, parts in prints.now.items()}
+        rows = gather_ledger(notebooks, output / "ledger.json", archive.read(root), by_page)
         takeaway.write(root, notebooks, rows, output)
         assignments.student_editions(root, output / "assignments")
         write_site(root, workers)

@@ -221,7 +221,7 @@ class LedgerSummary(LedgerDirective):
 class LedgerTable(LedgerDirective):
     """``ledger-table``: one row a claim, one table a source, then one a family of the book's own results."""
 
-    columns = ((23, "Claim"), (37, "Statement"), (24, "Expected"), (16, "Measured"))
+    columns = ((22, "Claim"), (34, "Statement"), (18, "Expected"), (13, "This build"), (13, "At full size"))
 
     @staticmethod
     def own(rows, source):
@@ -272,6 +272,9 @@ class LedgerTable(LedgerDirective):
         yield self.markdown(row["statement"])
         yield [nodes.paragraph("", expected)]
         yield [nodes.paragraph("", _measured(row) if row["chapter"] else row["reason"])]
+        at_size = row["at_size"]
+        stale = " (of an earlier version of the code)" if at_size and at_size["stale"] else ""
+        yield [nodes.paragraph("", _measured(at_size) + stale if at_size else "")]
 
 
 def _badge(verdict):

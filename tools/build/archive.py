@@ -1,0 +1,96 @@
+"""Results at the sources' own size: what each chapter found there, kept in ``archive/`` with where it comes from.
+
+One file a chapter, ``archive/<part>/<chapter>.json``, written by ``tools/release/paper.py``.  It holds the records of
+the ledger, the commit, the code that was reached, versions, machine and duration, and a sum over all of it.
+"""
+
+import hashlib
+import json
+import math
+
+FOLDER = "archive"
+SAME = 1e-6  # a number that the size does not move further than this does not depend on it
+
+
+class ArchiveDamaged(ValueError):
+    """A file of the archive is not what was written."""
+
+
+def page_of(name):
+    """Where a chapter is archived under :data:`FOLDER`, from its page.
+
+    >>> page_of("book/fluctuations/real-data")
+    'fluctuations/real-data.json'
+    """
+    return name.removeprefix("book/") + ".json"
+
+
+def code_of(parts):
+    """The part of a page's fingerprint that decides a number: its cells and the modules that they reach."""
+    return {name: value for name, value in parts.items() if name == "its cells" or name.endswith(".py")}
+
+
+def seal(content):
+    """Sum over everything in an entry but the sum itself."""
+    whole = {key: value for key, value in content.items() if key != "sum"}
+    return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+
+
+def write(root, page, content):
+    """Keep what a chapter found, an entry without its sum; returns the path of the file."""
+    path = root / FOLDER / page_of(page)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = {"chapter": page} | content
+    content["sum"] = seal(content)
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return path
+
+
+def read(root):
+    """Every entry by the name of its page; one that was changed by hand is refused."""
+    entries = {}
+    for path in sorted((root / FOLDER).rglob("*.json")):
+        name = path.relative_to(root).as_posix()
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            right = content["sum"] == seal(content) and path == root / FOLDER / page_of(content["chapter"])
+        except (ValueError, KeyError, TypeError) as problem:
+            raise ArchiveDamaged(f"{name} cannot be read ({type(problem).__name__}): restore it from git") from None
+        if not right:
+            command = f"make paper NAME={path.relative_to(root / FOLDER).with_suffix('').as_posix()}"
+            raise ArchiveDamaged(f"{name} was changed after it was written: restore it, or compute it with `{command}`")
+        entries[content["chapter"]] = content
+    return entries
+
+
+def is_stale(entry, parts):
+    """Whether the cells or the modules of a page changed since; `parts`: its fingerprint now."""
+    return entry["code"] != code_of(parts)
+
+
+def differs(one, other):
+    """Whether two measured numbers are more than rounding apart; properties do not depend on the size.
+
+    >>> differs(1.0, 1.0 + 1e-9), differs(1.0, 1.01), differs(True, True)
+    (False, True, False)
+    """
+    if isinstance(one, bool) or isinstance(other, bool) or one is None or other is None:
+        return False
+    return not math.isclose(one, other, rel_tol=SAME, abs_tol=0.0)
+
+
+def attach(rows, entries, fingerprints):
+    """Add "at_size" to each row of the ledger: what the archive has for it, None where it has nothing of its own.
+
+    `rows`: as ``ledger.rows`` gives them; `entries`: as :func:`read` does; `fingerprints`: those of the pages, by name.
+    """
+    for row in rows:
+        row["at_size"] = None
+        entry = entries.get(row["chapter"])
+        record = entry and entry["records"].get(row["id"])
+        if record and (entry["data"] or differs(record["measured"], row["measured"])):
+            row["at_size"] = record | {
+                "stale": is_stale(entry, fingerprints[row["chapter"]]),
+                "archive": f"{FOLDER}/{page_of(row['chapter'])}",
+            }
+    return rows
