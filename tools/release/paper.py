@@ -61,7 +61,7 @@ def data_sums(notebook):
 
 
 def run(root, path):
-    """Execute the cells of a page in the preset "paper", without a limit of time: records, seconds, sums of its data."""
+    """Execute the cells of a page in the preset "paper": records, seconds, sums of its data; no limit of time."""
     notebook = project.read_notebook(root, path)
     sums = data_sums(notebook)
     os.environ.update(project.kernel_environment(root) | {presets.ENVIRONMENT: "paper"})
@@ -69,7 +69,7 @@ def run(root, path):
     client = NotebookClient(notebook, timeout=None, resources=resources, config=ENCRYPTED)
     started = time.perf_counter()
     try:
-        client.execute(store_history=True)
+        client.execute()
     except CellExecutionError as problem:
         sys.exit(f"{path.relative_to(root)} does not hold at this size:\n{problem}")
     return records_of(notebook), time.perf_counter() - started, sums
@@ -98,8 +98,8 @@ def listing(root):
         if entry is None:
             yield f"missing   {name.removeprefix('book/')}"
         else:
-            state = "stale" if archive.is_stale(entry, prints[name]) else "archived"
-            yield f"{state:9} {name.removeprefix('book/')}, {len(entry['records'])} rows, {entry['seconds'] / 60:.1f} min"
+            state, short = "stale" if archive.is_stale(entry, prints[name]) else "archived", name.removeprefix("book/")
+            yield f"{state:9} {short}, {len(entry['records'])} rows, {entry['seconds'] / 60:.1f} min"
 
 
 def by_page(root):
