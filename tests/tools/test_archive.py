@@ -1,0 +1,94 @@
+"""The archive of results at the sources' own size: sealed, held against the claims, marked when its code changed."""
+
+import json
+
+import pytest
+
+from lib.services import claims, ledger
+from tools.build import archive, project
+from tools.release import paper
+
+PAGE, CODE = "book/part/chapter", {"its cells": "1", "lib/part/module.py": "2"}
+RECORD = {"measured": 2.0, "error": 0.1, "control": None}
+
+
+def entry(**changed):
+    return {"records": {"demo/a": RECORD}, "code": CODE, "data": {}, "seconds": 60.0} | changed
+
+
+def test_every_archived_number_passes_the_test_of_its_claim_and_its_control_fails():
+    declared = claims.declared()
+    for page, kept in archive.read(project.ROOT).items():
+        assert (project.ROOT / f"{page}.md").exists() and kept["records"]
+        for name, record in kept["records"].items():
+            claim = declared[name]
+            ledger.check(name, record["measured"], error=record["error"], control=record["control"])
+            assert claim.open is None, name
+
+
+def test_an_archived_number_that_fails_its_claim_is_noticed():
+    claim = claims.Claim(id="demo/a", source=claims.Source("demo"), locator="", statement="", below=1.0)
+    with pytest.raises(ledger.ClaimFailed, match="demo/a: measured 2.0"):
+        ledger.check("demo/a", RECORD["measured"], claims={"demo/a": claim})
+
+
+def test_what_is_written_is_read_and_a_changed_number_is_refused(tmp_path):
+    path = archive.write(tmp_path, PAGE, entry())
+    assert archive.read(tmp_path)[PAGE]["records"]["demo/a"] == RECORD
+    content = json.loads(path.read_text())
+    content["records"]["demo/a"]["measured"] = 2.0001
+    path.write_text(json.dumps(content))
+    with pytest.raises(archive.ArchiveDamaged, match="compute it with `make paper NAME=part/chapter`"):
+        archive.read(tmp_path)
+    path.write_text("{")
+    with pytest.raises(archive.ArchiveDamaged, match="cannot be read"):
+        archive.read(tmp_path)
+
+
+def test_an_entry_in_another_chapters_place_is_refused(tmp_path):
+    path = archive.write(tmp_path, PAGE, entry())
+    path.rename(path.with_name("other.json"))
+    with pytest.raises(archive.ArchiveDamaged):
+        archive.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("measured", "data", "shown"),
+    [(2.5, {}, True), (2.0, {}, False), (2.0, {"images.gz": "sum"}, True), (None, {}, False)],
+)
+def test_a_row_shows_what_depends_on_the_size(measured, data, shown):
+    rows = [{"id": "demo/a", "chapter": PAGE, "measured": measured}]
+    (row,) = archive.attach(rows, {PAGE: entry(data=data)}, {PAGE: CODE | {"requirements.txt": "3"}})
+    expected = RECORD | {"stale": False, "archive": "archive/part/chapter.json"}
+    assert row["at_size"] == (expected if shown else None)
+
+
+def test_a_number_of_changed_code_is_stale():
+    for part in CODE:
+        rows = [{"id": "demo/a", "chapter": PAGE, "measured": 1.0}]
+        (row,) = archive.attach(rows, {PAGE: entry()}, {PAGE: CODE | {part: "new"}})
+        assert row["at_size"]["stale"]
+
+
+def test_a_row_that_no_chapter_fills_has_nothing_at_size():
+    (row,) = archive.attach([{"id": "demo/a", "chapter": None, "measured": None}], {PAGE: entry()}, {})
+    assert row["at_size"] is None
+
+
+def test_a_recomputed_number_may_move_by_its_error_or_by_rounding():
+    exact = {"measured": 1.0, "error": None, "control": None}
+    kept = {"demo/a": RECORD, "demo/b": exact}
+    assert paper.apart(kept, {"demo/a": RECORD | {"measured": 2.39}, "demo/b": exact | {"measured": 1 + 1e-9}}) == []
+    assert paper.apart(kept, {"demo/a": RECORD | {"measured": 2.41}, "demo/b": exact | {"measured": 1.001}}) == [
+        "demo/a was 2.0 and is 2.41",
+        "demo/b was 1.0 and is 1.001",
+    ]
+    assert paper.apart(kept, {"demo/a": RECORD, "demo/c": exact}) == ["demo/b is gone", "demo/c is new"]
+
+
+def test_the_listing_names_every_chapter_with_sizes_of_its_own():
+    lines = list(paper.listing(project.ROOT))
+    assert len(lines) == len(paper.offered(project.ROOT)) > 20
+    assert all(line.split()[0] in ("missing", "stale", "archived") for line in lines)
+    kept = {page.removeprefix("book/") for page in archive.read(project.ROOT)}
+    assert {line.split()[1].rstrip(",") for line in lines if not line.startswith("missing")} == kept
