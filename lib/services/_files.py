@@ -3,9 +3,11 @@
 What :mod:`lib.services.downloads` is built on, and its errors.
 """
 
+import gzip
 import hashlib
 import os
 import re
+import zlib
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,12 +34,15 @@ class Archive:
     file: str  # its name in the folder
     md5: str  # sum of its bytes, 32 hexadecimal digits
     url: str = ""  # where to fetch it, if that is known
+    unpacked: str = ""  # MD5 of what a gzip file holds, if that is known: then any compression of it will do
 
     def __post_init__(self):
         if not isinstance(self.file, str) or self.file in ("", ".", "..") or re.search(r"[/\\\0]", self.file):
             checks.fail("file", "be the name of a file, without a folder", self.file)
         if not isinstance(self.md5, str) or not re.fullmatch("[0-9a-f]{32}", self.md5):
             checks.fail("md5", "be 32 hexadecimal digits in lower case", self.md5)
+        if not isinstance(self.unpacked, str) or not re.fullmatch("([0-9a-f]{32})?", self.unpacked):
+            checks.fail("unpacked", "be 32 hexadecimal digits in lower case, or empty", self.unpacked)
         if not isinstance(self.url, str) or not re.match("https?://|$", self.url):
             checks.fail("url", "be empty or start with https:// or http://", self.url)
 
@@ -74,9 +79,23 @@ def _fetch(archive, folder, bundled):
             answer.close()
 
 
+def _md5(handle):
+    return hashlib.file_digest(handle, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+
+
+def _unpacked_md5(handle):
+    """MD5 of what a gzip file holds; None if it is not one, or damaged."""
+    try:
+        with gzip.open(handle) as inside:
+            return _md5(inside)
+    except (OSError, EOFError, zlib.error):
+        return None
+
+
 def _verify(archive, handle):
-    found = hashlib.file_digest(handle, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-    if found != archive.md5:
+    found = _md5(handle)
+    handle.seek(0)
+    if found != archive.md5 and not (archive.unpacked and _unpacked_md5(handle) == archive.unpacked):
         raise DataCorrupt(
             f"{handle.name} has MD5 {found}, and {archive.file} must have {archive.md5}: "
             "it is damaged, incomplete or another file. Delete it and fetch it again."

@@ -33,7 +33,8 @@ class Claim:
     locator: str
     statement: str
     verdict: str = "reproduced"  # one of VERDICTS, of a claim of a source; OWN, of a result of the book itself
-    value: float | None = None  # with exactly one of the next three
+    value: float | None = None  # with exactly one of atol, rtol and sigmas
+    full: float | None = None  # the value at the source's own size, where that is another one
     atol: float | None = None
     rtol: float | None = None
     sigmas: float | None = None  # with max_error
@@ -95,7 +96,9 @@ def _claim(entry, source, path):
         claim = replace(claim, verdict=OWN)
     if claim.extraction and claim.verdict != "corrected":
         raise wrong("extraction tells of a fault in a source's text, so it goes with the verdict 'corrected'")
-    numbers = [getattr(claim, name) for name in ("value", "atol", "rtol", "sigmas", "max_error", "below", "above")]
+    numbers = [
+        getattr(claim, name) for name in ("value", "full", "atol", "rtol", "sigmas", "max_error", "below", "above")
+    ]
     for bound in [number for number in numbers if number is not None] + list(claim.between or ()):
         if isinstance(bound, bool) or not isinstance(bound, (int, float)) or not math.isfinite(bound):
             raise wrong(f"every bound must be a finite number, got {bound!r}")
@@ -111,6 +114,8 @@ def _claim(entry, source, path):
         raise wrong("true is shown as plain text and must not contain TeX; use the statement for formulas")
     if (claim.value is not None) != (sum(t is not None for t in (claim.atol, claim.rtol, claim.sigmas)) == 1):
         raise wrong("value and exactly one of atol, rtol, sigmas go together")
+    if claim.full is not None and claim.value is None:
+        raise wrong("full is another value at the source's own size, and goes with a value")
     if (claim.sigmas is None) != (claim.max_error is None):
         raise wrong("sigmas needs max_error, or a large error bar would always pass")
     if (claim.verdict == "corrected") != (claim.printed is not None and claim.right is not None):

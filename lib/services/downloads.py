@@ -21,18 +21,26 @@ from lib.services._files import ENVIRONMENT, Archive, DataCorrupt, DataUnavailab
 __all__ = ["ENVIRONMENT", "Archive", "DataCorrupt", "DataUnavailable", "cifar10", "cifar5m", "emnist_letters", "mnist"]
 
 
-def _mnist_archive(file, md5):
-    return Archive(file, md5, f"https://ossci-datasets.s3.amazonaws.com/mnist/{file}")
+def _mnist_archive(file, md5, unpacked):
+    return Archive(file, md5, f"https://ossci-datasets.s3.amazonaws.com/mnist/{file}", unpacked)
 
 
 MNIST = {  # images, labels
     "train": (
-        _mnist_archive("train-images-idx3-ubyte.gz", "f68b3c2dcbeaaa9fbdd348bbdeb94873"),
-        _mnist_archive("train-labels-idx1-ubyte.gz", "d53e105ee54ea40749a09fcbcd1e9432"),
+        _mnist_archive(
+            "train-images-idx3-ubyte.gz", "f68b3c2dcbeaaa9fbdd348bbdeb94873", "6bbc9ace898e44ae57da46a324031adb"
+        ),
+        _mnist_archive(
+            "train-labels-idx1-ubyte.gz", "d53e105ee54ea40749a09fcbcd1e9432", "a25bea736e30d166cdddb491f175f624"
+        ),
     ),
     "test": (
-        _mnist_archive("t10k-images-idx3-ubyte.gz", "9fb629c4189551a2d022fa330f9573f3"),
-        _mnist_archive("t10k-labels-idx1-ubyte.gz", "ec29112dd5afa0611ce80d1b7f02629c"),
+        _mnist_archive(
+            "t10k-images-idx3-ubyte.gz", "9fb629c4189551a2d022fa330f9573f3", "2646ac647ad5339dbf082846283269ea"
+        ),
+        _mnist_archive(
+            "t10k-labels-idx1-ubyte.gz", "ec29112dd5afa0611ce80d1b7f02629c", "27ae3e4e09519cfbb04c329615203637"
+        ),
     ),
 }
 EMNIST = Archive("gzip.zip", "58c8d27c78d21e728a6bc7b3cc06412e", "https://biometrics.nist.gov/cs_links/EMNIST/gzip.zip")

@@ -1,9 +1,11 @@
 """lib.services.downloads: where it looks, what it says of missing and wrong files, downloads from a local server."""
 
+import gzip
 import hashlib
 import http.server
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pooch
@@ -106,6 +108,23 @@ def test_every_wrong_sum_names_both_sums_and_nothing_is_parsed(tmp_path, monkeyp
     wrong = put(tmp_path, b"", "labels.gz")
     with pytest.raises(DataCorrupt, match=f"{wrong.md5}.*{archives[1].md5}"):
         downloads.mnist("train", root=tmp_path, archives=archives)
+
+
+def test_any_compression_of_the_right_bytes_will_do_and_of_no_others(tmp_path):
+    right = idx(DIGITS)
+    images = put(tmp_path, gzip.compress(right, 1, mtime=5), "images.gz")
+    labels = put(tmp_path, gzip.compress(idx(LABELS)), "labels.gz")
+    known = replace(images, md5="0" * 32, unpacked=hashlib.md5(right).hexdigest())
+    loaded = downloads.mnist("train", root=tmp_path, archives=(known, labels))
+    assert np.array_equal(loaded.images, DIGITS)
+    for unpacked in ("", "1" * 32):
+        with pytest.raises(DataCorrupt, match=f"{images.md5}.*{known.md5}"):
+            downloads.mnist("train", root=tmp_path, archives=(replace(known, unpacked=unpacked), labels))
+    (tmp_path / "images.gz").write_bytes(gzip.compress(right)[:-9])
+    with pytest.raises(DataCorrupt, match="images.gz"):
+        downloads.mnist("train", root=tmp_path, archives=(known, labels))
+    with pytest.raises(ValueError, match="unpacked must be 32"):
+        replace(known, unpacked="x")
 
 
 def test_a_wrong_file_is_not_overwritten_by_a_download(tmp_path):

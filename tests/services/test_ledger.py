@@ -112,6 +112,17 @@ def test_value_of_the_wrong_kind_is_refused(test, measured, error, message):
         check(measured, error, **test)
 
 
+def test_the_sources_own_size_may_have_another_value(monkeypatch, capsys):
+    test = {"value": 2.0, "full": 3.0, "atol": 0.1}
+    assert check(2.05, **test).expected == 2.0
+    with pytest.raises(ledger.ClaimFailed, match="expected 2.0"):
+        check(3.05, **test)
+    monkeypatch.setenv("PHYSICS_OF_LEARNING_PRESET", "paper")
+    assert check(3.05, **test).expected == 3.0
+    with pytest.raises(ledger.ClaimFailed, match="expected 3.0"):
+        check(2.05, **test)
+
+
 def test_id_that_is_no_string_is_refused():
     with pytest.raises(ValueError, match="claim_id must be a string"):
         ledger.check(["x/1"], 1.0, claims={"x/1": claim(below=2)})

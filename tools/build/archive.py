@@ -9,6 +9,7 @@ import json
 import math
 
 FOLDER = "archive"
+SHOWING = {f"lib/services/{name}.py" for name in ("board", "claims", "explore", "ledger", "plot")}
 SAME = 1e-6  # a number that the size does not move further than this does not depend on it
 
 
@@ -26,8 +27,12 @@ def page_of(name):
 
 
 def code_of(parts):
-    """The part of a page's fingerprint that decides a number: its cells and the modules that they reach."""
-    return {name: value for name, value in parts.items() if name == "its cells" or name.endswith(".py")}
+    """The part of a page's fingerprint that decides a number: its cells and the modules that they reach.
+
+    What only shows numbers, or holds them against claims, is left out.
+    """
+    code = {name: value for name, value in parts.items() if name == "its cells" or name.endswith(".py")}
+    return {name: value for name, value in code.items() if name not in SHOWING}
 
 
 def seal(content):
@@ -65,7 +70,7 @@ def read(root):
 
 def is_stale(entry, parts):
     """Whether the cells or the modules of a page changed since; `parts`: its fingerprint now."""
-    return entry["code"] != code_of(parts)
+    return code_of(entry["code"]) != code_of(parts)
 
 
 def differs(one, other):
@@ -88,7 +93,7 @@ def attach(rows, entries, fingerprints):
         row["at_size"] = None
         entry = entries.get(row["chapter"])
         record = entry and entry["records"].get(row["id"])
-        if record and (entry["data"] or differs(record["measured"], row["measured"])):
+        if record and differs(record["measured"], row["measured"]):
             row["at_size"] = record | {
                 "stale": is_stale(entry, fingerprints[row["chapter"]]),
                 "archive": f"{FOLDER}/{page_of(row['chapter'])}",
