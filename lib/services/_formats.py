@@ -9,6 +9,7 @@ import math
 import pickle
 
 import numpy as np
+from matplotlib.image import imread
 
 
 def idx(packed, axes):
@@ -70,6 +71,17 @@ def cifar_batch(content):
     batch = _Unpickler(io.BytesIO(content), encoding="bytes").load()
     planes = batch[b"data"].array.reshape(-1, 3, 32, 32)  # (N, 3, 32, 32)
     return planes.transpose(0, 2, 3, 1), np.array(batch[b"labels"])  # (N, 32, 32, 3), (N,)
+
+
+def jpegs(packed):
+    """The colour images and the labels of a set of JPEG files in an npz file: their bytes, where each starts, labels.
+
+    ``jpeg`` (bytes in a row), ``offsets`` (N + 1,): image i is jpeg[offsets[i] : offsets[i + 1]]; ``labels`` (N,).
+    """
+    with np.load(io.BytesIO(packed), allow_pickle=False) as parts:
+        content, offsets, labels = parts["jpeg"].tobytes(), parts["offsets"].tolist(), parts["labels"]
+    ends = zip(offsets, offsets[1:])
+    return np.stack([imread(io.BytesIO(content[start:end]), format="jpeg") for start, end in ends]), labels
 
 
 def first_rows(bundle, member, count):

@@ -47,6 +47,7 @@ class Claim:
     right: str | None = None
     control: str | None = None  # the alternative that the test excludes; its value is given with the measured one
     extraction: bool = False  # whether the fault may be the text extraction's
+    needs: str | None = None  # the data that the build does not have: the claim is checked at full size only
     open: str | None = None  # why the claim is not checked
 
     @property
@@ -106,10 +107,10 @@ def _claim(entry, source, path):
         raise wrong("atol, rtol, sigmas and max_error must be > 0")
     if claim.between is not None and not (len(claim.between) == 2 and claim.between[0] < claim.between[1]):
         raise wrong(f"between must hold two increasing numbers, got {list(claim.between)}")
-    if "" in (claim.true, claim.open, claim.control, claim.statement, claim.locator):
-        raise wrong("true, open, control, statement and locator must say something")
-    if claim.control is not None and claim.open is not None:
-        raise wrong("a control goes with a test, and the claim is open")
+    if "" in (claim.true, claim.open, claim.needs, claim.control, claim.statement, claim.locator):
+        raise wrong("true, open, needs, control, statement and locator must say something")
+    if claim.open is not None and (claim.control is not None or claim.needs is not None):
+        raise wrong("a control, or data that are needed, go with a test, and the claim is open")
     if claim.true is not None and "$" in claim.true:
         raise wrong("true is shown as plain text and must not contain TeX; use the statement for formulas")
     if (claim.value is not None) != (sum(t is not None for t in (claim.atol, claim.rtol, claim.sigmas)) == 1):

@@ -18,7 +18,17 @@ from lib.common import checks
 from lib.services import _formats, data
 from lib.services._files import ENVIRONMENT, Archive, DataCorrupt, DataUnavailable, opened, parsing
 
-__all__ = ["ENVIRONMENT", "Archive", "DataCorrupt", "DataUnavailable", "cifar10", "cifar5m", "emnist_letters", "mnist"]
+__all__ = [
+    "ENVIRONMENT",
+    "Archive",
+    "DataCorrupt",
+    "DataUnavailable",
+    "cifar10",
+    "cifar10_jpeg",
+    "cifar5m",
+    "emnist_letters",
+    "mnist",
+]
 
 
 def _mnist_archive(file, md5, unpacked):
@@ -49,6 +59,8 @@ CIFAR10 = Archive(
     "c58f30108f718f92721af3b95e74349a",
     "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",
 )
+
+CIFAR10_JPEG = Archive("cifar10-train-jpeg.npz", "6bcc7bec8077497b4803ecaf19fdda56")
 
 
 def _images(images, labels, classes, name, size):
@@ -139,6 +151,26 @@ def cifar10(split, *, grey=True, size=None, root=None, download=False, archive=C
             _formats.check_labels(images, labels, 10)
     images = np.concatenate([data.grey(images) if grey else images for images, _ in batches])  # (N, 32, 32[, 3])
     return _images(images, np.concatenate([labels for _, labels in batches]), 10, f"cifar-10 {split}", size)
+
+
+def cifar10_jpeg(*, grey=True, root=None, archive=CIFAR10_JPEG):
+    """CIFAR-10's 50 000 training images from a copy in JPEG, 32 x 32, values 0..255: lossy, so say so.
+
+    Weak modes of the covariance carry the noise of the compression.  The file is an npz of the JPEG files one after the
+    other, ``jpeg``, where each starts, ``offsets`` (N + 1,), and ``labels`` (N,).  No address is known.  `grey`: as in
+    :func:`cifar10`; `root`: as the module says; `archive`: the npz file.  Returns ``data.Images`` (N, 32, 32), in
+    colour (N, 32, 32, 3), labels 0..9.
+
+    >>> CIFAR10_JPEG.file
+    'cifar10-train-jpeg.npz'
+    """
+    grey, archive = checks.boolean("grey", grey), _archive("archive", archive)
+    with opened([archive], root, False, "photo-patches") as [file], parsing(archive):
+        images, labels = _formats.jpegs(file.read())  # (N, 32, 32, 3), (N,)
+        if images.shape[1:] != (32, 32, 3):
+            raise ValueError(f"it must hold colour images of 32 x 32, and they have shape {images.shape[1:]}")
+        _formats.check_labels(images, labels, 10)
+    return _images(data.grey(images) if grey else images, labels, 10, "cifar-10 train, JPEG copy", None)
 
 
 def cifar5m(archive, count, *, grey=True, size=None, root=None, download=False):

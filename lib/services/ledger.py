@@ -215,7 +215,8 @@ def rows(records, claims=None):
         row |= {"measured": record and record["measured"], "error": record and record["error"]}
         row |= {"control": claim.control, "control_value": record and record.get("control")}
         row |= {"tolerance": claim.tolerance, "verdict": record["verdict"] if record else "open"}
-        row["reason"] = None if record else claim.open or "no chapter checks it yet"
+        lacks = f"needs {claim.needs}, which the build does not have" if claim.needs else "no chapter checks it yet"
+        row["reason"] = None if record else claim.open or lacks
         row |= {"printed": claim.printed, "right": claim.right, "extraction": claim.extraction}
         table.append(row | {"anchor": anchor(claim.id) if record else None, "place": record and record["place"]})
     return table

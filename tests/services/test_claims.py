@@ -51,6 +51,7 @@ def test_declarations_load(tmp_path):
         ('id = "x/1"', 'id = "y/1"', "part/one.toml: claim id 'y/1' must start with a family of sources.toml"),
         ("atol = 0.1", "atol = inf", "finite number"),
         ("atol = 0.1", "atol = 0.1\nfull = nan", "finite number"),
+        ("value = 1.0\natol = 0.1", "open = 'no'\nneeds = 'x'", "go with a test"),
         ("value = 1.0\natol = 0.1", "below = 2\nfull = 3", "goes with a value"),
         ("atol = 0.1", "atol = 0.0", "must be > 0"),
         ("atol = 0.1", "atol = -1", "must be > 0"),

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import http.server
+import io
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,10 +18,11 @@ from download_data import (
     LABELS,
     idx,
     no_network,  # noqa: F401
-    npz,  # noqa: F401
+    npz,
     put,
     put_mnist,
 )
+from matplotlib.image import imsave
 
 from lib.services import data, downloads
 from lib.services.downloads import Archive, DataCorrupt, DataUnavailable
@@ -133,6 +135,32 @@ def test_a_wrong_file_is_not_overwritten_by_a_download(tmp_path):
     with pytest.raises(DataCorrupt, match="Delete it"):
         downloads.emnist_letters("train", root=tmp_path, archive=right, download=True)
     assert (tmp_path / "file").read_bytes() == b"what someone put there"
+
+
+def jpeg_set(pictures, labels):
+    """As an npz file: JPEG files one after the other, where each starts, and the labels."""
+    files = []
+    for picture in pictures:
+        stream = io.BytesIO()
+        imsave(stream, picture, format="jpeg", pil_kwargs={"quality": 100, "subsampling": 0})
+        files.append(stream.getvalue())
+    offsets = np.cumsum([0, *map(len, files)])
+    return npz(jpeg=np.frombuffer(b"".join(files), np.uint8), offsets=offsets, labels=np.uint8(labels))
+
+
+def test_a_jpeg_copy_is_the_pictures_nearly(tmp_path):
+    smooth = np.add.outer(4 * np.arange(32), 3 * np.arange(32))[None, ..., None] + np.array(
+        [0, 9, 20]
+    )  # (1, 32, 32, 3)
+    pictures = np.uint8(np.concatenate([smooth, 255 - smooth]))
+    archive = put(tmp_path, jpeg_set(pictures, [4, 9]))
+    colour = downloads.cifar10_jpeg(grey=False, root=tmp_path, archive=archive)
+    assert np.abs(colour.images - pictures).max() < 8 and colour.labels.tolist() == [4, 9]
+    grey = downloads.cifar10_jpeg(root=tmp_path, archive=archive)
+    np.testing.assert_allclose(grey.images, data.grey(colour.images))
+    for wrong in (jpeg_set(pictures[:, :16], [4, 9]), jpeg_set(pictures, [4, 10]), b"no npz"):
+        with pytest.raises(DataCorrupt, match="file cannot be read"):
+            downloads.cifar10_jpeg(root=tmp_path, archive=put(tmp_path, wrong))
 
 
 # --- downloads, from a server on this machine -----------------------------------------------------

@@ -60,7 +60,7 @@ def test_an_entry_in_another_chapters_place_is_refused(tmp_path):
 def test_a_row_shows_what_depends_on_the_size(measured, shown):
     rows = [{"id": "demo/a", "chapter": PAGE, "measured": measured}]
     (row,) = archive.attach(rows, {PAGE: entry()}, {PAGE: CODE | {"requirements.txt": "3"}})
-    expected = RECORD | {"stale": False, "archive": "archive/part/chapter.json"}
+    expected = RECORD | {"stale": False, "archive": "archive/part/chapter.json", "page": PAGE}
     assert row["at_size"] == (expected if shown else None)
 
 
@@ -73,9 +73,16 @@ def test_a_number_of_changed_code_is_stale():
     assert not archive.is_stale(entry(), CODE | shown)
 
 
-def test_a_row_that_no_chapter_fills_has_nothing_at_size():
-    (row,) = archive.attach([{"id": "demo/a", "chapter": None, "measured": None}], {PAGE: entry()}, {})
-    assert row["at_size"] is None
+def test_a_row_without_its_data_in_the_build_has_the_verdict_of_the_archive(monkeypatch):
+    claim = claims.Claim(
+        id="demo/a", source=claims.Source("demo", "key"), locator="", statement="", below=3.0, needs="x"
+    )
+    monkeypatch.setattr(claims, "declared", lambda: {"demo/a": claim})
+    (row,) = ledger.rows([], {"demo/a": claim})
+    assert row["verdict"] == "open" and row["reason"] == "needs x, which the build does not have"
+    assert archive.attach([dict(row)], {}, {}) == [row | {"at_size": None}]
+    (filled,) = archive.attach([dict(row)], {PAGE: entry()}, {PAGE: CODE})
+    assert filled["verdict"] == "reproduced" and filled["at_size"]["measured"] == 2.0
 
 
 def test_a_recomputed_number_may_move_by_its_error_or_by_rounding():

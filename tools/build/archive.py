@@ -8,6 +8,8 @@ import hashlib
 import json
 import math
 
+from lib.services import claims
+
 FOLDER = "archive"
 SHOWING = {f"lib/services/{name}.py" for name in ("board", "claims", "explore", "ledger", "plot")}
 SAME = 1e-6  # a number that the size does not move further than this does not depend on it
@@ -87,15 +89,19 @@ def differs(one, other):
 def attach(rows, entries, fingerprints):
     """Add "at_size" to each row of the ledger: what the archive has for it, None where it has nothing of its own.
 
-    `rows`: as ``ledger.rows`` gives them; `entries`: as :func:`read` does; `fingerprints`: those of the pages, by name.
+    A row whose data the build does not have gets its verdict from there.  `rows`: as ``ledger.rows`` gives them;
+    `entries`: as :func:`read` does; `fingerprints`: those of the pages, by name.
     """
+    declared = claims.declared()
+    pages = {name: page for page, entry in entries.items() for name in entry["records"]}
     for row in rows:
-        row["at_size"] = None
-        entry = entries.get(row["chapter"])
-        record = entry and entry["records"].get(row["id"])
-        if record and differs(record["measured"], row["measured"]):
-            row["at_size"] = record | {
-                "stale": is_stale(entry, fingerprints[row["chapter"]]),
-                "archive": f"{FOLDER}/{page_of(row['chapter'])}",
-            }
+        row["at_size"], page = None, pages.get(row["id"])
+        if page is None:
+            continue
+        record, missing = entries[page]["records"][row["id"]], row["chapter"] is None
+        if missing or differs(record["measured"], row["measured"]):
+            stale = is_stale(entries[page], fingerprints[page])
+            row["at_size"] = record | {"stale": stale, "archive": f"{FOLDER}/{page_of(page)}", "page": page}
+        if missing:
+            row["verdict"] = declared[row["id"]].verdict
     return rows

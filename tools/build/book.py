@@ -134,6 +134,10 @@ def gather_ledger(notebooks, target, archived=None, prints=None):
                     records.append(record | {"chapter": chapter, "cell": cell.source})
     rows = archive.attach(ledger.rows(records), archived or {}, prints or {})
     cells = {record["id"]: record["cell"] for record in records}
+    for row in rows:
+        if row["chapter"] is None and row["at_size"]:  # the build lacks the data; the cell is there
+            inside = notebooks[row["at_size"]["page"]].cells
+            cells[row["id"]] = next(cell.source for cell in inside if f'"{row["id"]}"' in cell.source)
     text = json.dumps([row | {"cell": cells.get(row["id"])} for row in rows], indent=1, ensure_ascii=False)
     if not target.exists() or target.read_text(encoding="utf-8") != text:
         target.write_text(text, encoding="utf-8")

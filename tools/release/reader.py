@@ -34,7 +34,7 @@ def declared_rows(root, notebooks):
         entries = (root / "lib" / "claims").glob(f"*/{page.rpartition('/')[2]}.toml")
         mine = [entry["id"] for path in entries for entry in tomllib.loads(project.read(path))["claim"]]
         for found in dict.fromkeys([*named, *mine]):
-            if not declared[found].open:
+            if not (declared[found].open or declared[found].needs):
                 verdict = declared[found].verdict
                 records.append({"id": found, "chapter": page, "measured": None, "error": None, "verdict": verdict})
     return ledger.rows(records)

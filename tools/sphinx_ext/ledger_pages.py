@@ -176,18 +176,22 @@ class CorrectionList(LedgerDirective):
         result = []
         for number, row in enumerate(corrections(self.rows()), 1):
             box = self.statement(number, row)
-            if row["chapter"] is None:
+            at_size = row["at_size"]
+            if row["chapter"] is None and at_size is None:
                 box += self.markdown(f"**Proof:** open, {row['reason']}.")
             else:
-                if isinstance(row["measured"], bool):
+                page = row["chapter"] or at_size["page"]
+                if row["chapter"] is None:
+                    found = f" at full size, measured {_measured(at_size)}, expected {_number(row['expected'])}, "
+                elif isinstance(row["measured"], bool):
                     found = f" {row['expected']}, in "
                 else:
                     found = f" measured {_measured(row)}, expected {_number(row['expected'])}, in "
                 proof = nodes.paragraph("", "", nodes.strong("", "Proof:"), nodes.Text(found))
                 proof += [
-                    self.link(row["id"], row["chapter"], correction_label(row["id"])),
+                    self.link(row["id"], page, correction_label(row["id"]) if row["chapter"] else ""),
                     nodes.Text(", chapter "),
-                    chapter_title(self.env, row["chapter"]),
+                    chapter_title(self.env, page),
                     nodes.Text("."),
                 ]
                 cell = nodes.admonition(classes=["dropdown", "proving-cell"])
