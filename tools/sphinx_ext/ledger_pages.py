@@ -273,9 +273,10 @@ class LedgerTable(LedgerDirective):
         )
         where = nodes.paragraph("", "", *self.inline(row["locator"]))
         yield [nodes.paragraph("", "", name), where, nodes.paragraph("", "", _badge(row["verdict"]))]
-        yield self.markdown(row["statement"])
+        reason = [] if row["chapter"] else [nodes.paragraph("", f"Not in this build: {row['reason']}")]
+        yield [*self.markdown(row["statement"]), *reason]
         yield [nodes.paragraph("", expected)]
-        yield [nodes.paragraph("", _measured(row) if row["chapter"] else row["reason"])]
+        yield [nodes.paragraph("", _measured(row) if row["chapter"] else "—")]
         at_size = row["at_size"]
         stale = " (of an earlier version of the code)" if at_size and at_size["stale"] else ""
         yield [nodes.paragraph("", _measured(at_size) + stale if at_size else "")]
@@ -292,7 +293,7 @@ def _number(value):
 def _measured(row):
     if isinstance(row["measured"], bool):
         return "holds"
-    return _number(row["measured"]) + (f" ± {row['error']:.2g}" if row["error"] is not None else "")
+    return f"{row['measured']:.4g}" + (f" ± {row['error']:.2g}" if row["error"] is not None else "")
 
 
 def publish(app, error):
