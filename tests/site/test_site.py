@@ -9,6 +9,7 @@ import pytest
 from lib.services import claims
 from tools.build import dependencies, project
 from tools.site import figure_text, library, site_checks
+from tools.sphinx_ext import ledger_pages
 
 PAGES = project.toc_pages(project.ROOT)
 NOTEBOOKS = [path.relative_to(project.ROOT).with_suffix("").as_posix() for path in project.notebooks(project.ROOT)]
@@ -102,7 +103,7 @@ def test_ledger_covers_every_claim(site, ledger_json):
 
 
 def test_each_correction_is_listed_with_its_proof(site, ledger_json):
-    corrections = sorted((row for row in ledger_json if row["printed"] is not None), key=lambda row: row["place"])
+    corrections = ledger_pages.corrections(ledger_json)
     boxes = site_checks.read(site_checks.html_path(site, "book/corrections")).select("article div.correction")
     assert len(boxes) == len(corrections)
     for row, box in zip(corrections, boxes):

@@ -86,22 +86,35 @@ def differs(one, other):
     return not math.isclose(one, other, rel_tol=SAME, abs_tol=0.0)
 
 
+def _pages(entries):
+    """The page that each archived claim was checked on."""
+    return {name: page for page, entry in entries.items() for name in entry["records"]}
+
+
+def settle(rows, entries):
+    """Give a row of the ledger whose data the build does not have the verdict that it earned at full size.
+
+    `rows`: as ``ledger.rows`` gives them; `entries`: as :func:`read` does.
+    """
+    declared, pages = claims.declared(), _pages(entries)
+    for row in rows:
+        if row["chapter"] is None and row["id"] in pages:
+            row["verdict"] = declared[row["id"]].verdict
+    return rows
+
+
 def attach(rows, entries, fingerprints):
     """Add "at_size" to each row of the ledger: what the archive has for it, None where it has nothing of its own.
 
-    A row whose data the build does not have gets its verdict from there.  `rows`: as ``ledger.rows`` gives them;
-    `entries`: as :func:`read` does; `fingerprints`: those of the pages, by name.
+    `rows`, `entries`: as in :func:`settle`, which it calls; `fingerprints`: those of the pages, by name.
     """
-    declared = claims.declared()
-    pages = {name: page for page, entry in entries.items() for name in entry["records"]}
-    for row in rows:
+    pages = _pages(entries)
+    for row in settle(rows, entries):
         row["at_size"], page = None, pages.get(row["id"])
         if page is None:
             continue
-        record, missing = entries[page]["records"][row["id"]], row["chapter"] is None
-        if missing or differs(record["measured"], row["measured"]):
+        record = entries[page]["records"][row["id"]]
+        if row["chapter"] is None or differs(record["measured"], row["measured"]):
             stale = is_stale(entries[page], fingerprints[page])
             row["at_size"] = record | {"stale": stale, "archive": f"{FOLDER}/{page_of(page)}", "page": page}
-        if missing:
-            row["verdict"] = declared[row["id"]].verdict
     return rows

@@ -51,7 +51,11 @@ def records_of(notebook):
 def data_sums(notebook):
     """SHA-256 of every file of data that the large sets are read from, if the notebook reads them at this size."""
     folder = os.environ.get(downloads.ENVIRONMENT)
-    names = {"mnist": "train-*-ubyte.gz", "cifar10": downloads.CIFAR10.file, "cifar10_jpeg": downloads.CIFAR10_JPEG.file}
+    names = {
+        "mnist": "train-*-ubyte.gz",
+        "cifar10": downloads.CIFAR10.file,
+        "cifar10_jpeg": downloads.CIFAR10_JPEG.file,
+    }
     cells = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
     used = [pattern for name, pattern in names.items() if f"downloads.{name}(" in cells]
     if used and not folder:

@@ -13,7 +13,7 @@ import tomllib
 import nbformat
 
 from lib.services import claims, ledger
-from tools.build import project
+from tools.build import archive, project
 from tools.release import plain
 
 FOLDER = "notebooks"
@@ -37,7 +37,7 @@ def declared_rows(root, notebooks):
             if not (declared[found].open or declared[found].needs):
                 verdict = declared[found].verdict
                 records.append({"id": found, "chapter": page, "measured": None, "error": None, "verdict": verdict})
-    return ledger.rows(records)
+    return archive.settle(ledger.rows(records), archive.read(root))
 
 
 def write(root, target):
