@@ -7,9 +7,14 @@ comment or a docstring says costs no result.
 import ast
 import functools
 import hashlib
+import inspect
+import json
+import platform
+from importlib.metadata import version
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent
+VERSIONS = ("numpy", "scipy", "numba", "torch")  # that results depend on
 
 
 def files(package=PACKAGE):
@@ -93,3 +98,18 @@ def code_sum(text):
 def sums(trees, package=PACKAGE):
     """A sum for every file that some code reaches, by its path, as in "lib/scaling/spectra.py"."""
     return {path.relative_to(package.parent).as_posix(): _known(path)[1] for path in reached(trees, package).values()}
+
+
+def provenance(task, package=PACKAGE):
+    """What the results of a function depend on, a dict: sums over the code that it reaches, and versions by name.
+
+    `task`: a function of a module whose file can be read; `package`: the folder of lib.
+    """
+    source = inspect.getsource(inspect.getmodule(task))
+    code = {f"{task.__module__}.py": code_sum(source)} | sums([ast.parse(source)], package)
+    return code | {name: version(name) for name in VERSIONS} | {"Python": platform.python_version()}
+
+
+def digest(found):
+    """A short sum over a dict such as :func:`provenance` gives: a result is used only with the same."""
+    return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()[:16]

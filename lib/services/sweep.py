@@ -1,85 +1,83 @@
-"""The same task for many settings: on all cores, each task kept once done, so that an interrupted sweep goes on.
+"""The same task for many settings: on all cores or on a cluster, each result kept as it arrives.
 
 A task is a function of the library, such as a simulator.  Each task's seed comes from its place in the list, so the
-results do not depend on the number of workers, on the order in which tasks end, or on an interruption.
+results do not depend on where tasks run, on how many run at a time, on the order in which they end, or on an
+interruption.
 """
 
-import ast
 import hashlib
-import inspect
-import json
 import pickle
-import sys
-import time
-from contextlib import contextmanager, nullcontext
-from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import pooch
 from joblib import Memory, Parallel, cpu_count, delayed
 from joblib.externals.loky import get_reusable_executor
+from tqdm import tqdm
 
 from lib.common import checks
-from lib.services import presets, reach
-
-VERSIONS = ("numpy", "scipy", "numba", "torch")  # that results depend on
-
-
-def _fingerprint(task, package=reach.PACKAGE):
-    """Sum over the code that a task reaches and the versions that it runs on: a result is used only with those."""
-    source = inspect.getsource(inspect.getmodule(task))
-    parts = {"task": reach.code_sum(source)} | reach.sums([ast.parse(source)], package)
-    parts |= {name: version(name) for name in VERSIONS} | {"python": sys.version}
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _one(task, setting, seed):
-    """One task; entropy and place are given apart, because what a SeedSequence pickles to changes when it spawns."""
-    entropy, place, pool_size = seed
-    return task(**setting, seed=np.random.SeedSequence(entropy, spawn_key=place, pool_size=pool_size))
+from lib.services import cluster, presets, reach
 
 
 def _sealed(task, setting, seed):
-    """The result of :func:`_one` as bytes and the sum of these bytes: what is kept in a file."""
-    data = pickle.dumps(_one(task, setting, seed))
+    """A task's result as bytes, and their sum; a SeedSequence comes in parts, since its pickle changes as it spawns."""
+    entropy, place, pool_size = seed
+    result = task(**setting, seed=np.random.SeedSequence(entropy, spawn_key=place, pool_size=pool_size))
+    data = pickle.dumps(result)
     return data, hashlib.sha256(data).hexdigest()
 
 
-def _kept(sealed, *job):
-    """The kept result of a task, or a new one in place of a damaged file: a flipped bit would be another result."""
-    found = sealed(*job)
-    form = isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], bytes)
-    if not form or hashlib.sha256(found[0]).hexdigest() != found[1]:
-        found, _ = sealed.call(*job)
-    return pickle.loads(found[0])
+def _placed(task, place, job):
+    return place, _sealed(task, *job)
 
 
-@contextmanager
-def _progress(task, total):
-    """Yields a function to call after each task: it counts on the terminal; what a notebook prints is on a page."""
-    started, done = time.monotonic(), 0
-
-    def count():
-        nonlocal done
-        done += 1
-        if terminal is not None:
-            passed = time.monotonic() - started
-            left = passed / done * (total - done)
-            terminal.write(f"\r{task.__name__}: {done} of {total} done in {passed:.0f} s, about {left:.0f} s left ")
-            terminal.flush()
-
+def _local(task, jobs, workers):
+    """Yields (place, sealed result) of each of the jobs as it ends, in processes of this machine."""
+    calls = (delayed(_placed)(task, place, job) for place, job in enumerate(jobs))
     try:
-        terminal = open("/dev/tty", "w", encoding="utf-8")  # noqa: SIM115 - closed below
+        yield from Parallel(n_jobs=workers, return_as="generator_unordered")(calls)
+    finally:
+        if workers > 1:
+            # Joblib takes what the next sweep imports into a worker of this one for a memory leak, and stops it midway.
+            get_reusable_executor().shutdown(wait=True)
+
+
+def _handed(task, setting, seed, found):
+    """What a folder keeps of a job: `found`, which was computed elsewhere."""
+    return found
+
+
+class _Folder:
+    """Kept results of one task, for the code and the versions that it has now; without a path, it keeps nothing."""
+
+    def __init__(self, path, task):
+        self._task = task
+        if path is not None:
+            code = reach.digest(reach.provenance(task))
+            self._kept = Memory(path / code, verbose=0).cache(_handed, ignore=["found"])
+        else:
+            self._kept = None
+
+    def read(self, job):
+        """The sealed result of a job; None if there is none or its file is damaged: a flipped bit is another result."""
+        if self._kept is None or not self._kept.check_call_in_cache(self._task, *job, None):
+            return None
+        found = self._kept(self._task, *job, None)
+        form = isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], bytes)
+        return found if form and hashlib.sha256(found[0]).hexdigest() == found[1] else None
+
+    def write(self, job, found):
+        if self._kept is not None:
+            self._kept.call(self._task, *job, found)
+
+
+def _progress(task, total, shown):
+    """A bar on the terminal; not among what a notebook prints, which is on a page."""
+    try:
+        terminal = open("/dev/tty", "w", encoding="utf-8") if shown else None  # noqa: SIM115 - closed by the caller
     except OSError:
         terminal = None
-    try:
-        yield count
-    finally:
-        if terminal is not None:
-            terminal.write("\n")
-            terminal.close()
+    return terminal, tqdm(total=total, desc=task.__name__, file=terminal, disable=terminal is None)
 
 
 def run(task, settings, seed, *, workers=None, folder=None):
@@ -88,8 +86,9 @@ def run(task, settings, seed, *, workers=None, folder=None):
     `task`: called as ``task(**setting, seed=...)``, defined at the top level of a module, which may be the notebook or
     script that runs only where no results are kept; `settings`: one dict of keyword arguments a task; `seed`: int or
     SeedSequence, task number n gets the n-th child; `workers`: processes, default one in the preset "quick", else all
-    cores; `folder`: where finished tasks are kept, default nowhere in "quick", else the user's cache folder.  Returns
-    what the tasks returned, a list; raises their ValueErrors.
+    cores; `folder`: where finished tasks are kept, default nowhere in "quick", else the user's cache folder.  Where
+    PHYSICS_OF_LEARNING_SCHEDULER names a Dask cluster, the tasks run there, however many `workers`.  Returns what the
+    tasks returned, a list; raises their errors, and :class:`lib.services.cluster.ClusterError`.
 
     >>> from lib.scaling import spectra
     >>> sizes = [{"multiplicities": [count], "students": 1, "teachers": 1} for count in (10, 1000)]
@@ -109,23 +108,25 @@ def run(task, settings, seed, *, workers=None, folder=None):
         folder = Path(pooch.os_cache("physics-of-learning")) / "sweeps"
     elif folder is not None:
         folder = checks.folder("folder", folder)
-    if folder is None:
-        one = _one
-    elif task.__module__ == "__main__":
-        wanted = "be put into a module and imported from there, so that its results are kept for its own code alone"
+    if task.__module__ == "__main__" and (folder is not None or cluster.address()):
+        wanted = "be put into a module and imported from there, so that its results are those of its own code"
         checks.fail("task", wanted, task)
-    else:
-        one = partial(_kept, Memory(folder / _fingerprint(task), verbose=0).cache(_sealed))
+    kept = _Folder(folder, task)
     seeds = ((given.entropy, (*given.spawn_key, place), given.pool_size) for place in range(len(settings)))
-    jobs = (delayed(one)(task, *job) for job in zip(settings, seeds))
-    results = []
+    jobs = list(zip(settings, seeds))
+    sealed = [kept.read(job) for job in jobs]
+    missing = [place for place, found in enumerate(sealed) if found is None]
+    wanted = [jobs[place] for place in missing]
+    arriving = cluster.completed(_sealed, task, wanted) if cluster.address() else _local(task, wanted, workers)
+    terminal, bar = _progress(task, len(jobs), folder is not None or cluster.address())
     try:
-        with _progress(task, len(settings)) if folder is not None else nullcontext(lambda: None) as count:
-            for result in Parallel(n_jobs=workers, return_as="generator")(jobs):
-                results.append(result)
-                count()
+        bar.update(len(jobs) - len(missing))
+        for number, found in arriving if wanted else ():
+            sealed[missing[number]] = found
+            kept.write(wanted[number], found)
+            bar.update()
     finally:
-        if workers > 1:
-            # Joblib takes what the next sweep imports into a worker of this one for a memory leak, and stops it midway.
-            get_reusable_executor().shutdown(wait=True)
-    return results
+        bar.close()
+        if terminal is not None:
+            terminal.close()
+    return [pickle.loads(data) for data, _ in sealed]

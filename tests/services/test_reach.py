@@ -1,8 +1,13 @@
 """lib.services.reach: imports are followed wherever they stand, and sums see the code and nothing else."""
 
 import ast
+import linecache
+import sys
+import types
 
+import numpy as np
 import pytest
+from cluster_tasks import tiny
 
 from lib.services import reach
 
@@ -87,3 +92,41 @@ def test_a_file_that_was_written_again_is_read_again(package):
 )
 def test_sum_sees_the_code_alone(other, same):
     assert (reach.code_sum('def f(x):\n    """Doc."""\n    return x + 1') == reach.code_sum(other)) == same
+
+
+def test_the_key_of_a_result_is_the_code_that_its_task_reaches(tmp_path, monkeypatch):
+    """Its own module, what that reaches in lib, however far, and the versions; nothing else, and no docstring."""
+    package = tmp_path / "lib"
+    texts = {"near": "from lib.part import far\n", "far": "def f():\n    return 1\n", "other": "x = 1\n"}
+    (package / "part").mkdir(parents=True)
+    for name, text in texts.items():
+        (package / "part" / f"{name}.py").write_text(text)
+    for folder in (package, package / "part"):
+        (folder / "__init__.py").touch()
+    module = types.ModuleType("a_task")
+    module.__file__ = str(tmp_path / "a_task.py")
+    (tmp_path / "a_task.py").write_text("from lib.part.near import far\n\n\ndef task(seed):\n    return far.f()\n")
+    exec(compile("def task(seed):\n    pass\n", module.__file__, "exec"), vars(module))
+    monkeypatch.setitem(sys.modules, "a_task", module)
+
+    def key():
+        linecache.clearcache()
+        return reach.digest(reach.provenance(module.task, package))
+
+    first = key()
+    (package / "part" / "other.py").write_text("x = 2\n")
+    (package / "part" / "far.py").write_text('def f():\n    """One."""\n    return 1  # one\n')
+    assert key() == first
+    (package / "part" / "far.py").write_text("def f():\n    return 2\n")
+    second = key()
+    (tmp_path / "a_task.py").write_text("from lib.part.near import far\n\n\ndef task(seed):\n    return -far.f()\n")
+    third = key()
+    monkeypatch.setattr(reach, "version", lambda name: "0")
+    assert len({first, second, third, key()}) == 4
+
+
+def test_provenance_names_the_module_of_the_task_what_it_reaches_and_versions():
+    found = reach.provenance(tiny)
+    assert found["numpy"] == np.__version__ and set(found) == {*reach.VERSIONS, "Python", "cluster_tasks.py"}
+    assert "lib/services/reach.py" in reach.provenance(reach.provenance) | reach.provenance(test_imports_are_read)
+    assert reach.digest(found) != reach.digest(found | {"numpy": "1.0"})

@@ -1,10 +1,7 @@
 """Sweeps: seeds come from the place in the list, finished tasks are kept, and only for the code that made them."""
 
-import linecache
 import os
 import pickle
-import sys
-import types
 
 import numpy as np
 import pytest
@@ -63,7 +60,7 @@ def test_a_kept_result_serves_its_own_seed_place_and_code_only(tmp_path, monkeyp
     assert first[0] != first[1]
     assert sweep.run(counted, tasks(log, 1), 6, folder=folder)[0] != first[0]
     assert len(log.read_text().split()) == 3
-    monkeypatch.setattr(sweep, "_fingerprint", lambda task: "changed")
+    monkeypatch.setattr(sweep.reach, "digest", lambda found: "changed")
     assert sweep.run(counted, tasks(log, 1, 1), 5, folder=folder) == first
     assert len(log.read_text().split()) == 5
 
@@ -117,7 +114,7 @@ def test_progress_counts_on_the_terminal(monkeypatch, tmp_path):
 
     monkeypatch.setattr(sweep, "open", fake, raising=False)
     sweep.run(counted, tasks(tmp_path / "log", 1, 2), 5, folder=tmp_path / "kept")
-    assert opened == ["/dev/tty"] and "counted: 2 of 2 done" in terminal.read_text()
+    assert opened == ["/dev/tty"] and "counted: 100%" in terminal.read_text() and "2/2" in terminal.read_text()
     sweep.run(counted, tasks(tmp_path / "log", 1, 2), 5)
     assert len(opened) == 1
 
@@ -129,37 +126,6 @@ def test_without_a_terminal_a_sweep_is_silent(monkeypatch, tmp_path, capfd):
     monkeypatch.setattr(sweep, "open", missing, raising=False)
     assert len(sweep.run(counted, tasks(tmp_path / "log", 1), 5, folder=tmp_path / "kept")) == 1
     assert capfd.readouterr() == ("", "")
-
-
-def test_the_key_of_a_result_is_the_code_that_its_task_reaches(tmp_path, monkeypatch):
-    """Its own module, what that reaches in lib, however far, and the versions; nothing else, and no docstring."""
-    package = tmp_path / "lib"
-    texts = {"near": "from lib.part import far\n", "far": "def f():\n    return 1\n", "other": "x = 1\n"}
-    (package / "part").mkdir(parents=True)
-    for name, text in texts.items():
-        (package / "part" / f"{name}.py").write_text(text)
-    for folder in (package, package / "part"):
-        (folder / "__init__.py").touch()
-    module = types.ModuleType("a_task")
-    module.__file__ = str(tmp_path / "a_task.py")
-    (tmp_path / "a_task.py").write_text("from lib.part.near import far\n\n\ndef task(seed):\n    return far.f()\n")
-    exec(compile("def task(seed):\n    pass\n", module.__file__, "exec"), vars(module))
-    monkeypatch.setitem(sys.modules, "a_task", module)
-
-    def key():
-        linecache.clearcache()
-        return sweep._fingerprint(module.task, package)
-
-    first = key()
-    (package / "part" / "other.py").write_text("x = 2\n")
-    (package / "part" / "far.py").write_text('def f():\n    """One."""\n    return 1  # one\n')
-    assert key() == first
-    (package / "part" / "far.py").write_text("def f():\n    return 2\n")
-    second = key()
-    (tmp_path / "a_task.py").write_text("from lib.part.near import far\n\n\ndef task(seed):\n    return -far.f()\n")
-    third = key()
-    monkeypatch.setattr(sweep, "version", lambda name: "0")
-    assert len({first, second, third, key()}) == 4
 
 
 GOOD = {
