@@ -111,6 +111,5 @@ def slopes(composition, y, t):
 
 def label(name, value):
     found = checks.number(name, value)
-    if found not in (0, 1):
-        checks.fail(name, "be 0 or 1", value)
+    checks.fail_if(found not in (0, 1), name, "be 0 or 1", value)
     return int(found)

@@ -1,7 +1,6 @@
 """The monotone branches of the map x → s of one neuron from inputs to steps, and the inputs that cause a given step.
 
-The map folds where  s' = 0;  the density p_s is a sum over branches, and on a branch s(x) = s has one root.  Source:
-kukleva2024, eq. (3.16) and the text after it, which asks for the sum; how to find the branches is not in it.
+kukleva2024, text after eq. (3.16), asks for the sum over branches, but not how to find them.
 """
 
 from dataclasses import dataclass, fields
@@ -59,12 +58,11 @@ def _roots(function, x, values):
 def find(step_map, *, reach=14.0):
     """The monotone branches of x → s within `reach` deviations of the mean: split at zeros of s, folds and kinks.
 
-    A fold (caustic) is a root of  wh'(1 + x²) + xh,  where s' = 0 and p_s diverges like |s - s_c|^{-1/2}.  `step_map`:
-    a StepMap; `reach`: > 0, beyond 14 lies less than 1e-43 of the data, smaller where s overflows near a pole.  Returns
-    Branches without dead intervals, empty where no input is alive; its arrays cannot be written to.
+    At a fold (caustic),  wh'(1 + x²) + xh = 0,  s' = 0 and p_s diverges like |s - s_c|^{-1/2}.  `step_map`: a StepMap;
+    `reach`: > 0, smaller where s overflows near a pole.  Returns Branches, read-only, without dead intervals.
 
-    >>> from lib.criticality.compositions import named
-    >>> find(amplitude.step_map(named("sigmoid + squared"), 16.0, -8.0, 0)).folds.round(3).tolist()
+    >>> m = amplitude.step_map(amplitude.compositions.named("sigmoid + squared"), 16.0, -8.0, 0)
+    >>> find(m).folds.round(3).tolist()
     [0.546]
     """
     checks.instance("step_map", step_map, amplitude.StepMap, "as from amplitude.step_map")
@@ -100,12 +98,10 @@ def preimages(s, step_map):
 
     `s` (S,): not zero; `step_map`: a StepMap.  Returns x (B, S), a row for each branch of `find`, NaN if it misses s.
 
-    >>> from lib.criticality.compositions import named
-    >>> sigmoid = amplitude.step_map(named("sigmoid + squared"), 16.0, -8.0, 0)
+    >>> sigmoid = amplitude.step_map(amplitude.compositions.named("sigmoid + squared"), 16.0, -8.0, 0)
     >>> preimages([-0.2, -0.5], sigmoid).round(4).tolist()
     [[0.4702, nan], [0.6335, nan]]
     """
     found, s = find(step_map), checks.array("s", s, ndim=1)  # (S,)
-    if np.any(s == 0):
-        checks.fail("s", "differ from zero, where dead inputs have an atom", s)
+    checks.fail_if(np.any(s == 0), "s", "differ from zero, where dead inputs have an atom", s)
     return _steps.preimages(s, step_map, found)

@@ -2,7 +2,7 @@
 
 Every step of every chain is  V' = V(1 - εS) + εξ, that is  V - (ε/m) Σ_b (V x_b - r_b) x_bᵀ  over a minibatch: eq.
 (3.2) of han2021, in the PCA basis and for V = W - W₀.  S is never formed and no trajectory is kept: memory does not
-grow with steps.  With momentum, V' = V + B' and B' = μB - ε(VS - ξ), see ``linear_extensions``.  Preconditioned descent
+grow with steps.  With momentum, V' = V + B' and B' = μB - ε(VS - ξ), see ``linear``.  Preconditioned descent
 needs no code of its own: it is plain descent on the inputs P^{1/2} x.
 """
 
@@ -17,8 +17,7 @@ from lib.common.linalg import psd_root
 from lib.common.random import children
 from lib.common.stats import mean_and_error
 from lib.fluctuations import regression
-from lib.fluctuations.linear import stationary_covariance
-from lib.fluctuations.linear_extensions import momentum_covariance
+from lib.fluctuations.linear import momentum_covariance, stationary_covariance
 from lib.fluctuations.minibatches import checked_drawing, fill
 from lib.fluctuations.regression_formulas import pair_weights
 

@@ -144,7 +144,6 @@ def correlation_floor(problem, batch, steps, *, replacement=False):
     """
     variance = regression.batch_variance(len(regression.checked_problem(problem).inputs), batch, replacement)
     strength = np.linalg.norm(regression_formulas.noise(problem, variance))
-    if strength == 0:
-        checks.fail("batch", "leave some gradient noise", batch)
+    checks.fail_if(strength == 0, "batch", "leave some gradient noise", batch)
     between = variance * regression_formulas.weighted(problem.residuals, (problem.inputs**2).sum(axis=1))  # (p, p)
     return float(np.linalg.norm(between) / np.sqrt(checks.integer("steps", steps)) / strength)

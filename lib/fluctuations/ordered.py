@@ -81,8 +81,7 @@ def wiener_integral(start, rates, kicks, step):
     """
     rates = _squares("rates", rates)  # (n, d, d)
     start = checks.array("start", start, shape=(None, rates.shape[1]))  # (p, d)
-    if len(start) == 0:
-        checks.fail("start", "hold at least one row vector", f"shape {start.shape}")
+    checks.fail_if(len(start) == 0, "start", "hold at least one row vector", f"shape {start.shape}")
     kicks = checks.array("kicks", kicks, shape=(len(rates), *start.shape))  # (n, p, d)
     step = checks.number("step", step, above=0)
     halves = _exponentials(rates, step / 2)  # (n, d, d): a kick at a midpoint is damped for half a step

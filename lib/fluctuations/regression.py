@@ -115,8 +115,7 @@ def batch_variance(samples, batch, replacement=False):
     samples, batch = checks.integer("samples", samples, at_least=2), checks.integer("batch", batch)
     if checks.boolean("replacement", replacement):
         return 1 / batch
-    if batch > samples:
-        checks.fail("batch", f"be at most N = {samples} without replacement", batch)
+    checks.fail_if(batch > samples, "batch", f"be at most N = {samples} without replacement", batch)
     return (samples - batch) / (batch * (samples - 1))
 
 

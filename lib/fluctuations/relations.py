@@ -72,10 +72,8 @@ def relation_errors(problem, covariance, learning_rate, batch, *, replacement=Fa
     covariance, rate, variance, noise = _setting(problem, covariance, learning_rate, batch, replacement)
     left, right = _sides(problem, covariance, noise, variance)  # (n, n), (n, n)
     size, strength = np.linalg.norm(left), np.linalg.norm(noise)
-    if size == 0:
-        checks.fail("covariance", "differ from zero", covariance)
-    if strength == 0:
-        checks.fail("batch", "leave some gradient noise", batch)
+    checks.fail_if(size == 0, "covariance", "differ from zero", covariance)
+    checks.fail_if(strength == 0, "batch", "leave some gradient noise", batch)
     scale = np.sum(left * noise) / (rate * strength**2)
     _refuse_inputs(problem, covariance, noise, variance)
     candidates = (rate * noise, scale * rate * noise, rate * right)  # (n, n) each
@@ -196,6 +194,5 @@ def fourier_row(matrix):
     if matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
         checks.fail("matrix", "be square", f"shape {matrix.shape}")
     sizes = np.abs(np.fft.fft(matrix.sum(axis=0)))  # (d,)
-    if sizes[0] <= 1e-14 * np.abs(matrix).sum():
-        checks.fail("matrix", "have entries that do not sum to zero", matrix)
+    checks.fail_if(sizes[0] <= 1e-14 * np.abs(matrix).sum(), "matrix", "have entries that do not sum to zero", matrix)
     return sizes / sizes[0]

@@ -93,8 +93,7 @@ def arccosine_kernel(covariance, order):
     """
     c = _covariances("covariance", covariance, 2)  # (..., 2, 2)
     order = checks.integer("order", order, at_least=0)
-    if order > 2:
-        checks.fail("order", "be 0, 1 or 2", order)
+    checks.fail_if(order > 2, "order", "be 0, 1 or 2", order)
     if order == 0 and np.any(np.minimum(c[..., 0, 0], c[..., 1, 1]) <= 0):
         checks.fail("covariance", "have variances > 0 for order 0", covariance)
     return gaussian_formulas.arccosine(c, order)  # (...)

@@ -19,8 +19,7 @@ def _root_factorials(order):
 
 def _order(name, value):
     value = checks.integer(name, value, at_least=0)
-    if value > HIGHEST_ORDER:
-        checks.fail(name, f"be an integer in 0 .. {HIGHEST_ORDER}, where n! is a float", value)
+    checks.fail_if(value > HIGHEST_ORDER, name, f"be an integer in 0 .. {HIGHEST_ORDER}, where n! is a float", value)
     return value
 
 
@@ -31,8 +30,7 @@ def _series(name, value):
         checks.fail(name, f"hold 1 to {HIGHEST_ORDER + 1} entries", f"{value.size} entries")
     with np.errstate(over="ignore"):  # refused in the next line
         scaled = value * _root_factorials(value.size - 1)  # (n,)
-    if np.abs(scaled).max() > LARGEST:
-        checks.fail(name, f"have entries with |c_n| √n! <= {LARGEST:g}", value)
+    checks.fail_if(np.abs(scaled).max() > LARGEST, name, f"have entries with |c_n| √n! <= {LARGEST:g}", value)
     return scaled
 
 
@@ -46,12 +44,10 @@ def coefficients(function, order, *, nodes):
     >>> coefficients(lambda x: x**3, 3, nodes=8).round(12) + 0  # x³ = He_3 + 3 He_1
     array([0., 3., 0., 1.])
     """
-    if not callable(function):
-        checks.fail("function", "be callable", function)
+    checks.fail_if(not callable(function), "function", "be callable", function)
     order = _order("order", order)
     nodes = checks.integer("nodes", nodes, at_least=order + 1)
-    if nodes > 1000:
-        checks.fail("nodes", "be at most 1000", nodes)
+    checks.fail_if(nodes > 1000, "nodes", "be at most 1000", nodes)
     x, weights = roots_hermitenorm(nodes)  # (nodes,), (nodes,)
     values = checks.array("function", function(x), shape=(nodes,)) * weights / weights.sum()  # (nodes,)
     lower, upper = np.zeros(nodes), np.ones(nodes)  # (nodes,), (nodes,): He_n / √n!, since He_n alone would overflow

@@ -31,8 +31,7 @@ def monte_carlo_average(function, covariance, samples, seed):
     >>> bool(abs(estimate.mean - 0.5) < 4 * estimate.standard_error < 0.05)
     True
     """
-    if not callable(function):
-        checks.fail("function", "be callable", function)
+    checks.fail_if(not callable(function), "function", "be callable", function)
     covariance = checks.symmetric("covariance", covariance, definite="semi")  # (n, n)
     samples = checks.integer("samples", samples, at_least=2)
     rng = checks.generator("seed", seed)
@@ -64,8 +63,7 @@ def sign_sum_average(function, agreeing, opposing):
     >>> round(sign_sum_average(lambda x, y: x * y, 3, 1), 12)  # the correlation (3 - 1) / 4
     0.5
     """
-    if not callable(function):
-        checks.fail("function", "be callable", function)
+    checks.fail_if(not callable(function), "function", "be callable", function)
     agreeing = checks.integer("agreeing", agreeing)
     opposing = checks.integer("opposing", opposing)
     up, down = np.ogrid[: agreeing + 1, : opposing + 1]  # (a + 1, 1), (1, o + 1): how many signs are +1

@@ -40,8 +40,7 @@ def checked_side(size):
     """
     pair = size if isinstance(size, (tuple, list)) else (size, size)
     fits = len(pair) == 2 and all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) and n >= 1 for n in pair)
-    if not fits:
-        checks.fail("size", "be an integer >= 1 or a pair of them, (height, width)", size)
+    checks.fail_if(not fits, "size", "be an integer >= 1 or a pair of them, (height, width)", size)
     return int(pair[0]), int(pair[1])
 
 
@@ -145,8 +144,7 @@ def load(name, *, size=None, stride=None):
     if name == "photo-patches":
         patches, labels = _photo_patches(size, 8 if stride is None else checks.integer("stride", stride))
         return Images(patches, labels, classes=2 * BANDS, name=name)
-    if stride is not None:
-        checks.fail("stride", f"be left out for {name}, which is not cut into patches", stride)
+    checks.fail_if(stride is not None, "stride", f"be left out for {name}, which is not cut into patches", stride)
     if name == "digits":
         bunch = load_digits()
         images, labels = bunch.images, bunch.target  # (1797, 8, 8), (1797,)

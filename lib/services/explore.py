@@ -63,14 +63,11 @@ def slider(draw, values, *, name, label, sentence, alt, start=0, show="{:g}".for
     >>> slider(draw, [1, 2], name="line", label="slope", sentence="It rises by {}.".format, alt="A line.")
     slope = 1: It rises by 1.
     """
-    if not _NAME.fullmatch(str(name)):
-        checks.fail("name", "be small letters, digits and hyphens", name)
+    checks.fail_if(not _NAME.fullmatch(str(name)), "name", "be small letters, digits and hyphens", name)
     values = list(values)
-    if not 2 <= len(values) <= 100:
-        checks.fail("values", "hold 2 to 100 values", f"{len(values)}")
+    checks.fail_if(not 2 <= len(values) <= 100, "values", "hold 2 to 100 values", f"{len(values)}")
     start = checks.integer("start", start, at_least=0)
-    if start >= len(values):
-        checks.fail("start", f"be below {len(values)}, the number of values", start)
+    checks.fail_if(start >= len(values), "start", f"be below {len(values)}, the number of values", start)
     frames = [_frame(draw, value) for value in values]
     labels, sentences = [show(value) for value in values], [str(sentence(value)) for value in values]
     first, drawing = frames[start], ElementTree.fromstring(frames[start])

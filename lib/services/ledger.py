@@ -149,8 +149,7 @@ def check(claim_id, measured, *, error=None, control=None, claims=None):
     ✓ Half a turn. Found 3.1416, expected 3.14: off by 0.002; allowed 0.01.
     """
     claims = declared() if claims is None else claims
-    if not isinstance(claim_id, str):
-        checks.fail("claim_id", "be a string", claim_id)
+    checks.fail_if(not isinstance(claim_id, str), "claim_id", "be a string", claim_id)
     if claim_id not in claims:
         near = next(iter(difflib.get_close_matches(claim_id, claims, n=1, cutoff=0)), None)
         raise ValueError(f"claim_id {claim_id!r} is not declared in lib/claims; the nearest declared id is {near!r}")

@@ -97,8 +97,7 @@ def reference_slope(axes, x, y, exponent, *, label=None):
     `x`: (begin, end), 0 < x[0] < x[1]; `y` > 0: the value at x[0]; `label`: default "slope <exponent>".
     """
     x = checks.entries("x", x, above=0, shape=(2,))
-    if x[1] <= x[0]:
-        checks.fail("x", "increase from its first to its second entry", tuple(x))
+    checks.fail_if(x[1] <= x[0], "x", "increase from its first to its second entry", tuple(x))
     y = checks.number("y", y, above=0)
     exponent = checks.number("exponent", exponent)
     axes.set(xscale="log", yscale="log")
