@@ -1,9 +1,8 @@
 """A linear network with one convolutional layer:  y ≈ W X  with  X = C * x,  a valid cross-correlation.
 
-The filter C (c, c) slides over an image x (L, L): at position j it sees the pixels i + j - 1, and gives X.  Counted
-line by line: d = L² pixels, h = (L - c + 1)² positions, c² taps.  While C is held fixed, X takes the place of the
-inputs in :mod:`lib.fluctuations.regression` and all that builds on it; Σ^xx (d, d) and Σ^yx (p, d) of images are its
-``moment`` and ``cross_moment``.  :func:`descend` trains both layers.  Numbered equations: han2021, appendix C.
+The filter C (c, c) at position j of an image x (L, L) sees the pixels i + j - 1; d = L² pixels, h = (L - c + 1)²
+positions, c² taps.  With C held fixed, X takes the place of the inputs in :mod:`lib.fluctuations.regression`, whose
+``moment`` and ``cross_moment`` Σ^xx (d, d), Σ^yx (p, d) are those of images.  Numbered equations: han2021, appendix C.
 """
 
 from dataclasses import dataclass
@@ -64,9 +63,9 @@ def _moments(moment, cross_moment, size=1):
 
 
 def pixel_table(length, size):
-    """Pixel that tap i sees at position j, the index i + j - 1 of the source.
+    """Pixel that tap i sees at position j, the index i + j - 1 of the source:  an int array (h, c²).
 
-    `length`, `size`: sides L and c of image and filter, 1 <= c <= L.  Returns an int array (h, c²).
+    `length`, `size`: sides L and c of image and filter.  Returns the table.
 
     >>> pixel_table(3, 2).tolist()
     [[0, 1, 3, 4], [1, 2, 4, 5], [3, 4, 6, 7], [4, 5, 7, 8]]
@@ -80,7 +79,7 @@ def pixel_table(length, size):
 def apply(taps, images):
     """The hidden layer of images:  X_j = Σ_i C_i x_{i+j-1},  the filter on every place where it fits, without a flip.
 
-    Eq. (C1).  `taps` (c, c): the filter C, c <= L; `images` (N, L, L).  Returns (N, L - c + 1, L - c + 1).
+    Eq. (C1).  `taps` (c, c): the filter C; `images` (N, L, L).  Returns (N, L - c + 1, L - c + 1).
 
     >>> apply([[1, 2], [0, 0]], [[[1, 2, 3], [4, 5, 6], [7, 8, 9]]]).tolist()
     [[[5.0, 8.0], [14.0, 17.0]]]
@@ -93,8 +92,8 @@ def apply(taps, images):
 def gradients(taps, weights, images, targets):
     """Gradients of  f = (1/2N) Σ_α |y_α - W X_α|²  by filter and weights, of a whole set or of one minibatch.
 
-    With  e = W X - y:  ∂f/∂C_i = <Σ_kj e_k W_kj x_{i+j-1}>,  ∂f/∂W = <e Xᵀ>.  Eqs. (C3) and (C4); the descent has the
-    opposite sign.  `taps` (c, c), c <= L; `weights` (p, h); `images` (N, L, L); `targets` (N, p).  Returns both.
+    ∂f/∂C_i = <Σ_kj e_k W_kj x_{i+j-1}>,  ∂f/∂W = <e Xᵀ>,  e = W X - y,  eqs. (C3), (C4).  `taps` (c, c); `weights` (p,
+    h); `images` (N, L, L); `targets` (N, p).  Returns both.
 
     >>> [gradient.tolist() for gradient in gradients([[2.0]], [[3.0]], [[[1.0]]], [[10.0]])]
     [[[-12.0]], [[-8.0]]]
@@ -108,11 +107,10 @@ def gradients(taps, weights, images, targets):
 
 
 def hidden_moments(taps, moment, cross_moment):
-    """Moments of the hidden layer from those of the images.
+    """Moments of the hidden layer from those of the images, eqs. (C9), (C10), where (C10) has X for x on the right.
 
-    Σ^XX_ij = Σ_kl C_k C_l Σ^xx_{k+i-1,l+j-1},  Σ^yX_ij = Σ_k C_k Σ^yx_{i,j+k-1}  (eqs. (C9) and (C10), where the right
-    sides of (C10) have X for x).  With them the weights descend by  -∂f/∂W = -W Σ^XX + Σ^yX.  `taps` (c, c): C, c <= L;
-    `moment` (d, d): Σ^xx; `cross_moment` (p, d): Σ^yx.  Returns Σ^XX (h, h) and Σ^yX (p, h).
+    Σ^XX_ij = Σ_kl C_k C_l Σ^xx_{k+i-1,l+j-1},  Σ^yX_ij = Σ_k C_k Σ^yx_{i,j+k-1}.  `taps` (c, c): C; `moment` (d, d):
+    Σ^xx; `cross_moment` (p, d): Σ^yx.  Returns Σ^XX (h, h), Σ^yX (p, h).
 
     >>> [moment.tolist() for moment in hidden_moments([[2.0]], [[3.0]], [[5.0]])]
     [[[12.0]], [[10.0]]]
@@ -128,9 +126,8 @@ def hidden_moments(taps, moment, cross_moment):
 def filter_equation(weights, moment, cross_moment):
     """The filter's own linear equation,  -∂f/∂C_i = Q_i - Σ_l P_il C_l,  at given weights.
 
-    P_il = Σ_jk (WᵀW)_jk Σ^xx_{l+k-1,j+i-1} = P_li,  Q_i = Σ_kj W_kj Σ^yx_{k,j+i-1}:  eqs. (C7) and (C8); P and Q are
-    those of appendix C, not a path ordering and not the circulation.  `weights` (p, h): W, whose h = (L - c + 1)² sets
-    c; `moment` (d, d), `cross_moment` (p, d).  Returns P (c², c²), symmetric, semidefinite if Σ^xx is, and Q (c, c).
+    P_il = Σ_jk (WᵀW)_jk Σ^xx_{l+k-1,j+i-1} = P_li,  Q_i = Σ_kj W_kj Σ^yx_{k,j+i-1}:  eqs. (C7), (C8); Q is not the
+    circulation.  `weights` (p, h): W; `moment` (d, d), `cross_moment` (p, d).  Returns P (c², c²), Q (c, c).
 
     >>> [part.tolist() for part in filter_equation([[2.0]], [[3.0]], [[5.0]])]
     [[[12.0]], [[10.0]]]
@@ -150,9 +147,8 @@ def filter_equation(weights, moment, cross_moment):
 def minimum(taps, moment, cross_moment):
     """A minimum of the loss over filter and weights, and of its curve (sC, W/s) the point with ‖C‖ = ‖W‖.
 
-    W = Σ^yX (Σ^XX)⁻¹  is eliminated, and the filter descends by BFGS with the gradient  P C - Q,  whose zero is then
-    refined: both right sides, eqs. (C7) and (C9), vanish there.  `taps` (c, c): start of the search, not zero; others
-    may lead to other minima.  `moment` (d, d): positive definite; `cross_moment` (p, d): not zero.  Returns C and W.
+    W = Σ^yX (Σ^XX)⁻¹ is eliminated; at the end eqs. (C7) and (C9) vanish.  `taps` (c, c): start, not zero; others may
+    lead to other minima.  `moment` (d, d): positive definite; `cross_moment` (p, d): not zero.  Returns C and W.
 
     >>> [round(float(layer[0, 0]), 9) for layer in minimum([[1.0]], [[1.0]], [[4.0]])]
     [2.0, 2.0]
@@ -244,11 +240,9 @@ def _descend(taps, weights, images, targets, pixels, rate, batches, record_every
 def descend(taps, weights, images, targets, learning_rate, batches, *, record_every=1):
     """Minibatch gradient descent on filter and weights together:  C' = C - ε g_C,  W' = W - ε g_W.
 
-    The loss of every minibatch is blind to  C -> sC, W -> W/s, so  <W, g_W> = <C, g_C>, and each step changes
-    ‖W‖² - ‖C‖² by exactly  ε²(‖g_W‖² - ‖g_C‖²),  the difference of the squared steps: a law that is not in the source.
-    `taps`, `weights`, `images`, `targets`: as in :func:`gradients`, C and W at the start; `learning_rate`:
-    ε > 0; `batches` (steps, m), steps >= 1: as ``minibatches.draw`` returns it; `record_every`: record one step in so
-    many, a divisor of the number of steps.  Returns a Descent.
+    Each step changes ‖W‖² - ‖C‖² by exactly  ε²(‖g_W‖² - ‖g_C‖²), as <W, g_W> = <C, g_C>.  `taps`, `weights`, `images`,
+    `targets`: as in :func:`gradients`; `learning_rate`: ε > 0; `batches` (steps, m): as of ``minibatches.draw``;
+    `record_every`: one step in so many, a divisor of the number of steps.  Returns a Descent.
 
     >>> run = descend([[2.0]], [[3.0]], [[[1.0]]], [[10.0]], 0.1, [[0], [0]])
     >>> (run.weights**2 - run.taps**2).ravel().round(12).tolist()  # as (5 + run.weights_moved - run.taps_moved)

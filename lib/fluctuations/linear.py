@@ -1,9 +1,8 @@
 """Stochastic linear learning: the stationary law of minibatch descent on a least-squares loss, exact in ε.
 
-W' = W(1 - εS) + εC, han2021, eq. (3.2), is the definition of the dynamics, with a fresh minibatch every step; for
-V = W - W₀,  V' = V(1 - εS) + εξ.  The mean of V decays to zero; G = E[VᵀV] obeys  AG + GA = ε E[SGS] + ε D, closed and
-linear, without a small parameter.  The source has its limit ε -> 0, eq. (2.10), where the right side is ε D(0) if D(0)
-is the noise of one step, eq. (3.4).  Matrices are in the PCA basis of ``regression``.
+For V = W - W₀  han2021, eq. (3.2), reads  V' = V(1 - εS) + εξ  with a fresh minibatch every step; G = E[VᵀV] obeys AG +
+GA = ε E[SGS] + ε D,  closed and linear.  The source has the limit ε -> 0, eq. (2.10), with ε D(0) on the right, D(0)
+the noise of one step, eq. (3.4); it has no momentum.  Matrices are in the PCA basis of ``regression``.
 """
 
 import numpy as np
@@ -18,12 +17,10 @@ EDGE = 1e-9  # closer to the threshold than this part of it, rounding decides wh
 
 
 def learning_rate_threshold(problem, batch, *, replacement=False):
-    """The learning rate ε_max at which the stationary covariance diverges.
+    """The learning rate ε_max at which the stationary covariance diverges, never above 2/λ_max, where the mean does.
 
-    The map  G' = E[(1 - εS) G (1 - εS)] + ε²D  (from eq. (3.2); not in that text) keeps positive matrices positive, so
-    its spectral radius reaches one first where  AG + GA = ε E[SGS]  has a solution: 1/ε_max is the largest eigenvalue
-    of  E[S·S]  against A· + ·A.  Never above 2/λ_max, where the mean diverges.  `problem`: Regression; `batch`,
-    `replacement`: as in ``regression.batch_variance``.  Returns ε_max.
+    1/ε_max is the largest eigenvalue of  E[S·S]  against A· + ·A.  `problem`: Regression; `batch`, `replacement`: as in
+    ``regression.batch_variance``.  Returns ε_max.
 
     >>> problem = regression.fit([[1.0], [2.0]], [[0.0], [1.0]])  # S is 1 or 4: ε_max = 2 E[S] / E[S²] = 5 / 8.5
     >>> round(learning_rate_threshold(problem, 1), 12), round(learning_rate_threshold(problem, 2), 12)
@@ -37,8 +34,7 @@ def learning_rate_threshold(problem, batch, *, replacement=False):
 def sufficient_learning_rate(problem, batch, *, replacement=False):
     """A learning rate below which the stationary covariance surely exists:  2 / λ_max(A⁻¹ E[S²]) <= ε_max, cheaper.
 
-    Below it  G = 1  shrinks under the map of :func:`learning_rate_threshold` (eq. (3.2)).  `problem`: Regression;
-    `batch`, `replacement`: as in ``regression.batch_variance``.  Returns a float.
+    `problem`: Regression; `batch`, `replacement`: as in ``regression.batch_variance``.  Returns a float.
 
     >>> problem = regression.fit([[1.0, 0.0], [0.0, 2.0]], [[0.0], [1.0]])
     >>> [round(bound(problem, 1), 12) for bound in (sufficient_learning_rate, learning_rate_threshold)]
@@ -54,9 +50,8 @@ def sufficient_learning_rate(problem, batch, *, replacement=False):
 def stationary_covariance(problem, learning_rate, batch, *, replacement=False, pair=None):
     """Stationary weight covariance  G = E[VᵀV]  of minibatch gradient descent, exact:  AG + GA = ε E[SGS] + ε D.
 
-    Eq. (3.2) squared and averaged; eq. (2.10) is the limit ε -> 0, eq. (B5) that of a pair of outputs,
-    G_ik = E[V_iᵀ V_k].  `learning_rate`: 0 < ε < :func:`learning_rate_threshold`; `problem`, `batch`, `replacement`,
-    `pair`: as in ``regression.noise_moment``.  Returns (n, n), symmetric; without `pair` positive semidefinite.
+    `learning_rate`: 0 < ε < :func:`learning_rate_threshold`; `problem`, `batch`, `replacement`, `pair`: as in
+    ``regression.noise_moment``, eq. (B5) for a pair.  Returns (n, n), symmetric.
 
     >>> problem = regression.fit([[1.0], [1.0]], [[0.0], [2.0]])  # A = S = 1, D = 1: G = ε / (2 - ε)
     >>> float(stationary_covariance(problem, 0.5, 1)[0, 0].round(12))
@@ -78,8 +73,8 @@ def stationary_covariance(problem, learning_rate, batch, *, replacement=False, p
 def leading_order_covariance(problem, learning_rate, batch, *, replacement=False, pair=None):
     """Stationary weight covariance to leading order in ε:  AG + GA = ε D, that is  G_kl = ε D_kl / (λ_k + λ_l).
 
-    Eq. (2.10), with 2D there equal to ε D(0): a delta function on steps of width ε has height 1/ε.  `learning_rate`:
-    ε > 0; `problem`, `batch`, `replacement`, `pair`: as in ``regression.noise_moment``.  Returns (n, n), symmetric.
+    Eq. (2.10), 2D there is ε D(0).  `learning_rate`: ε; `problem`, `batch`, `replacement`, `pair`: as in
+    ``regression.noise_moment``.  Returns (n, n).
 
     >>> float(leading_order_covariance(regression.fit([[1.0], [1.0]], [[0.0], [2.0]]), 0.5, 1)[0, 0].round(9))  # εD/2A
     0.25
@@ -92,10 +87,9 @@ def leading_order_covariance(problem, learning_rate, batch, *, replacement=False
 def gaussian_covariance(eigenvalues, noise, learning_rate, batch):
     """Stationary variances for Gaussian inputs that are never seen twice, with fourth moments in closed form.
 
-    g_k = ε(cTλ_k + d_k) / {λ_k [2 - ε(1+c)λ_k]},  T = Σ_k λ_k g_k, c = 1/m.  It solves eq. (3.2), for x ~ N(0, A) and
-    residuals such that D is diagonal, as for targets with independent label noise.  `eigenvalues` (n,): λ_k > 0;
-    `noise` (n,): d_k = D_kk >= 0, the noise of one step, σ²λ_k/m for label noise of variance σ²; `learning_rate`: ε > 0
-    with c Σ_k ελ_k / [2 - ε(1+c)λ_k] < 1, every bracket positive; `batch`: m >= 1.  Returns g_k = E|V_k|² (n,).
+    g_k = ε(cTλ_k + d_k) / {λ_k [2 - ε(1+c)λ_k]},  T = Σ_k λ_k g_k, c = 1/m, for x ~ N(0, A) and diagonal D.
+    `eigenvalues` (n,): λ_k > 0; `noise` (n,): d_k = D_kk, σ²λ_k/m for label noise; `learning_rate`: ε > 0 with c Σ_k
+    ελ_k / [2 - ε(1+c)λ_k] < 1; `batch`: m.  Returns g_k (n,).
 
     >>> gaussian_covariance([1.0], [1.0], 0.5, 1).tolist()  # ε / (2 - 3ε)
     [1.0]
@@ -117,11 +111,9 @@ def gaussian_covariance(eigenvalues, noise, learning_rate, batch):
 def momentum_covariance(problem, learning_rate, momentum, batch, *, replacement=False):
     """Stationary weight covariance of  B' = μB - ε(VS - ξ),  V' = V + B'  (heavy ball), exact.
 
-    At μ = 0 it is eq. (3.2).  A pair of modes with a = ελ_k and b = ελ_l responds to noise of strength X_kl with
-    G_kl = X_kl / ρ_kl,  ρ = {(1-μ)² [(1+μ)(a+b) - ab] + μ(a-b)²} / (1-μ²);  the noise is ε²{D + c(F[G] - AGA)}.  Small
-    ε: AG + GA = ε D / (1-μ).  `problem`: Regression; `learning_rate`: ε > 0, below 2(1+μ)/λ_max and the (lower)
-    threshold that the noise in S sets; `momentum`: 0 <= μ < 1; `batch`, `replacement`: as in
-    ``regression.batch_variance``.  Returns G = E[VᵀV] (n, n), symmetric, positive semidefinite, in the PCA basis.
+    G_kl = X_kl / ρ_kl,  ρ = {(1-μ)² [(1+μ)(a+b) - ab] + μ(a-b)²} / (1-μ²),  a = ελ_k, b = ελ_l, with the noise X = ε²{D
+    + c(F[G] - AGA)};  for small ε  AG + GA = ε D / (1-μ).  `problem`: Regression; `learning_rate`: ε, below a
+    threshold; `momentum`: 0 <= μ < 1; `batch`, `replacement`: as in ``regression.batch_variance``.  Returns G (n, n).
 
     >>> problem = regression.fit([[1.0], [1.0]], [[0.0], [2.0]])  # A = S = D = 1
     >>> [float(momentum_covariance(problem, 0.5, mu, 1)[0, 0].round(9)) for mu in (0.0, 0.5)]
@@ -149,11 +141,9 @@ def momentum_covariance(problem, learning_rate, momentum, batch, *, replacement=
 def preconditioned_covariance(problem, preconditioner, learning_rate, batch, *, replacement=False):
     """Stationary weight covariance of  V' = V - ε(VS - ξ)P, exact:  PAG + GAP = ε P(E[SGS] + D)P.
 
-    It is plain descent, eq. (3.2), on the inputs P^{1/2} x for the weights V P^{-1/2}, and is solved so.  With P = A⁻¹
-    the leading order is  (ε/2) A⁻¹DA⁻¹, without circulation.  `problem`: Regression; `preconditioner` (n, n): P,
-    symmetric, positive definite, in the PCA basis; `learning_rate`: ε > 0, below :func:`learning_rate_threshold` of
-    the inputs P^{1/2} x; `batch`, `replacement`: as in ``regression.batch_variance``.  Returns G = E[VᵀV] (n, n),
-    symmetric, positive semidefinite, in the PCA basis.
+    Solved as plain descent on the inputs P^{1/2} x.  `problem`: Regression; `preconditioner` (n, n): P, positive
+    definite, in the PCA basis; `learning_rate`: ε > 0, below :func:`learning_rate_threshold` of these inputs; `batch`,
+    `replacement`: as in ``regression.batch_variance``.  Returns G (n, n), in the PCA basis.
 
     >>> problem = regression.fit([[1.0], [1.0]], [[0.0], [2.0]])  # A = S = D = 1
     >>> float(preconditioned_covariance(problem, [[0.5]], 1.0, 1)[0, 0].round(12))  # as plain descent at ε = 0.5

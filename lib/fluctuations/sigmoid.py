@@ -1,9 +1,9 @@
 """One sigmoid unit with squared loss under minibatch descent: its minimum, and its fluctuations about it for small ε.
 
-The unit is  z = σ(w·x),  σ(u) = 1/(1 + e^{-u}),  with the loss  ℓ = (y - z)²/2  averaged over N samples (not the cross
-entropy).  About a minimum w* it is not quadratic, so the second moment of V = w - w* obeys no closed equation, unlike
-``linear``.  han2021 finds this unit beyond further analytical treatment; the leading order in ε here is the book's.
-V' = V - ε g_B(V), g_B averaged over a minibatch of m, is eq. (3.2) for this loss; :func:`simulate` runs it.
+z = σ(w·x),  ℓ = (y - z)²/2.  About a minimum w* the loss is not quadratic, so the second moment of V = w - w* obeys no
+closed equation; the leading order in ε is the book's (han2021 finds the unit beyond analysis).  :func:`simulate` runs
+V' = V - ε g_B(V), eq. (3.2), and for each chain a twin with the quadratic loss,  U' = U - (ε/m) Σ_b (g_b + h_b x_b·U)
+x_b,  under the same minibatches: its law is known, so the difference shows the nonlinearity with little noise.
 """
 
 import math
@@ -47,10 +47,7 @@ class Unit:
 
 
 def loss_derivatives(field, target):
-    """First three derivatives of  ℓ = (y - σ(u))²/2  by the field u:  ℓ', ℓ'', ℓ'''.
-
-    With z = σ(u):  ℓ' = -(y-z)z',  ℓ'' = z'² - (y-z)z'',  ℓ''' = 3z'z'' - (y-z)z'''.  `field`, `target` (N,): u, y.
-    Returns (3, N).
+    """First three derivatives of  ℓ = (y - σ(u))²/2  by the field u, at `field`, `target` (N,) u, y.  Returns (3, N).
 
     >>> loss_derivatives([0.0], [1.0]).ravel().tolist()
     [-0.125, 0.0625, 0.0625]
@@ -67,9 +64,8 @@ def loss_derivatives(field, target):
 def minimum(inputs, targets):
     """A minimum w* of  f = <(y - σ(w·x))²>/2, found from w = 0 with whitened inputs, and the derivatives of ℓ there.
 
-    The loss is not convex and may have other minima.  It has none where the classes are separable: the weights grow for
-    ever.  `inputs` (N, d): N > d, linearly independent columns; a constant one is a bias; `targets` (N,): y, from 0 to
-    1.  Returns a Unit, with gradient below 1e-12 in whitened units.
+    There may be others, and none where the classes are separable.  `inputs` (N, d): N > d, linearly independent
+    columns; `targets` (N,): y, from 0 to 1.  Returns a Unit.
 
     >>> unit = minimum(4 * [[1.0]], [0, 1, 1, 1])  # σ(w*) = 3/4
     >>> round(float(unit.weights[0]), 10), round(float(unit.hessian[0, 0]), 10)  # log 3, (3/16)²
@@ -120,10 +116,9 @@ def checked_unit(unit):
 
 
 def noise_moment(unit, batch, *, replacement=False):
-    """Gradient noise of one step at the minimum:  D = (c/N) Σ_α g_α² x_α x_αᵀ.
+    """Gradient noise of one step at the minimum:  D = (c/N) Σ_α g_α² x_α x_αᵀ,  as eq. (3.4) at q = 0.
 
-    The counterpart of eq. (3.4) at q = 0, with -g for the residual.  `unit`: Unit; `batch`, `replacement`: as in
-    ``regression.batch_variance``.  Returns (d, d), symmetric, positive semidefinite.
+    `unit`: Unit; `batch`, `replacement`: as in ``regression.batch_variance``.  Returns (d, d), symmetric.
 
     >>> round(float(noise_moment(minimum(4 * [[1.0]], [0, 1, 1, 1]), 1)[0, 0]) * 16**3, 9)  # Var(y) z'² = (3/16)³
     27.0
@@ -133,11 +128,9 @@ def noise_moment(unit, batch, *, replacement=False):
 
 
 def leading_order_covariance(unit, learning_rate, batch, *, replacement=False):
-    """Stationary covariance about the minimum to leading order in ε:  HG + GH = ε D.
+    """Stationary covariance about the minimum to leading order in ε:  HG + GH = ε D,  as eq. (2.10) with 2D = ε D(0).
 
-    The counterpart of eq. (2.10), with 2D there equal to ε D(0).  Corrections are of relative order ε.
-    `learning_rate`: ε > 0; `unit`, `batch`, `replacement`: as in :func:`noise_moment`.  Returns G (d, d), symmetric,
-    positive semidefinite.
+    `learning_rate`: ε > 0; `unit`, `batch`, `replacement`: as in :func:`noise_moment`.  Returns G (d, d), symmetric.
 
     >>> round(float(leading_order_covariance(minimum(4 * [[1.0]], [0, 1, 1, 1]), 0.1, 1)[0, 0]), 10)  # ε D / 2H
     0.009375
@@ -150,10 +143,8 @@ def leading_order_covariance(unit, learning_rate, batch, *, replacement=False):
 def quadratic_covariance(unit, learning_rate, batch, *, replacement=False):
     """Stationary covariance of the quadratic twin, exact in ε:  HC + CH = ε E[SCS] + ε D,  S = <h x xᵀ>_B.
 
-    The twin  U' = U(1 - εS) - ε<g xᵀ>  has the curvatures h and the slopes g of the minimum for good, so it is
-    stochastic linear learning, eq. (3.2), with a weight h for each sample.  Dense: meant for d up to about 30.
-    `learning_rate`: ε > 0, small enough for a stationary C; `unit`, `batch`, `replacement`: as in :func:`noise_moment`.
-    Returns C = E[UᵀU] (d, d), symmetric, positive semidefinite.
+    Dense: for d up to about 30.  `learning_rate`: ε > 0, small enough for a stationary C; `unit`, `batch`,
+    `replacement`: as in :func:`noise_moment`.  Returns C = E[UᵀU] (d, d).
 
     >>> unit = minimum(4 * [[1.0]], [0, 1, 1, 1])
     >>> leading, exact = leading_order_covariance(unit, 1.0, 1), quadratic_covariance(unit, 1.0, 1)
@@ -175,8 +166,7 @@ def quadratic_covariance(unit, learning_rate, batch, *, replacement=False):
 def mean_shift(unit, covariance):
     """Distance of the mean weights from the minimum, for small fluctuations:  E[V] = -½ H⁻¹ <k (xᵀGx) x>.
 
-    The average gradient vanishes in the stationary state; the cubic term of the loss then needs a mean to balance it.
-    The linear unit has k = 0 and no shift.  `unit`: Unit; `covariance` (d, d): G, symmetric.  Returns (d,).
+    `unit`: Unit; `covariance` (d, d): G, symmetric.  Returns (d,).
 
     >>> round(float(mean_shift(minimum(4 * [[1.0]], [0, 1, 1, 1]), [[0.01]])[0]), 10)  # -3 z'z'' G / 2H, z'' = -z'/2
     0.0075
@@ -249,16 +239,12 @@ def simulate(
 ):  # fmt: skip
     """Independent chains of minibatch descent,  V' = V - ε g_B(V),  and their time averages in the stationary state.
 
-    No exact stationary law is known: chains start from the Gaussian of ``leading_order_covariance``, moved by
-    ``mean_shift``, and run for `burn_in` steps unseen.  Returns Averages.
-
-    unit, learning_rate : Unit; ε > 0.  No chain diverges, but the theory needs ε λ_max(H) << 1
-    batch, replacement : as in ``regression.batch_variance``
-    steps, chains : int >= 1, length of the averaged run and number of the chains
-    seed : int or SeedSequence; block number b draws from its b-th child, so results do not depend on `workers`
-    burn_in : int >= 0, optional, steps before the averages; default: 5 relaxation times 1/(ε λ_min(H))
-    record_every : one step in so many enters the averages, |g_B|² every one; must divide steps
-    blocks, workers : groups of chains, averaged one by one for error bars, must divide chains; threads, >= 1
+    Chains start from the Gaussian of :func:`leading_order_covariance`, moved by :func:`mean_shift`.  `unit`: Unit;
+    `learning_rate`: ε > 0, the theory needs ε λ_max(H) << 1; `batch`, `replacement`: as in
+    ``regression.batch_variance``; `steps`, `chains`: length and number; `seed`: int or SeedSequence, block b draws from
+    its b-th child, whatever the `workers`; `burn_in`: steps unseen, default 5/(ε λ_min(H)); `record_every`: of the
+    steps enters the averages (|g_B|² every one), must divide them; `blocks`: of chains, averaged one by one, must
+    divide them.  Returns Averages.
 
     >>> unit = minimum(4 * [[1.0]], [0, 1, 1, 1])
     >>> run = simulate(unit, 0.1, 1, steps=5000, chains=10, seed=1)

@@ -21,7 +21,7 @@ def lyapunov(friction, diffusion):
 def propagate(friction, diffusion, duration):
     """e^{-Γt} and 2∫_0^t e^{-Γu} D e^{-Γᵀu} du: Van Loan's block exponential for a short time, then doublings.
 
-    Doubling adds positive terms: no cancellation as in Σ(∞) - e^{-Γt} Σ(∞) e^{-Γᵀt} at short times, no overflow late.
+    They add positive terms: no cancellation as in Σ(∞) - e^{-Γt} Σ(∞) e^{-Γᵀt} at short times, no overflow late.
     """
     size = len(friction)
     doublings = max(0, math.frexp(duration)[1] + math.frexp(np.linalg.norm(friction, 1))[1])

@@ -1,7 +1,4 @@
-"""Files of data: looked for in a folder, fetched if that is wanted, verified by their sum, and only then read.
-
-What :mod:`lib.services.downloads` is built on, and its errors.
-"""
+"""Files of data: looked for in a folder, fetched if that is wanted, verified by their sum, and only then read."""
 
 import gzip
 import hashlib

@@ -1,7 +1,4 @@
-"""What SymPy computed, displayed as a lecturer would write it: with a name, in lines that fit, numbered if referred to.
-
-A derivation on a page is a chain of `show`: define, transform, show, and go on from what was shown.
-"""
+"""What SymPy computed, displayed as a lecturer would write it: with a name, in lines that fit, numbered if referred to."""
 
 import re
 
@@ -21,13 +18,11 @@ _FRACTION = re.compile(r"\\[dt]?frac" + _GROUP + _GROUP)
 def show(name, expression, *, label=None, names=None, width=WIDTH):
     r"""Display  name = expression  and return the expression.
 
-    A sum that is wider than a telephone is broken before its terms, an equation also at its sign; a single term, a
-    matrix or a fraction is not.  `name`: TeX, or a SymPy object, or None to show the expression alone; `expression`:
-    SymPy object or number; `label`: "eq-…", by which {eq} refers to it, on the site a number stands beside it; `names`:
-    dict from symbols to their TeX; `width`: glyphs in a line, >= 10.  Returns the expression, as a SymPy object.
+    What is wider than a telephone is broken before the terms of a sum and at an equation's sign.  `name`: TeX, SymPy
+    object, or None; `expression`: SymPy object or number; `label`: "eq-…", by which {eq} refers to it; `names`: dict
+    from symbols to their TeX; `width`: glyphs in a line, >= 10.  Returns the expression, as a SymPy object.
 
-    >>> x = sp.Symbol("x")
-    >>> square = show("f(x)", sp.expand((1 + x) ** 2))
+    >>> square = show("f(x)", sp.expand((1 + sp.Symbol("x")) ** 2))
     f(x) = x**2 + 2*x + 1
     """
     width = checks.integer("width", width, at_least=10)
@@ -51,9 +46,7 @@ def _plain(name, expression):
 
 
 def equation(name, expression, *, names=None, width=WIDTH):
-    r"""The TeX of  name = expression, of one line, or of several in `aligned` where it is wider than `width` glyphs.
-
-    The parameters are those of :func:`show`.  Returns a str.
+    r"""The TeX of  name = expression, in several lines of `aligned` where it is wider; parameters as in :func:`show`.
 
     >>> equation("a", sp.Symbol("b") / 2)
     'a = \\frac{b}{2}'
@@ -87,8 +80,6 @@ def equation(name, expression, *, names=None, width=WIDTH):
 
 def glyphs(tex):
     r"""About how many glyphs wide a piece of TeX is: a fraction counts as the wider of its halves, a command as one.
-
-    `tex`: TeX without environments.  Returns an int.
 
     >>> glyphs(r"\frac{a + b}{2} \eta")
     4

