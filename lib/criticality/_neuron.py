@@ -58,9 +58,8 @@ def refuse_poles(composition):
     """Refuse a composition whose slope has a pole: its mean gradient does not exist."""
     for t in (0, 1):
         for kink in composition.kinks(t):
-            if np.abs(_beside(composition, kink, t)).max() > POLE:
-                wanted = f"have a mean gradient: h has a pole at y = {kink:g} in class {t}, cut it off"
-                checks.fail("composition", wanted, composition)
+            wanted = f"have a mean gradient: h has a pole at y = {kink:g} in class {t}, cut it off"
+            checks.fail_if(np.abs(_beside(composition, kink, t)).max() > POLE, "composition", wanted, composition)
 
 
 def moments_of(composition, weight, bias, means, deviation, priors):

@@ -32,8 +32,7 @@ def step_map(composition, weight, bias, label, *, mean=None, deviation=0.25, lea
     """One class of a neuron: the map x → s and the law of the inputs,  x ~ N(mean, deviation²).
 
     `composition`: of `compositions.named`; `weight`, `bias`: w ≠ 0, b; `label`: t; `mean`, `deviation`: of x, default
-    mean t; `learning_rate`: γ > 0; `observable`: "step", s = -γh√(1+x²); "bias", -γh; "weight", -γhx.  Returns a
-    StepMap.
+    mean t; `learning_rate`: γ; `observable`: "step", s = -γh√(1+x²); "bias", -γh; "weight", -γhx.  Returns a StepMap.
 
     >>> step_map(compositions.named("ReLU + squared"), 0.9, 0.0, 1).mean
     1.0
@@ -55,9 +54,8 @@ def derivatives(x, step_map):
     a = √(1 + x²), or what the observable has.  Eqs. (8.12), (8.31), (8.41) print two wrong terms.  `x` (...): inputs;
     `step_map`: a StepMap.  Returns three arrays (...), zero at dead inputs.
 
-    >>> linear = step_map(compositions.named("ReLU + squared"), 1.0, 0.0, 0, observable="bias")  # s = -2x
-    >>> [float(part) for part in derivatives(0.25, linear)]
-    [-0.5, -2.0, -0.0]
+    >>> np.array(derivatives(0.25, step_map(compositions.named("ReLU + squared"), 1, 0, 0, observable="bias")))
+    array([-0.5, -2. , -0. ])
     """
     m, x = checks.instance("step_map", step_map, StepMap, "as from amplitude.step_map"), checks.array("x", x)  # (...)
     results = tuple(np.broadcast_to(part, x.shape).copy()[()] for part in _steps.derivatives(x, m))  # (...) each
@@ -67,9 +65,7 @@ def derivatives(x, step_map):
 
 
 def amplitude(x, step_map):
-    """The signed amplitude  s(x) = -γ h(wx + b) √(1 + x²)  of the step that the example x causes, eq. (5.3).
-
-    `x` (...): inputs; `step_map`: a StepMap.  Returns s (...).
+    """The signed amplitude of a `step_map` at inputs `x` (...), eq. (5.3):  -γ h(wx + b) √(1 + x²).  Returns s (...).
 
     >>> amplitude([0.0, 0.5], step_map(compositions.named("sigmoid + squared"), 16.0, -8.0, 0)).round(6).tolist()
     [-0.0, -0.279508]
@@ -82,9 +78,8 @@ def exponents(x, step_map):
 
     Their sum is  k = -d ln p_s/d ln|s|  of this branch.  `x` (...): where s' ≠ 0; `step_map`: a StepMap.  Returns both.
 
-    >>> pure = step_map(compositions.named("exponential"), 2.0, 0.0, 0, observable="bias")
-    >>> [float(part) for part in exponents(0.25, pure)]  # k_D = x/(0.25² w)
-    [1.0, 2.0]
+    >>> np.array(exponents(0.25, step_map(compositions.named("exponential"), 2, 0, 0, observable="bias")))
+    array([1., 2.])
     """
     parts = derivatives(x, step_map)  # (...) each
     checks.fail_if(np.any(parts[1] == 0), "x", "avoid dead inputs and folds, where s' = 0", x)

@@ -39,9 +39,7 @@ def _jacobians(value):
 
 
 def singular_pairs(jacobians, *, pairs=1):
-    """Leading singular pairs of each Jacobian,  J = UΣVᵀ, q̇' = Uᵀq̇, x' = Vᵀx, eqs. (4.4), (4.5).
-
-    `jacobians` (N, K, d); `pairs`: r, 1 to d.  Returns SingularPairs; (u, v) and (-u, -v) are the same pair.
+    """Leading `pairs` of each of `jacobians`, eqs. (4.4), (4.5):  J = UΣVᵀ, q̇' = Uᵀq̇, x' = Vᵀx.  Returns these.
 
     >>> singular_pairs([[[0.0, 0.0], [3.0, 0.0], [0.0, 5.0]]], pairs=2).values.tolist()
     [[5.0, 3.0]]
@@ -54,9 +52,7 @@ def singular_pairs(jacobians, *, pairs=1):
 
 
 def overlaps(vectors):
-    """|cos| of the angle between every two vectors: 1 where all share a direction, and eq. (4.6) holds for all at once.
-
-    `vectors` (N, n): N >= 2, none zero.  Returns (N(N-1)/2,), pairs i < j, row by row.
+    """|cos| of the angle between every two `vectors` (N, n), 1 where all share one line.  Returns (N(N-1)/2,), i < j.
 
     >>> overlaps([[1.0, 0.0], [0.0, 2.0], [-3.0, 0.0]]).tolist()
     [0.0, 1.0, 0.0]
@@ -88,9 +84,7 @@ def diagonal_energy(jacobians):
 
 
 def log_area(jacobians):
-    """ln √det JᵀJ = Σ_i ln σ_i:  logarithm of the area that the map makes of a unit of volume, eq. (3.16) for K = d.
-
-    `jacobians` (N, K, d): of full column rank, not at a caustic.  Returns (N,).
+    """ln √det JᵀJ of `jacobians` (N, K, d) of full column rank, an area per unit of volume:  Σ_i ln σ_i.  Returns (N,).
 
     >>> np.exp(2 * log_area([[[1.0, 0.0], [0.0, 2.0], [2.0, 0.0]]])).round(12).tolist()  # (1 + 2²) 2²
     [20.0]
@@ -103,9 +97,7 @@ def log_area(jacobians):
 
 
 def log_surface_density(log_density, jacobians):
-    """Logarithm of the density of steps per area of the surface that they fill:  ln p_x(x) - Σ_i ln σ_i,  of one sheet.
-
-    `log_density` (N,): ln p_x; `jacobians` (N, K, d): of full column rank.  Returns (N,).
+    """ln of the density per area of one sheet, from `log_density`, `jacobians`:  ln p_x - Σ_i ln σ_i.  Returns (N,).
 
     >>> log_surface_density([0.0], [[[0.6], [0.8]]]).round(12).tolist()  # a curve run through with unit speed
     [0.0]

@@ -50,8 +50,7 @@ def moments(composition, weight, bias, *, means=(0.0, 1.0), deviation=0.25, prio
 def live_probability(composition, weight, bias, *, means=(0.0, 1.0), deviation=0.25):
     """Probability, in each class, that an input moves the parameters:  P(h(wx + b) ≠ 0), one minus the dead atom.
 
-    `composition`: of loss and activation; `weight`, `bias` (...); `means`, `deviation`: μ, σ.  Returns (2, ...), by
-    class.
+    `composition`: of the loss; `weight`, `bias` (...): w, b; `means`, `deviation`: μ, σ.  Returns (2, ...), by class.
 
     >>> from lib.criticality import compositions
     >>> live_probability(compositions.named("ReLU + squared"), 1.0, 0.0).round(3).tolist()

@@ -1,8 +1,7 @@
 """A lognormal density seen as a power law: how wide it seems, and how many samples tell the difference.
 
-ln s is Gaussian with mean m, variance σ² (`log_mean`, `log_variance`); for a loss e^{cy} σ is |cw| times the deviation
-of the input.  σ² and the `tolerance` δ of the exponent, > 0, may be arrays (...) that broadcast.  kukleva2024 has the
-exponent one, eqs. (8.13), (8.19), without the lognormal.
+ln s is Gaussian with mean m, variance σ² (`log_mean`, `log_variance`); for a loss e^{cy} σ is |cw| times that of the
+input.  σ² and the `tolerance` δ of the exponent may be arrays (...).  kukleva2024 has only k = 1, eqs. (8.13), (8.19).
 """
 
 import numpy as np
@@ -12,9 +11,7 @@ from lib.common import checks
 
 
 def local_exponent(amplitudes, log_mean, log_variance):
-    """Exponent of a lognormal density, per unit of s > 0:  k(s) = 1 + (ln s - m)/σ².
-
-    `amplitudes` (...): s; `log_mean`, `log_variance`: m, σ², one number each.  Returns k (...).
+    """Exponent at `amplitudes` (...) with numbers `log_mean`, `log_variance`:  k = 1 + (ln s - m)/σ².  Returns k (...).
 
     >>> local_exponent(np.exp([-8.0, 0.0, 16.0]), 0.0, 16.0).round(12).tolist()
     [0.5, 1.0, 2.0]

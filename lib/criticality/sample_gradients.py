@@ -91,13 +91,10 @@ def _tensors(model, parameters, inputs, labels):
 
 
 def two_digits(*, components=None):
-    """Images of hand-written zeros and ones: pixels / 16, centred, or their coordinates along principal axes.
+    """Images of zeros and ones, centred, pixels / 16 or `components` of principal axes.  Returns (360, d) and labels.
 
-    `components`: d principal axes to keep, default all 64 pixels.  Returns inputs (360, d), labels (360,).
-
-    >>> inputs, labels = two_digits(components=10)
-    >>> inputs.shape, int(labels.sum())
-    ((360, 10), 182)
+    >>> two_digits(components=10)[0].shape
+    (360, 10)
     """
     images = data.load("digits", size=8)
     kept = images.labels < 2  # (1797,)
@@ -144,7 +141,7 @@ def train(model, inputs, labels, seed, *, tolerance=1e-9):
 
 
 def steps(model, parameters, inputs, labels, *, learning_rate=1.0):
-    """The step that each sample asks for,  q̇ = -γ ∂H/∂q,  without the penalty's constant part.
+    """The step that each sample asks for:  q̇ = -γ ∂H/∂q,  without the penalty's constant part.
 
     `model`: a Model; `parameters`, `inputs`, `labels`, `learning_rate`: q, x, t, γ.  Returns (N, K).
 
@@ -179,9 +176,8 @@ def local_exponents(model, parameters, inputs, labels, left, right):
     `model`: a Model; `parameters`, `inputs`, `labels`: q, x, t; `left` (N, K, r), `right` (N, d, r): u and v, one a
     column, φ' ≠ 0, as of `area_formula.singular_pairs`.  Returns κ (N, r).
 
-    >>> left, right = [[[0.0], [1.0]]], [[[1.0]]]
-    >>> local_exponents(Model(1), [16.0, -8.0], [[0.0]], [0], left, right).round(3).tolist()  # (1 - 2f)/(1 - f)
-    [[1.0]]
+    >>> local_exponents(Model(1), [16.0, -8.0], [[0.0]], [0], [[[0.0], [1.0]]], [[[1.0]]]).round(3)  # (1 - 2f)/(1 - f)
+    array([[1.]])
     """
     q, x, t = _tensors(model, parameters, inputs, labels)
     u = torch.from_numpy(checks.array("left", left, shape=(len(x), model.size, None)))  # (N, K, r)

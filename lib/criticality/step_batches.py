@@ -14,9 +14,7 @@ def _steps(steps, several=False):
 
 
 def averages(steps, batch):
-    """Mean steps of successive batches of M; the norm of a step in several parameters is taken after the mean.
-
-    `steps` (N,) or (N, K): one row a sample, N >= 2; `batch`: M, must divide N.  Returns (N/M,) or (N/M, K).
+    """Mean of `steps` (N,) or (N, K) in successive batches of M, `batch`, a divisor of N.  Returns (N/M,) or (N/M, K).
 
     >>> averages([1.0, 3.0, -2.0, 0.0], 2).tolist()
     [2.0, -1.0]

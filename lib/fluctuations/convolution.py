@@ -63,9 +63,7 @@ def _moments(moment, cross_moment, size=1):
 
 
 def pixel_table(length, size):
-    """Pixel that tap i sees at position j, the index i + j - 1 of the source:  an int array (h, c²).
-
-    `length`, `size`: sides L and c of image and filter.  Returns the table.
+    """Pixel that tap i sees at position j, for sides `length` L, `size` c:  i + j - 1 of the source.  Returns (h, c²).
 
     >>> pixel_table(3, 2).tolist()
     [[0, 1, 3, 4], [1, 2, 4, 5], [3, 4, 6, 7], [4, 5, 7, 8]]
@@ -77,9 +75,7 @@ def pixel_table(length, size):
 
 
 def apply(taps, images):
-    """The hidden layer of images:  X_j = Σ_i C_i x_{i+j-1},  the filter on every place where it fits, without a flip.
-
-    Eq. (C1).  `taps` (c, c): the filter C; `images` (N, L, L).  Returns (N, L - c + 1, L - c + 1).
+    """The hidden layer of `images` (N, L, L), filter `taps` (c, c), eq. (C1):  X_j = Σ_i C_i x_{i+j-1}.  Returns X.
 
     >>> apply([[1, 2], [0, 0]], [[[1, 2, 3], [4, 5, 6], [7, 8, 9]]]).tolist()
     [[[5.0, 8.0], [14.0, 17.0]]]
@@ -251,9 +247,8 @@ def descend(taps, weights, images, targets, learning_rate, batches, *, record_ev
     taps, weights, images, targets = checked_layers(taps, weights, images, targets)
     rate = checks.number("learning_rate", learning_rate, above=0)
     series = checks.entries("batches", batches, at_least=0, at_most=len(images) - 1, ndim=2)  # (steps, m)
-    if series.size == 0 or np.any(series != np.rint(series)):
-        wanted = f"hold one or more minibatches of samples, integers from 0 to {len(images) - 1}"
-        checks.fail("batches", wanted, batches)
+    wanted = f"hold one or more minibatches of samples, integers from 0 to {len(images) - 1}"
+    checks.fail_if(series.size == 0 or np.any(series != np.rint(series)), "batches", wanted, batches)
     if len(series) % (record_every := checks.integer("record_every", record_every)):
         checks.fail("record_every", f"divide the number of steps, {len(series)}", record_every)
     records = len(series) // record_every + 1

@@ -53,15 +53,6 @@ def _advance(weights, inputs, residuals, chosen, rate, errors):
 
 
 @njit(cache=True, nogil=True)
-def _coast(weights, before, velocity, momentum):
-    """Add the momentum to a plain step in place; the velocity becomes the whole move of the step."""
-    for i in range(weights.shape[0]):
-        for k in range(weights.shape[1]):
-            weights[i, k] += momentum * velocity[i, k]
-            velocity[i, k] = weights[i, k] - before[i, k]
-
-
-@njit(cache=True, nogil=True)
 def _descend(chains, velocities, data, pairs, rate, momentum, batch, steps, record_every, drawing, random, sums):
     """Run every chain of a block in place, one after the other, and add to the three sums.
 
@@ -84,8 +75,9 @@ def _descend(chains, velocities, data, pairs, rate, momentum, batch, steps, reco
                 mean += weights
             fill(order, chosen, step, replacement, epochs, random)
             _advance(weights, inputs, residuals, chosen, rate, errors)
-            if momentum > 0:
-                _coast(weights, before, velocities[c], momentum)
+            if momentum > 0:  # the velocity is the whole move of a step
+                weights += momentum * velocities[c]
+                velocities[c] = weights - before
             if record:
                 for q in range(len(pairs)):
                     left[held], right[held] = before[pairs[q, 0]], before[pairs[q, 1]]
@@ -98,10 +90,7 @@ def _descend(chains, velocities, data, pairs, rate, momentum, batch, steps, reco
 
 
 def _stationary_start(problem, learning_rate, batch, replacement, pair, chains, rng):
-    """Gaussian rows with the exact second moment that is measured, which stays exact from the first step on.
-
-    G is shared out over the outputs, or is that of the pair.
-    """
+    """Gaussian rows with the exact second moment that is measured, shared out over outputs or that of the pair."""
 
     def exact(which):
         return stationary_covariance(problem, learning_rate, batch, replacement=replacement, pair=which)
@@ -196,9 +185,7 @@ def simulate(
 
 
 def over_blocks(values):
-    """Mean over independent blocks and its standard error, also for functions of the blocks that are nearly linear.
-
-    `values` (blocks, ...): at least 2 blocks.  Returns mean (...) and standard error (...).
+    """Mean over independent blocks of `values` (blocks, ...), and its standard error, (...) each.  Returns both.
 
     >>> [float(part) for part in over_blocks([1.0, 3.0])]
     [2.0, 1.0]

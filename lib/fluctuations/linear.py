@@ -22,9 +22,8 @@ def learning_rate_threshold(problem, batch, *, replacement=False):
     1/ε_max is the largest eigenvalue of  E[S·S]  against A· + ·A.  `problem`: Regression; `batch`, `replacement`: as in
     ``regression.batch_variance``.  Returns ε_max.
 
-    >>> problem = regression.fit([[1.0], [2.0]], [[0.0], [1.0]])  # S is 1 or 4: ε_max = 2 E[S] / E[S²] = 5 / 8.5
-    >>> round(learning_rate_threshold(problem, 1), 12), round(learning_rate_threshold(problem, 2), 12)
-    (0.588235294118, 0.8)
+    >>> round(learning_rate_threshold(regression.fit([[1.0], [2.0]], [[0.0], [1.0]]), 1), 12)  # 2 E[S] / E[S²]
+    0.588235294118
     """
     variance = regression.batch_variance(len(regression.checked_problem(problem).inputs), batch, replacement)
     lam = problem.eigenvalues  # (n,)
@@ -36,9 +35,8 @@ def sufficient_learning_rate(problem, batch, *, replacement=False):
 
     `problem`: Regression; `batch`, `replacement`: as in ``regression.batch_variance``.  Returns a float.
 
-    >>> problem = regression.fit([[1.0, 0.0], [0.0, 2.0]], [[0.0], [1.0]])
-    >>> [round(bound(problem, 1), 12) for bound in (sufficient_learning_rate, learning_rate_threshold)]
-    [0.5, 0.5]
+    >>> round(sufficient_learning_rate(regression.fit([[1.0, 0.0], [0.0, 2.0]], [[0.0], [1.0]]), 1), 12)
+    0.5
     """
     variance = regression.batch_variance(len(regression.checked_problem(problem).inputs), batch, replacement)
     squared = sandwich(problem, np.eye(len(problem.eigenvalues)), variance)  # (n, n)
@@ -53,9 +51,8 @@ def stationary_covariance(problem, learning_rate, batch, *, replacement=False, p
     `learning_rate`: 0 < ε < :func:`learning_rate_threshold`; `problem`, `batch`, `replacement`, `pair`: as in
     ``regression.noise_moment``, eq. (B5) for a pair.  Returns (n, n), symmetric.
 
-    >>> problem = regression.fit([[1.0], [1.0]], [[0.0], [2.0]])  # A = S = 1, D = 1: G = ε / (2 - ε)
-    >>> float(stationary_covariance(problem, 0.5, 1)[0, 0].round(12))
-    0.333333333333
+    >>> stationary_covariance(regression.fit([[1.0], [1.0]], [[0.0], [2.0]]), 0.5, 1).round(4)  # ε / (2 - ε)
+    array([[0.3333]])
     """
     noise = regression.noise_moment(problem, batch, replacement=replacement, pair=pair)  # (n, n)
     variance = regression.batch_variance(len(problem.inputs), batch, replacement)
@@ -63,9 +60,8 @@ def stationary_covariance(problem, learning_rate, batch, *, replacement=False, p
     # The cheap bound spares most calls the eigenproblem.
     if rate >= sufficient_learning_rate(problem, batch, replacement=replacement) * (1 - EDGE):
         threshold = learning_rate_threshold(problem, batch, replacement=replacement)
-        if rate >= threshold * (1 - EDGE):
-            wanted = f"be below {threshold:.6g}, where the stationary covariance diverges"
-            checks.fail("learning_rate", wanted, learning_rate)
+        wanted = f"be below {threshold:.6g}, where the stationary covariance diverges"
+        checks.fail_if(rate >= threshold * (1 - EDGE), "learning_rate", wanted, learning_rate)
     metric = np.add.outer(lam, lam) - rate * (1 - variance) * np.outer(lam, lam)  # (n, n), > 0 below 2/λ_max
     return solve(problem, metric, rate * variance, rate * noise)
 
@@ -87,9 +83,8 @@ def leading_order_covariance(problem, learning_rate, batch, *, replacement=False
 def gaussian_covariance(eigenvalues, noise, learning_rate, batch):
     """Stationary variances for Gaussian inputs that are never seen twice, with fourth moments in closed form.
 
-    g_k = ε(cTλ_k + d_k) / {λ_k [2 - ε(1+c)λ_k]},  T = Σ_k λ_k g_k, c = 1/m, for x ~ N(0, A) and diagonal D.
-    `eigenvalues` (n,): λ_k > 0; `noise` (n,): d_k = D_kk, σ²λ_k/m for label noise; `learning_rate`: ε > 0 with c Σ_k
-    ελ_k / [2 - ε(1+c)λ_k] < 1; `batch`: m.  Returns g_k (n,).
+    g_k = ε(cTλ_k + d_k) / {λ_k [2 - ε(1+c)λ_k]},  T = Σ_k λ_k g_k, c = 1/m.  `eigenvalues` (n,): λ_k > 0; `noise` (n,):
+    d_k = D_kk, σ²λ_k/m for label noise; `learning_rate`: ε, below divergence; `batch`: m.  Returns g_k (n,).
 
     >>> gaussian_covariance([1.0], [1.0], 0.5, 1).tolist()  # ε / (2 - 3ε)
     [1.0]
@@ -115,9 +110,8 @@ def momentum_covariance(problem, learning_rate, momentum, batch, *, replacement=
     + c(F[G] - AGA)};  for small ε  AG + GA = ε D / (1-μ).  `problem`: Regression; `learning_rate`: ε, below a
     threshold; `momentum`: 0 <= μ < 1; `batch`, `replacement`: as in ``regression.batch_variance``.  Returns G (n, n).
 
-    >>> problem = regression.fit([[1.0], [1.0]], [[0.0], [2.0]])  # A = S = D = 1
-    >>> [float(momentum_covariance(problem, 0.5, mu, 1)[0, 0].round(9)) for mu in (0.0, 0.5)]
-    [0.333333333, 0.6]
+    >>> momentum_covariance(regression.fit([[1.0], [1.0]], [[0.0], [2.0]]), 0.5, 0.5, 1).round(9)  # A = S = D = 1
+    array([[0.6]])
     """
     noise = regression.noise_moment(problem, batch, replacement=replacement)  # (n, n)
     rate = checks.number("learning_rate", learning_rate, above=0)
@@ -145,18 +139,16 @@ def preconditioned_covariance(problem, preconditioner, learning_rate, batch, *, 
     definite, in the PCA basis; `learning_rate`: ε > 0, below :func:`learning_rate_threshold` of these inputs; `batch`,
     `replacement`: as in ``regression.batch_variance``.  Returns G (n, n), in the PCA basis.
 
-    >>> problem = regression.fit([[1.0], [1.0]], [[0.0], [2.0]])  # A = S = D = 1
-    >>> float(preconditioned_covariance(problem, [[0.5]], 1.0, 1)[0, 0].round(12))  # as plain descent at ε = 0.5
-    0.333333333333
+    >>> preconditioned_covariance(regression.fit([[1.0], [1.0]], [[0.0], [2.0]]), [[0.5]], 1.0, 1).round(4)
+    array([[0.3333]])
     """
     size = len(regression.checked_problem(problem).eigenvalues)
     preconditioner = checks.symmetric("preconditioner", preconditioner, size=size, definite="strict")  # (n, n)
     values, vectors = np.linalg.eigh(preconditioner)  # (n,), (n, n)
     root = vectors * np.sqrt(values) @ vectors.T  # (n, n)
     inner = regression.fit(problem.inputs @ root, problem.targets)
-    if len(inner.eigenvalues) < size:
-        wanted = "leave no direction of the inputs weaker than another by the factor 1e20 in the mean square"
-        checks.fail("preconditioner", wanted, preconditioner)
+    wanted = "leave no direction of the inputs weaker than another by the factor 1e20 in the mean square"
+    checks.fail_if(len(inner.eigenvalues) < size, "preconditioner", wanted, preconditioner)
     inside = stationary_covariance(inner, learning_rate, batch, replacement=replacement)  # (n, n)
     outward = root @ inner.basis  # (n, n)
     return outward @ inside @ outward.T

@@ -33,9 +33,7 @@ def _draw_all(order, batches, replacement, epochs, random):
 
 
 def checked_drawing(samples, batch, replacement=False, epochs=False):
-    """The two flags, after checking that there is such a way to draw.
-
-    `samples`, `batch`: N and m; `replacement`, `epochs`: as in :func:`draw`.  Returns these two as bool.
+    """`replacement` and `epochs` as bool, checked to be a way to draw `batch` of `samples`.  Returns both.
 
     >>> checked_drawing(10, 2)
     (False, False)
@@ -50,8 +48,7 @@ def draw(samples, batch, steps, seed, *, replacement=False, epochs=False):
     """A series of minibatches, as indices of samples.  The default is that of han2021, section III.
 
     `samples`: N; `batch`, `replacement`: as in ``regression.batch_variance``; `steps`: how many; `seed`: int,
-    SeedSequence or Generator; `epochs`: N // m successive ones share out a permutation.  Returns an int array (steps,
-    m).
+    SeedSequence or Generator; `epochs`: N // m successive ones share out a permutation.  Returns ints (steps, m).
 
     >>> sorted(draw(6, 2, 3, seed=1, epochs=True).ravel().tolist())
     [0, 1, 2, 3, 4, 5]
@@ -69,9 +66,8 @@ def _batches(batches, problem):
     except ValueError:  # rows of unequal length
         series = np.empty(0)
     fits = series.ndim == 2 and series.size > 0 and np.issubdtype(series.dtype, np.integer)
-    if not fits or series.min() < 0 or series.max() >= len(problem.inputs):
-        wanted = f"be an integer array (steps, m) of samples from 0 to {len(problem.inputs) - 1}"
-        checks.fail("batches", wanted, batches)
+    wanted = f"be an integer array (steps, m) of samples from 0 to {len(problem.inputs) - 1}"
+    checks.fail_if(not fits or series.min() < 0 or series.max() >= len(problem.inputs), "batches", wanted, batches)
     return series.astype(np.int64)  # (steps, m)
 
 
@@ -80,9 +76,8 @@ def moment_fluctuations(problem, batches):
 
     `problem`: Regression; `batches` (steps, m): as of :func:`draw`.  Returns (steps,).
 
-    >>> problem = regression.fit([[1.0], [2.0]], [[0.0], [1.0]])  # S = 1, 4; A = 2.5
-    >>> moment_fluctuations(problem, [[0], [1]]).round(12).tolist()
-    [0.6, 0.6]
+    >>> moment_fluctuations(regression.fit([[1.0], [2.0]], [[0.0], [1.0]]), [[0], [1]]).round(12)  # S = 1, 4; A = 2.5
+    array([0.6, 0.6])
     """
     lam = regression.checked_problem(problem).eigenvalues  # (n,)
     chosen = (problem.inputs[batch] for batch in _batches(batches, problem))  # (m, n) each
@@ -109,9 +104,8 @@ def noise_correlation(problem, batches, lags):
     `problem`: Regression; `batches` (steps, m): as of :func:`draw`; `lags` (L,): integers q, 0 <= q < steps, strictly
     increasing.  Returns (L, n, n), in the PCA basis.
 
-    >>> problem = regression.fit([[1.0], [1.0]], [[0.0], [2.0]])  # ξ is -1 or 1
-    >>> noise_correlation(problem, [[0], [1], [0]], [0, 1]).round(12).ravel().tolist()
-    [1.0, -1.0]
+    >>> noise_correlation(regression.fit([[1.0], [1.0]], [[0.0], [2.0]]), [[0], [1], [0]], [0, 1]).ravel().round(12)
+    array([ 1., -1.])
     """
     batches = _batches(batches, regression.checked_problem(problem))  # (steps, m)
     lags = checks.times("lags", lags)  # (L,)

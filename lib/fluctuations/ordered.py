@@ -67,9 +67,8 @@ def wiener_integral(start, rates, kicks, step):
     Eq. (A3), second form, gathered step by step: no propagator is inverted.  `start` (p, d): V(0); `rates` (n, d, d),
     `kicks` (n, p, d): a and b at the midpoints; `step`: h > 0.  Returns V(j h) (n + 1, p, d).
 
-    >>> path = wiener_integral([[0.0]], np.ones((1000, 1, 1)), np.ones((1000, 1, 1)), 0.01)  # 1 - exp(-t) at t = 10
-    >>> bool(abs(path[-1, 0, 0] - (1 - np.exp(-10))) < 1e-5)
-    True
+    >>> wiener_integral([[0.0]], np.ones((1000, 1, 1)), np.ones((1000, 1, 1)), 0.001)[-1].round(4)  # 1 - exp(-1)
+    array([[0.6321]])
     """
     rates = _squares("rates", rates)  # (n, d, d)
     start = checks.array("start", start, shape=(None, rates.shape[1]))  # (p, d)

@@ -57,14 +57,11 @@ def _refuse_inputs(problem, covariance, noise, variance):
 def relation_errors(problem, covariance, learning_rate, batch, *, replacement=False):
     """Distance of  AG + GA  from  ε D (leading order), from its best multiple, and from  ε E[SGS] + ε D (exact).
 
-    Eq. (2.10), 2D = ε D(0), compared in figure 2 up to a factor.  `covariance` (n, n): G, not zero; one over the inputs
-    is refused where it shows; `learning_rate`: ε > 0; `problem`, `batch`, `replacement`: as in
-    ``regression.noise_moment``, D not zero.  Returns RelationErrors.
+    Eq. (2.10), 2D = ε D(0); figure 2.  `covariance` (n, n): G; one over the inputs is refused where it shows;
+    `learning_rate`: ε; `problem`, `batch`, `replacement`: as in ``regression.noise_moment``.  Returns RelationErrors.
 
-    >>> problem = regression.fit([[1.0], [1.0]], [[0.0], [2.0]])  # A = S = D = 1, G = ε / (2 - ε)
-    >>> errors = relation_errors(problem, [[1 / 3]], 0.5, 1)
-    >>> round(errors.leading, 9), round(errors.shape, 9), round(errors.scale, 9), round(errors.exact, 9)
-    (0.25, 0.0, 1.333333333, 0.0)
+    >>> round(relation_errors(regression.fit([[1.0], [1.0]], [[0.0], [2.0]]), [[1 / 3]], 0.5, 1).leading, 9)  # ε/2
+    0.25
     """
     covariance, rate, variance, noise = _setting(problem, covariance, learning_rate, batch, replacement)
     left, right = _sides(problem, covariance, noise, variance)  # (n, n), (n, n)
@@ -84,8 +81,7 @@ def split(problem, covariance):
     In the PCA basis  Q_kl = (λ_k - λ_l)/(λ_k + λ_l) × the symmetric part.  `problem`: Regression; `covariance` (n, n):
     G; one over the inputs is not noticed here.  Returns both parts.
 
-    >>> problem = regression.fit([[2.0, 0.0], [0.0, 1.0]], [[0.0], [1.0]])  # λ = 2, 1/2
-    >>> split(problem, [[1.0, 4.0], [4.0, 1.0]])[1].round(12).tolist()
+    >>> split(regression.fit([[2.0, 0.0], [0.0, 1.0]], [[0.0], [1.0]]), [[1.0, 4.0], [4.0, 1.0]])[1].round(12).tolist()
     [[0.0, 3.0], [-3.0, 0.0]]
     """
     covariance = regression_formulas.in_modes("covariance", covariance, regression.checked_problem(problem))  # (n, n)
@@ -127,9 +123,8 @@ def entropy_production(problem, *, pairs=True):
     else:
         noise, outputs = regression.noise_moment(problem, 1), 1  # (n, n)
     unit = 1 / np.sqrt(np.diag(noise)) if np.diag(noise).min() > 0 else np.ones(len(noise))  # (p n,)
-    if np.linalg.eigvalsh(unit[:, None] * noise * unit)[0] <= 1e-12:
-        wanted = "have gradient noise in every direction: drop an output if the residuals are dependent"
-        checks.fail("problem", wanted, "a singular noise")
+    wanted = "have gradient noise in every direction: drop an output if the residuals are dependent"
+    checks.fail_if(np.linalg.eigvalsh(unit[:, None] * noise * unit)[0] <= 1e-12, "problem", wanted, "a singular noise")
     # The rate does not depend on the units of each mode: where every noise is one, the spectrum spans no decades.
     friction = np.diag(np.tile(variances, outputs))  # (p n, p n)
     return langevin.entropy_production(friction, unit[:, None] * noise * unit)
@@ -138,9 +133,9 @@ def entropy_production(problem, *, pairs=True):
 def yaida_ratios(problem, covariance, learning_rate, batch, *, replacement=False):
     """Left over right side of the fluctuation-dissipation relations of Yaida (2018), both exactly one at stationarity.
 
-    Tr AG = (ε/2) Tr(E[SGS] + D)  and  Tr AGA = (ε/2) Tr A(E[SGS] + D);  eq. (2.10) of the source is their limit ε -> 0.
-    `covariance` (n, n): G; one over the inputs is refused where it shows; `learning_rate`: ε > 0; `problem`, `batch`,
-    `replacement`: as in ``regression.noise_moment``.  Returns both ratios.
+    Tr AG = (ε/2) Tr(E[SGS] + D),  Tr AGA = (ε/2) Tr A(E[SGS] + D);  ε -> 0 gives eq. (2.10).  `covariance`,
+    `learning_rate`: as in :func:`relation_errors`; `problem`, `batch`, `replacement`: as in
+    ``regression.noise_moment``.  Returns both.
 
     >>> [round(ratio, 12) for ratio in yaida_ratios(regression.fit([[1.0], [1.0]], [[0.0], [2.0]]), [[1 / 3]], 0.5, 1)]
     [1.0, 1.0]

@@ -29,9 +29,7 @@ class Trajectory:
 
 
 def checked_overlaps(student_overlap, cross_overlap, teacher_overlap, *, stacked=False):
-    """Q, R and T as float64 arrays, after checking that together they are a covariance matrix.
-
-    `student_overlap`, `cross_overlap`, `teacher_overlap`: Q, R, T; `stacked`: leading axes of Q, R.  Returns them.
+    """`student_overlap`, `cross_overlap`, `teacher_overlap` as arrays, if a covariance; `stacked`: many.  Returns them.
 
     >>> [part.dtype.name for part in checked_overlaps([[1]], [[0]], [[1]])]
     ['float64', 'float64', 'float64']
@@ -55,11 +53,9 @@ def checked_overlaps(student_overlap, cross_overlap, teacher_overlap, *, stacked
     # Looser than rounding: a solved trajectory carries the integrator's error.
     lowest = committee_formulas.lowest_correlation(joint, 1e-7)
     if lowest < -committee_formulas.ROUNDING:
-        checks.fail(
-            "student_overlap, cross_overlap, teacher_overlap",
-            "form a positive semidefinite matrix [[Q, R], [Rᵀ, T]], so that |R_in| <= √(Q_ii T_nn)",
-            f"correlations with the lowest eigenvalue {lowest:.3g}",
-        )
+        wanted = "form a positive semidefinite matrix [[Q, R], [Rᵀ, T]], so that |R_in| <= √(Q_ii T_nn)"
+        names, found = "student_overlap, cross_overlap, teacher_overlap", f"the lowest eigenvalue {lowest:.3g}"
+        checks.fail(names, wanted, f"correlations with {found}")
     return q, r, t
 
 

@@ -84,17 +84,10 @@ def noise(q, r, t):
     units, teachers = r.shape
     size = units + teachers
     s = np.empty((size, size), q.dtype)  # joint covariance of the fields z = (x, y)
+    s[:units, :units], s[:units, units:] = q, r
+    s[units:, :units], s[units:, units:] = r.T, t
     weight = np.empty(size)  # δ = Σ_a weight_a g(z_a)
-    for a in range(size):
-        weight[a] = -sqrt(teachers) / units if a < units else 1 / sqrt(teachers)
-        for b in range(a + 1):
-            if a < units:
-                s[a, b] = q[a, b]
-            elif b < units:
-                s[a, b] = r[b, a - units]
-            else:
-                s[a, b] = t[a - units, b - units]
-            s[b, a] = s[a, b]
+    weight[:units], weight[units:] = -sqrt(teachers) / units, 1 / sqrt(teachers)
     weights = np.outer(weight, weight)
     tilted, width = np.empty((size, size), q.dtype), np.empty(size, q.dtype)
     e = np.empty((units, units), q.dtype)

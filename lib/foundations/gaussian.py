@@ -33,9 +33,7 @@ def _covariances(name, value, size):
 
 
 def erf_i2(covariance):
-    """Average ⟨g(z1) g(z2)⟩, eq. (89), the arcsine kernel:  I2 = (2/π) arcsin(C12/√((1 + C11)(1 + C22))).
-
-    For erf(z) instead of erf(z/√2) pass 2C.  `covariance` (..., 2, 2): C.  Returns I2 (...).
+    """Average ⟨g(z1) g(z2)⟩, `covariance` (..., 2, 2), eq. (89):  (2/π) arcsin(C12/√((1 + C11)(1 + C22))).  Returns I2.
 
     >>> float(erf_i2([[1.0, 1.0], [1.0, 1.0]]).round(6))  # equal arguments, variance 1: (2/π) arcsin(1/2)
     0.333333

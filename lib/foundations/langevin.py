@@ -1,9 +1,8 @@
 """Linear Langevin dynamics: covariances, circulation, entropy production, and the law of Euler-Maruyama chains.
 
-ẋ = -Γx + f,  <f(t) fᵀ(t')> = 2D δ(t - t').  `friction` (d, d) is Γ, any real matrix whose eigenvalues have positive
-real parts; `diffusion` (d, d) is D, symmetric, positive semidefinite.  In gradient descent Γ is the Hessian, the
-learning rate the Euler step h, and a gradient noise of covariance C per step is D = hC/2, not C/2: a delta function on
-a grid of spacing h has height 1/h.  Numbered equations: han2021.
+ẋ = -Γx + f,  <f(t) fᵀ(t')> = 2D δ(t - t').  `friction` (d, d) is Γ, any matrix whose eigenvalues have positive real
+parts, `diffusion` (d, d) is D, positive semidefinite.  In gradient descent Γ is the Hessian, the learning rate the
+Euler step h, and D = hC/2 for gradient noise of covariance C per step, not C/2.  Numbered equations: han2021.
 """
 
 import numpy as np
@@ -14,9 +13,7 @@ from lib.foundations import langevin_formulas
 
 
 def checked_system(friction, diffusion, *, definite="semi"):
-    """Both matrices as float64 arrays, after checking that the friction is stable and the diffusion a covariance.
-
-    `friction`, `diffusion`: Γ, D; `definite`: "semi", or "strict" where D must be invertible.  Returns Γ and D.
+    """Both `friction` and `diffusion`, if Γ is stable and D "semi" or "strict"ly positive `definite`.  Returns both.
 
     >>> [matrix.dtype.name for matrix in checked_system([[1]], [[0]])]
     ['float64', 'float64']
@@ -30,9 +27,7 @@ def checked_system(friction, diffusion, *, definite="semi"):
 
 
 def stationary_covariance(friction, diffusion):
-    """Stationary covariance  Σ = <x xᵀ>  of the process:  ΓΣ + ΣΓᵀ = 2D  (eqs. (1.4) for t -> ∞ and (1.5)).
-
-    `friction`, `diffusion`: Γ, D.  Returns Σ (d, d).
+    """Stationary covariance of `friction` and `diffusion` (eqs. (1.4), (1.5)):  ΓΣ + ΣΓᵀ = 2D.  Returns Σ (d, d).
 
     >>> float(stationary_covariance([[2.0]], [[3.0]])[0, 0])
     1.5
@@ -83,9 +78,7 @@ def circulation(friction, diffusion):
 
 
 def entropy_production(friction, diffusion):
-    """Entropy production rate of the stationary state:  Ṡ = Tr[Σ⁻¹ Qᵀ D⁻¹ Q] = -Tr[D⁻¹ Γ Q] >= 0, derived in the book.
-
-    `friction`, `diffusion`: Γ, D, here strictly positive definite.  Returns Ṡ in units of k_B per unit time.
+    """Entropy production per time in k_B, of `friction`, definite `diffusion`:  Tr[Σ⁻¹QᵀD⁻¹Q] = -Tr[D⁻¹ΓQ].  Returns Ṡ.
 
     >>> round(entropy_production([[1.0, -2.0], [2.0, 1.0]], np.eye(2)), 10)
     8.0

@@ -36,9 +36,8 @@ class FixedPoint:
 def jacobian(student_overlap, cross_overlap, teacher_overlap, learning_rate, *, second_order=True):
     """Derivatives of dQ/dα and dR/dα by the K(K+1)/2 + KM independent entries of Q and R, for linear stability.
 
-    By a complex step, so only rounding is left; the boundary of the covariance matrices is allowed.  `student_overlap`,
-    `cross_overlap`, `teacher_overlap`, `learning_rate`, `second_order`: Q, R, T, η, its η² term.  Returns (n, n): upper
-    triangle of Q, then R, row by row.
+    By a complex step: only rounding is left.  `student_overlap`, `cross_overlap`, `teacher_overlap`, `learning_rate`,
+    `second_order`: Q, R, T, η, its η² term.  Returns (n, n): upper triangle of Q, then R, row by row.
 
     >>> bool(np.linalg.eigvals(jacobian([[1]], [[1]], [[1]], 0.5)).real.max() < 0)  # perfect learning is stable
     True

@@ -87,9 +87,7 @@ def _second_moments(late, early):
 
 
 def estimate_covariance(paths):
-    """Measured <x xᵀ>, averaged over records and chains, with its standard error over chains; <x> is not subtracted.
-
-    `paths` (R, chains, d).  Returns mean, standard error (d, d).
+    """Measured <x xᵀ> of `paths` (R, chains, d), no mean subtracted, and its standard error over chains.  Returns both.
 
     >>> [part.item() for part in estimate_covariance([[[1.0], [3.0]]])]
     [5.0, 4.0]

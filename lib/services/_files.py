@@ -44,13 +44,6 @@ class Archive:
             checks.fail("url", "be empty or start with https:// or http://", self.url)
 
 
-def _folder(root):
-    if root is None:
-        named = os.environ.get(ENVIRONMENT)
-        return checks.folder(ENVIRONMENT, named) if named else Path(pooch.os_cache("physics-of-learning"))
-    return checks.folder("root", root)
-
-
 def _unavailable(archive, folder, bundled, reason):
     way = "put it there: no address is known for it"
     if archive.url:
@@ -103,7 +96,11 @@ def _verify(archive, handle):
 @contextmanager
 def opened(archives, root, download, bundled):
     """Open files whose sums are right.  What is verified is what is read: the file is not opened twice."""
-    folder, download = _folder(root), checks.boolean("download", download)
+    download, named = checks.boolean("download", download), os.environ.get(ENVIRONMENT)
+    if root is None and not named:
+        folder = Path(pooch.os_cache("physics-of-learning"))
+    else:
+        folder = checks.folder(ENVIRONMENT, named) if root is None else checks.folder("root", root)
     for archive in archives:
         if not (folder / archive.file).is_file():
             if not (download and archive.url):

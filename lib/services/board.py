@@ -1,4 +1,4 @@
-"""What SymPy computed, displayed as a lecturer would write it: with a name, in lines that fit, numbered if referred to."""
+"""What SymPy computed, displayed as a lecturer would write it: named, in lines that fit, numbered if referred to."""
 
 import re
 
@@ -32,37 +32,29 @@ def show(name, expression, *, label=None, names=None, width=WIDTH):
         checks.fail("expression", "be a SymPy object or a number; an array is printed, or drawn", "an array")
     result = sp.sympify(expression)
     tex = equation(name, result, names=names, width=width)
+    plain = str(result) if name is None else f"{name} = {result}"
     if not InteractiveShell.initialized():
-        print(_plain(name, result))
+        print(plain)
         return result
     head = f"%{label}\n" if label else ""
-    display({"text/plain": _plain(name, result), "text/latex": f"$$\n{head}{tex}\n$$"}, raw=True)
+    display({"text/plain": plain, "text/latex": f"$$\n{head}{tex}\n$$"}, raw=True)
     return result
 
 
-def _plain(name, expression):
-    text = str(expression)
-    return text if name is None else f"{name} = {text}"
-
-
 def equation(name, expression, *, names=None, width=WIDTH):
-    r"""The TeX of  name = expression, in several lines of `aligned` where it is wider; parameters as in :func:`show`.
-
-    >>> equation("a", sp.Symbol("b") / 2)
-    'a = \\frac{b}{2}'
-    """
+    r"""The TeX of  name = expression, in several lines of `aligned` where it is wider; as in :func:`show`."""
     settings = {"symbol_names": names or {}, "fold_func_brackets": False, "ln_notation": True}
 
     def tex(piece):
         return sp.latex(piece, **settings)
 
     left = name if isinstance(name, str) or name is None else tex(name)
-    sign, right = "=", expression
+    right = expression
     if left is None and isinstance(expression, sp.Equality):
         left, right = tex(expression.lhs), expression.rhs
     terms = sp.Add.make_args(right) if not isinstance(right, sp.MatrixBase) else (right,)
     whole = tex(right)
-    start = f"{left} {sign} " if left is not None else ""
+    start = f"{left} = " if left is not None else ""
     if len(terms) == 1 or glyphs(start + whole) <= width:
         return start + whole
     ordered = [tex(term) for term in right.as_ordered_terms()]
@@ -79,11 +71,7 @@ def equation(name, expression, *, names=None, width=WIDTH):
 
 
 def glyphs(tex):
-    r"""About how many glyphs wide a piece of TeX is: a fraction counts as the wider of its halves, a command as one.
-
-    >>> glyphs(r"\frac{a + b}{2} \eta")
-    4
-    """
+    r"""About how many glyphs wide a piece of TeX is: a fraction counts as the wider of its halves, a command as one."""
     while match := _FRACTION.search(tex):
         inner = max(glyphs(match[1]), glyphs(match[2]))
         tex = tex[: match.start()] + "x" * inner + tex[match.end() :]

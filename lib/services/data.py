@@ -67,9 +67,7 @@ def crop(images, size):
 
 
 def grey(images):
-    """Brightness of colour images:  0.299 red + 0.587 green + 0.114 blue, so that white keeps its value.
-
-    `images` (..., 3): the last axis is (red, green, blue).  Returns (...).
+    """Brightness of colour `images` (..., 3):  0.299 red + 0.587 green + 0.114 blue, so white stays.  Returns (...).
 
     >>> grey([[255, 0, 0], [255, 255, 255]]).round(3).tolist()
     [76.245, 255.0]
@@ -81,9 +79,7 @@ def grey(images):
 
 
 def one_hot(labels, classes):
-    """Targets for a linear unit a class: row μ is 1 in column labels[μ] and 0 elsewhere.
-
-    `labels` (N,): integers in 0..classes-1; `classes`: C >= 1.  Returns float64 (N, C).
+    """Targets for a linear unit a class, `classes` C:  1 in column `labels` (N,), 0 elsewhere.  Returns float64 (N, C).
 
     >>> one_hot([2, 0], 3).tolist()
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
@@ -96,9 +92,7 @@ def one_hot(labels, classes):
 
 
 def design(images):
-    """Design matrix: one image a row, its pixels line by line (in colour: red, green, blue of each side by side).
-
-    `images` (N, height, width[, 3]).  Returns X (N, d), d = height · width, times 3 in colour.
+    """Design matrix of `images` (N, height, width[, 3]):  one a row, line by line, colours inside.  Returns X (N, d).
 
     >>> design([[[1, 2], [3, 4]], [[5, 6], [7, 8]]]).tolist()
     [[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]]

@@ -7,6 +7,7 @@ import html
 import io
 import json
 import re
+from functools import partial
 from xml.etree import ElementTree
 
 import matplotlib as mpl
@@ -69,7 +70,7 @@ def slider(draw, values, *, name, label, sentence, alt, start=0, show="{:g}".for
     labels, sentences = [show(value) for value in values], [str(sentence(value)) for value in values]
     first, drawing = frames[start], ElementTree.fromstring(frames[start])
     text = f"{label} = {labels[start]}: {sentences[start]}"
-    changes = _changes([_parts(ElementTree.fromstring(frame)) for frame in frames])
+    changes = _changes([list(ElementTree.fromstring(frame).iter())[1:] for frame in frames])  # without the root
     page = _page(name, label, alt, start, drawing, changes, labels, sentences)
     if len(page) > LARGEST:
         checks.fail("values", f"give an output of at most {LARGEST // 1000} kB: take fewer", f"{len(page) // 1000} kB")
@@ -86,16 +87,8 @@ def _frame(draw, value):
     with mpl.rc_context({"svg.hashsalt": "physics-of-learning"}):
         figure.savefig(file, format="svg", metadata={"Date": None})
     plt.close(figure)
-    return _COORDINATES.sub(lambda match: _NUMBER.sub(_short, match[0]), _METADATA.sub("", file.getvalue()))
-
-
-def _short(number):
-    return f"{float(number[0]):.1f}".removesuffix(".0")
-
-
-def _parts(drawing):
-    """The elements of a drawing in the order in which a browser lists them, without the root."""
-    return [element for element in drawing.iter() if element is not drawing]
+    short = partial(_NUMBER.sub, lambda number: f"{float(number[0]):.1f}".removesuffix(".0"))
+    return _COORDINATES.sub(lambda match: short(match[0]), _METADATA.sub("", file.getvalue()))
 
 
 def _changes(frames):

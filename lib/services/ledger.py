@@ -75,12 +75,7 @@ def _number(value):
 
 
 def finding(claim, measured, error=None):
-    """What was found and what is allowed, in words:  `measured`, `error` as in :func:`check` of this `claim`.
-
-    >>> from lib.services.claims import Claim, Source
-    >>> finding(Claim(id="demo/a", source=Source("demo"), locator="", statement="", below=5.0), 2.696)
-    'Found 2.696; allowed: below 5.'
-    """
+    """What was found and what is allowed, in words:  `measured`, `error` as in :func:`check` of this `claim`."""
     if claim.true is not None:
         return f"{claim.true[0].upper()}{claim.true[1:]}."
     found = f"Found {_number(measured)}" + (f" ± {error:.2g}" if error is not None else "")

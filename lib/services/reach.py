@@ -21,7 +21,7 @@ def files(package=PACKAGE):
 
 
 def imports_of(node, names):
-    """What a statement takes from ``lib``: name here -> (module of `names`, name there), or (path, None) of a package."""
+    """What a statement takes from ``lib``: name here -> (module of `names`, name there), or (path, None)."""
     found = {}
     if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] == "lib":
         inside = node.module.removeprefix("lib").removeprefix(".")
