@@ -19,6 +19,12 @@ def fail(name, requirement, value):
     raise ValueError(f"{name} must {requirement}, got {text if len(text) <= 80 else text[:77] + '...'}")
 
 
+def fail_if(wrong, name, requirement, value):
+    """:func:`fail`, if the argument is `wrong`; the other arguments are evaluated in any case."""
+    if wrong:
+        fail(name, requirement, value)
+
+
 def _axes(shape):
     """The wanted shape in words; None is an axis of any length."""
     if len(shape) > 1 and None not in shape:

@@ -17,10 +17,8 @@ def checked_classes(means, deviation, priors):
     means = checks.array("means", means, shape=(2,))  # (2,)
     deviation = checks.number("deviation", deviation, above=0)
     priors = checks.entries("priors", priors, above=0, shape=(2,))  # (2,)
-    if means[0] == means[1]:
-        checks.fail("means", "differ between the classes", means)
-    if abs(priors.sum() - 1) > 1e-12:
-        checks.fail("priors", "add up to one", priors)
+    checks.fail_if(means[0] == means[1], "means", "differ between the classes", means)
+    checks.fail_if(abs(priors.sum() - 1) > 1e-12, "priors", "add up to one", priors)
     return means, deviation, priors
 
 
@@ -60,9 +58,8 @@ def refuse_poles(composition):
     """Refuse a composition whose slope has a pole: its mean gradient does not exist."""
     for t in (0, 1):
         for kink in composition.kinks(t):
-            if np.abs(_beside(composition, kink, t)).max() > POLE:
-                wanted = f"have a mean gradient: h has a pole at y = {kink:g} in class {t}, cut it off"
-                checks.fail("composition", wanted, composition)
+            wanted = f"have a mean gradient: h has a pole at y = {kink:g} in class {t}, cut it off"
+            checks.fail_if(np.abs(_beside(composition, kink, t)).max() > POLE, "composition", wanted, composition)
 
 
 def moments_of(composition, weight, bias, means, deviation, priors):
@@ -74,8 +71,7 @@ def moments_of(composition, weight, bias, means, deviation, priors):
         for t in (0, 1):
             kinks = composition.kinks(t)
             steps = weight * (means[t] + deviation * np.arange(-REACH, REACH + 1)) + bias  # (73,), one deviation each
-            if not np.isfinite(steps).all():
-                checks.fail("weight", "be small enough for a finite wx + b", weight)
+            checks.fail_if(not np.isfinite(steps).all(), "weight", "be small enough for a finite wx + b", weight)
             edges = ladder(*singular(kinks), steps.min(), steps.max())  # (m,)
             y, share = nodes(np.union1d(edges, steps))  # (n,), (n,); in y the distance to a kink keeps its digits
             x = (y - bias) / weight  # (n,)
@@ -107,8 +103,7 @@ def live_both(composition, weight, bias, means, deviation):
     """P(h ≠ 0) in classes 0 and 1, (2, ...)."""
     with np.errstate(over="ignore", invalid="ignore"):
         found = [_outside(composition.dead(t), weight * means[t] + bias, np.abs(weight) * deviation) for t in (0, 1)]
-    if not np.isfinite(found).all():
-        checks.fail("weight", "be small enough for a finite wx + b", weight)
+    checks.fail_if(not np.isfinite(found).all(), "weight", "be small enough for a finite wx + b", weight)
     return np.stack(found)  # (2, ...)
 
 

@@ -89,9 +89,8 @@ def _relu_power(y, t, n):
     distance = y - t  # (...)
     size, sign = np.abs(distance), np.sign(distance)  # (...), (...)
     second = 0 if n == 2 else n * (n - 1) * (n - 2) * sign * size ** (n - 3)  # (...) or one zero
-    return tuple(
-        np.where(y > 0, part, 0) for part in (n * sign * size ** (n - 1), n * (n - 1) * size ** (n - 2), second)
-    )
+    parts = n * sign * size ** (n - 1), n * (n - 1) * size ** (n - 2), second
+    return tuple(np.where(y > 0, part, 0) for part in parts)
 
 
 def slopes(composition, y, t):
@@ -111,6 +110,5 @@ def slopes(composition, y, t):
 
 def label(name, value):
     found = checks.number(name, value)
-    if found not in (0, 1):
-        checks.fail(name, "be 0 or 1", value)
+    checks.fail_if(found not in (0, 1), name, "be 0 or 1", value)
     return int(found)

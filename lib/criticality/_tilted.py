@@ -1,8 +1,4 @@
-"""Exponential densities on a bounded window, as :mod:`lib.criticality.power_laws` fits them, without checks.
-
-On positions t in [0, 1] the power law is  e^{zt};  the curved law is  exp(αP₁ + βP₂)  with the Legendre polynomials of
-x = 2t - 1, which keep the Hessian nearly diagonal where 1, t, t² would not.
-"""
+"""Exponential densities on t in [0, 1], without checks:  e^{zt},  and  exp(αP₁ + βP₂)  in x = 2t - 1."""
 
 import numpy as np
 from scipy.optimize import minimize
@@ -40,8 +36,7 @@ def steepness(mean):
 def curved(x):
     """Maximum likelihood of α, β on samples x in [-1, 1].
 
-    Returns (α, β), their covariance times the number of samples, and the gain of ln L per sample over β = 0; None where
-    the samples crowd so closely that the quadrature would not resolve the density.
+    Returns (α, β), their covariance times N, the gain of ln L per sample over β = 0; None if samples crowd too closely.
     """
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)  # (16,), (16,), on each of equal panels of [-1, 1]
     starts = np.linspace(-1, 1, _PANELS, endpoint=False)[:, None]  # (64, 1)

@@ -1,8 +1,7 @@
 """The step of one neuron as a function of its input: signed amplitude, its derivatives and its local exponents.
 
-One example (x, t) moves the parameters of  y = wx + b  by  ḃ = -γ h(y),  ẇ = x ḃ.  The amplitude  s(x) = -γ h(wx + b)
-√(1 + x²)  is the length of that step with the sign of ḃ; :func:`step_map` can look at ḃ or ẇ alone.  The density of
-steps is p_s = p_x/|s'|.  Source: kukleva2024, eqs. (5.1) to (5.4), (8.2), (8.3); sign and exponents are not in it.
+One example (x, t) moves  y = wx + b  by  ḃ = -γ h(y),  ẇ = x ḃ;  the density of steps is p_s = p_x/|s'|.  Source:
+kukleva2024, eqs. (5.1) to (5.4), (8.2), (8.3); sign and exponents are ours.
 """
 
 from dataclasses import dataclass
@@ -30,19 +29,17 @@ class StepMap:
 
 
 def step_map(composition, weight, bias, label, *, mean=None, deviation=0.25, learning_rate=1.0, observable="step"):
-    """One class of a neuron: what the other functions need of the map x → s and of the inputs  x ~ N(mean, deviation²).
+    """One class of a neuron: the map x → s and the law of the inputs,  x ~ N(mean, deviation²).
 
-    `composition`: as from `compositions.named`; `weight`, `bias`: w, not zero, and b; `label`: t, 0 or 1; `mean`,
-    `deviation`: of x, the mean is t if left out, the deviation > 0; `learning_rate`: γ > 0, s is proportional to it;
-    `observable`: "step" for s = -γh√(1+x²), "bias" for ḃ = -γh, "weight" for ẇ = -γhx.  Returns a StepMap.
+    `composition`: of `compositions.named`; `weight`, `bias`: w ≠ 0, b; `label`: t; `mean`, `deviation`: of x, default
+    mean t; `learning_rate`: γ; `observable`: "step", s = -γh√(1+x²); "bias", -γh; "weight", -γhx.  Returns a StepMap.
 
     >>> step_map(compositions.named("ReLU + squared"), 0.9, 0.0, 1).mean
     1.0
     """
     checks.instance("composition", composition, compositions.Composition, "as from compositions.named")
     weight, bias = checks.number("weight", weight), checks.number("bias", bias)
-    if weight == 0:
-        checks.fail("weight", "be a number other than zero", weight)
+    checks.fail_if(weight == 0, "weight", "be a number other than zero", weight)
     label = _slopes.label("label", label)
     mean = float(label) if mean is None else checks.number("mean", mean)
     deviation = checks.number("deviation", deviation, above=0)
@@ -54,12 +51,11 @@ def step_map(composition, weight, bias, label, *, mean=None, deviation=0.25, lea
 def derivatives(x, step_map):
     """The signed amplitude and its derivatives,  s,  s' = -γ(wh'a + ha'),  s'' = -γ(w²h''a + 2wh'a' + ha'').
 
-    Here a = √(1 + x²), or what stands for it in the observable.  Two terms that eqs. (8.12), (8.31) and (8.41) print
-    are wrong.  `x` (...): inputs; `step_map`: a StepMap.  Returns s, s', s'', each (...), zero at dead inputs.
+    a = √(1 + x²), or what the observable has.  Eqs. (8.12), (8.31), (8.41) print two wrong terms.  `x` (...): inputs;
+    `step_map`: a StepMap.  Returns three arrays (...), zero at dead inputs.
 
-    >>> linear = step_map(compositions.named("ReLU + squared"), 1.0, 0.0, 0, observable="bias")  # s = -2x
-    >>> [float(part) for part in derivatives(0.25, linear)]
-    [-0.5, -2.0, -0.0]
+    >>> np.array(derivatives(0.25, step_map(compositions.named("ReLU + squared"), 1, 0, 0, observable="bias")))
+    array([-0.5, -2. , -0. ])
     """
     m, x = checks.instance("step_map", step_map, StepMap, "as from amplitude.step_map"), checks.array("x", x)  # (...)
     results = tuple(np.broadcast_to(part, x.shape).copy()[()] for part in _steps.derivatives(x, m))  # (...) each
@@ -69,13 +65,10 @@ def derivatives(x, step_map):
 
 
 def amplitude(x, step_map):
-    """The signed amplitude  s(x) = -γ h(wx + b) √(1 + x²)  of the step that the example x causes, eq. (5.3).
+    """The signed amplitude of a `step_map` at inputs `x` (...), eq. (5.3):  -γ h(wx + b) √(1 + x²).  Returns s (...).
 
-    `x` (...): inputs; `step_map`: a StepMap.  Returns s (...), in the unit of the parameters.
-
-    >>> sigmoid = compositions.named("sigmoid + cross-entropy")
-    >>> amplitude([0.0, 0.5], step_map(sigmoid, 16.0, -8.0, 0)).round(6).tolist()
-    [-0.000335, -0.559017]
+    >>> amplitude([0.0, 0.5], step_map(compositions.named("sigmoid + squared"), 16.0, -8.0, 0)).round(6).tolist()
+    [-0.0, -0.279508]
     """
     return derivatives(x, step_map)[0]
 
@@ -83,15 +76,11 @@ def amplitude(x, step_map):
 def exponents(x, step_map):
     """Local exponents at the input x, of the map,  k_J = s s''/s'²,  of the data,  k_D = (x - mean)/deviation² · s/s'.
 
-    Their sum is  k = -d ln p_s/d ln|s|  of the branch through x alone; `step_density.exponent` is for several.  The red
-    lines of the source have the slope -k_J, its blue curves the slope -k.  `x` (...): inputs, neither dead nor on a
-    fold nor on a zero of s of higher order: there s' = 0; `step_map`: a StepMap.  Returns k_J and k_D (...).
+    Their sum is  k = -d ln p_s/d ln|s|  of this branch.  `x` (...): where s' ≠ 0; `step_map`: a StepMap.  Returns both.
 
-    >>> pure = step_map(compositions.named("exponential"), 2.0, 0.0, 0, observable="bias")
-    >>> [float(part) for part in exponents(0.25, pure)]  # k_D = x/(0.25² w)
-    [1.0, 2.0]
+    >>> np.array(exponents(0.25, step_map(compositions.named("exponential"), 2, 0, 0, observable="bias")))
+    array([1., 2.])
     """
     parts = derivatives(x, step_map)  # (...) each
-    if np.any(parts[1] == 0):
-        checks.fail("x", "avoid dead inputs and folds, where s' = 0", x)
+    checks.fail_if(np.any(parts[1] == 0), "x", "avoid dead inputs and folds, where s' = 0", x)
     return _steps.exponents(np.asarray(x, dtype=float), step_map, parts)  # (...), (...)

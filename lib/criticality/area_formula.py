@@ -1,10 +1,8 @@
 """The density of steps on the surface they fill, and how far one-dimensional maps describe it, from Jacobians.
 
-With K > d the steps q̇(x) fill a d-dimensional surface.  Area formula: its density per unit of area is the sum of
-p_x(x)/√det JᵀJ  over the x with that step,  J = ∂q̇/∂x,  √det JᵀJ = Π_i σ_i.  Which density is meant decides the
-exponent: a neuron has q̇ = -γh(y)(x, 1), so its surface widens like a cone.  On an exponential tail the density per
-area falls as |q̇|^-d; the solid angle gives |q̇|^{d-1} back, and |q̇| itself has exponent 1.  `jacobians` (N, K, d)
-have K >= d >= 1.  Source: kukleva2024, eqs. (3.13) to (3.16), (4.4) to (4.6), all local; the area formula is ours.
+With K > d the steps q̇(x) fill a d-dimensional surface, with density  Σ p_x(x)/√det JᵀJ  per area,  J = ∂q̇/∂x,  over
+the x with that step; on an exponential tail it falls as |q̇|^-d, but |q̇| itself has exponent 1.  `jacobians` (N, K,
+d), K >= d >= 1.  Source: kukleva2024, eqs. (3.13) to (3.16), (4.4) to (4.6), all local; the area formula is ours.
 """
 
 from dataclasses import dataclass
@@ -41,9 +39,7 @@ def _jacobians(value):
 
 
 def singular_pairs(jacobians, *, pairs=1):
-    """Leading singular pairs of each Jacobian,  J = UΣVᵀ, q̇' = Uᵀq̇, x' = Vᵀx, eqs. (4.4), (4.5).
-
-    `jacobians` (N, K, d); `pairs`: r, 1 to d.  Returns SingularPairs; (u, v) and (-u, -v) are the same pair.
+    """Leading `pairs` of each of `jacobians`, eqs. (4.4), (4.5):  J = UΣVᵀ, q̇' = Uᵀq̇, x' = Vᵀx.  Returns these.
 
     >>> singular_pairs([[[0.0, 0.0], [3.0, 0.0], [0.0, 5.0]]], pairs=2).values.tolist()
     [[5.0, 3.0]]
@@ -56,9 +52,7 @@ def singular_pairs(jacobians, *, pairs=1):
 
 
 def overlaps(vectors):
-    """|cos| of the angle between every two vectors: 1 where all share a direction, and eq. (4.6) holds for all at once.
-
-    `vectors` (N, n): N >= 2, none zero.  Returns (N(N-1)/2,), pairs i < j, row by row.
+    """|cos| of the angle between every two `vectors` (N, n), 1 where all share one line.  Returns (N(N-1)/2,), i < j.
 
     >>> overlaps([[1.0, 0.0], [0.0, 2.0], [-3.0, 0.0]]).tolist()
     [0.0, 1.0, 0.0]
@@ -73,18 +67,16 @@ def overlaps(vectors):
 
 
 def diagonal_energy(jacobians):
-    """Share of each Jacobian's energy |J|² that a fixed frame sees on its diagonal:  Σ_i (u_iᵀJv_i)²/|J|².
+    """Share of each Jacobian's energy |J|² that the frame of their mean sees on its diagonal:  Σ_i (u_iᵀJv_i)²/|J|².
 
-    The frame is that of the mean Jacobian.  1 means that eq. (4.6) decouples the sample exactly; a random frame gives
-    about 1/K.  `jacobians` (N, K, d): none zero.  Returns (N,), between 0 and 1.
+    1 where eq. (4.6) decouples a sample, about 1/K in a random frame.  `jacobians` (N, K, d): none zero.  Returns (N,).
 
     >>> diagonal_energy([[[4.0, 2.0], [0.0, 1.0]], [[4.0, -2.0], [0.0, 1.0]]]).round(6).tolist()  # 17/21
     [0.809524, 0.809524]
     """
     jacobians = _jacobians(jacobians)  # (N, K, d)
     scale = np.abs(jacobians).max(axis=(1, 2))  # (N,)
-    if np.any(scale == 0):
-        checks.fail("jacobians", "be none of them zero", jacobians)
+    checks.fail_if(np.any(scale == 0), "jacobians", "be none of them zero", jacobians)
     left, _, right = np.linalg.svd(jacobians.mean(axis=0), full_matrices=False)  # (K, d), (d,), (d, d)
     scaled = jacobians / scale[:, None, None]  # (N, K, d)  so that squares of tiny entries do not underflow
     diagonal = np.einsum("ki,nki->ni", left, scaled @ right.T)  # (N, d)
@@ -92,10 +84,7 @@ def diagonal_energy(jacobians):
 
 
 def log_area(jacobians):
-    """ln √det JᵀJ = Σ_i ln σ_i:  logarithm of the area that the map makes of a unit of volume.
-
-    For K = d it is ln |det J| of eq. (3.16); the product of d small σ_i itself would leave the floating-point range.
-    `jacobians` (N, K, d): of full column rank, not at a caustic.  Returns (N,).
+    """ln √det JᵀJ of `jacobians` (N, K, d) of full column rank, an area per unit of volume:  Σ_i ln σ_i.  Returns (N,).
 
     >>> np.exp(2 * log_area([[[1.0, 0.0], [0.0, 2.0], [2.0, 0.0]]])).round(12).tolist()  # (1 + 2²) 2²
     [20.0]
@@ -108,10 +97,7 @@ def log_area(jacobians):
 
 
 def log_surface_density(log_density, jacobians):
-    """Logarithm of the density of steps per unit of area of the surface that they fill:  ln p_x(x) - Σ_i ln σ_i.
-
-    Each x gives the density of its own sheet; where sheets meet or lie on each other, add those of all preimages.
-    `log_density` (N,): ln p_x of the inputs; `jacobians` (N, K, d): of full column rank.  Returns (N,).
+    """ln of the density per area of one sheet, from `log_density`, `jacobians`:  ln p_x - Σ_i ln σ_i.  Returns (N,).
 
     >>> log_surface_density([0.0], [[[0.6], [0.8]]]).round(12).tolist()  # a curve run through with unit speed
     [0.0]
@@ -121,24 +107,21 @@ def log_surface_density(log_density, jacobians):
 
 
 def neuron_log_area(inputs, weights, slope, slope1, *, learning_rate=1.0):
-    """ln √det JᵀJ of one neuron y = w·x + b in closed form, for any activation and loss.
+    """ln √det JᵀJ of one neuron y = w·x + b:  √det JᵀJ = γ^d |h|^{d-1} √((h + h'w·x)² + h'²|w|²).
 
-    √det JᵀJ = γ^d |h|^{d-1} √((h + h'w·x)² + h'²|w|²),  as  J = -γ[h (1, 0)ᵀ + h'(x, 1) wᵀ];  d - 2 of the d singular
-    values are γ|h|.  At d = 1 it is the arc speed, not the radial one of eq. (5.4).  `inputs` (N, d): x; `weights`
-    (d,): w; `slope`, `slope1` (N,): h = dH/dy, not zero, and h'; `learning_rate`: γ > 0.  Returns (N,).
+    At d = 1 it is the arc speed, not the radial one of eq. (5.4).  `inputs` (N, d): x; `weights` (d,): w; `slope`,
+    `slope1` (N,): h = dH/dy ≠ 0 and h'; `learning_rate`: γ > 0.  Returns (N,).
 
     >>> neuron_log_area([[0.0]], [3.0], [4.0], [1.0]).round(6).tolist()  # |(h, h'w)| = 5
     [1.609438]
     """
     x = checks.array("inputs", inputs, ndim=2)  # (N, d)
-    if x.size == 0:
-        checks.fail("inputs", "hold one sample or more of one component or more", f"shape {x.shape}")
+    checks.fail_if(x.size == 0, "inputs", "hold one sample or more of one component or more", f"shape {x.shape}")
     w = checks.array("weights", weights, shape=(x.shape[1],))  # (d,)
     h = checks.array("slope", slope, shape=(len(x),))  # (N,)
     h1 = checks.array("slope1", slope1, shape=(len(x),))  # (N,)
     rate = checks.number("learning_rate", learning_rate, above=0)
-    if np.any(h == 0):
-        checks.fail("slope", "have no zeros: there every direction but one is lost", slope)
+    checks.fail_if(np.any(h == 0), "slope", "have no zeros: there every direction but one is lost", slope)
     # As a multiple of |h|, which may be as small as e^-700; overflow of a result is caught below.
     with np.errstate(over="ignore", invalid="ignore"):
         relative = h1 / h  # (N,)
@@ -150,11 +133,9 @@ def neuron_log_area(inputs, weights, slope, slope1, *, learning_rate=1.0):
 def one_dimensional_map(inputs, outputs, *, bins=200):
     """The least-squares function q̇'_i ≈ g(x'_i) of one coordinate: what it explains, and whether eq. (4.6) follows.
 
-    g is the mean of the outputs in bins of equal count, joined by straight lines: no function of x'_i has a smaller
-    mean square error.  The right side of (4.6) is the law of g(x'_i), the left side that of the outputs.  Exact for a
-    linear map along its singular directions, x'_i = v_i·x and q̇'_i = u_i·q̇;  for a nonlinear one only if all samples
-    share these directions.  `inputs` (n,): x'_i of each sample, which differ between bins; `outputs` (n,): q̇'_i, not
-    all equal; `bins`: >= 2 and <= n/2.  Returns a OneDimensionalMap.
+    g joins the means of bins of equal count; (4.6) claims that g(x'_i) has the law of the outputs, exact if all samples
+    share the directions of x'_i = v_i·x, q̇'_i = u_i·q̇.  `inputs` (n,): x'_i, which differ between bins; `outputs`
+    (n,): q̇'_i, not all equal; `bins`: 2 to n/2.  Returns a OneDimensionalMap.
 
     >>> found = one_dimensional_map(np.linspace(-1, 1, 4000), 3 * np.linspace(-1, 1, 4000))
     >>> round(found.explained, 9), found.distance < 1e-3
@@ -162,18 +143,14 @@ def one_dimensional_map(inputs, outputs, *, bins=200):
     """
     x, y = checks.array("inputs", inputs, ndim=1), checks.array("outputs", outputs, ndim=1)  # (n,), (n,)
     bins = checks.integer("bins", bins, at_least=2)
-    if len(x) < 2 * bins:
-        checks.fail("inputs", f"hold at least two samples a bin, {2 * bins}", f"shape {x.shape}")
-    if len(y) != len(x):
-        checks.fail("outputs", f"have shape ({len(x)},) like inputs", f"shape {y.shape}")
-    if np.ptp(y) == 0:
-        checks.fail("outputs", "differ between samples", outputs)
+    checks.fail_if(len(x) < 2 * bins, "inputs", f"hold at least two samples a bin, {2 * bins}", f"shape {x.shape}")
+    checks.fail_if(len(y) != len(x), "outputs", f"have shape ({len(x)},) like inputs", f"shape {y.shape}")
+    checks.fail_if(np.ptp(y) == 0, "outputs", "differ between samples", outputs)
     groups = np.array_split(np.argsort(x, kind="stable"), bins)  # bins of (n/bins,) each
     centres = np.array([x[group].mean() for group in groups])  # (bins,)
     means = np.array([y[group].mean() for group in groups])  # (bins,)
     widths = np.diff(centres)  # (bins - 1,)
-    if np.any(widths <= 0):
-        checks.fail("inputs", "differ between bins: too many are equal", inputs)
+    checks.fail_if(np.any(widths <= 0), "inputs", "differ between bins: too many are equal", inputs)
     # Beyond the first and the last centre the nearest line goes on; cut off, the law would have two false atoms.
     piece = np.clip(np.searchsorted(centres, x) - 1, 0, bins - 2)  # (n,)
     predicted = means[piece] + (np.diff(means) / widths)[piece] * (x - centres[piece])  # (n,)

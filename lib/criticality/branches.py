@@ -1,7 +1,6 @@
 """The monotone branches of the map x → s of one neuron from inputs to steps, and the inputs that cause a given step.
 
-The map folds where  s' = 0;  the density p_s is a sum over branches, and on a branch s(x) = s has one root.  Source:
-kukleva2024, eq. (3.16) and the text after it, which asks for the sum; how to find the branches is not in it.
+kukleva2024, text after eq. (3.16), asks for the sum over branches, but not how to find them.
 """
 
 from dataclasses import dataclass, fields
@@ -59,13 +58,11 @@ def _roots(function, x, values):
 def find(step_map, *, reach=14.0):
     """The monotone branches of x → s within `reach` deviations of the mean: split at zeros of s, folds and kinks.
 
-    A fold (caustic) is a root of  wh'(1 + x²) + xh,  where s' = 0 and p_s diverges like |s - s_c|^{-1/2}.  `step_map`:
-    a StepMap; `reach`: > 0, beyond 14 lies less than 1e-43 of the data, smaller where s overflows near a pole.  Returns
-    Branches without dead intervals, empty where no input is alive; its arrays cannot be written to.
+    At a fold (caustic),  wh'(1 + x²) + xh = 0,  s' = 0 and p_s diverges like |s - s_c|^{-1/2}.  `step_map`: a StepMap;
+    `reach`: > 0, smaller where s overflows near a pole.  Returns Branches, read-only, without dead intervals.
 
-    >>> from lib.criticality.compositions import named
-    >>> find(amplitude.step_map(named("sigmoid + squared"), 16.0, -8.0, 0)).folds.round(3).tolist()
-    [0.546]
+    >>> find(amplitude.step_map(amplitude.compositions.named("sigmoid + squared"), 16.0, -8.0, 0)).folds.round(3)
+    array([0.546])
     """
     checks.instance("step_map", step_map, amplitude.StepMap, "as from amplitude.step_map")
     return _find(step_map, checks.number("reach", reach, above=0))
@@ -78,9 +75,8 @@ def _find(m, reach):
     for left, right in _pieces(m, low, high):
         x = np.linspace(left, right, max(_GRID // 10, int(_GRID * (right - left) / (high - low))))  # (n,)
         s, s1, _ = _steps.derivatives(x, m)  # (n,), (n,)
-        if not np.isfinite(s).all():
-            wanted = f"keep s inside the floating-point range for {reach:g} deviations around the mean"
-            checks.fail("step_map", wanted, m)
+        wanted = f"keep s inside the floating-point range for {reach:g} deviations around the mean"
+        checks.fail_if(not np.isfinite(s).all(), "step_map", wanted, m)
         zeros = _roots(lambda u: _steps.derivatives(u, m)[0], x, s)
         folds = _roots(lambda u: _steps.derivatives(u, m)[1], x, s1)
         zeros += x[[0, -1]][_ends(x, s, m)].tolist()
@@ -100,12 +96,9 @@ def preimages(s, step_map):
 
     `s` (S,): not zero; `step_map`: a StepMap.  Returns x (B, S), a row for each branch of `find`, NaN if it misses s.
 
-    >>> from lib.criticality.compositions import named
-    >>> sigmoid = amplitude.step_map(named("sigmoid + squared"), 16.0, -8.0, 0)
-    >>> preimages([-0.2, -0.5], sigmoid).round(4).tolist()
-    [[0.4702, nan], [0.6335, nan]]
+    >>> preimages([-0.2], amplitude.step_map(amplitude.compositions.named("sigmoid + squared"), 16, -8, 0)).T.round(4)
+    array([[0.4702, 0.6335]])
     """
     found, s = find(step_map), checks.array("s", s, ndim=1)  # (S,)
-    if np.any(s == 0):
-        checks.fail("s", "differ from zero, where dead inputs have an atom", s)
+    checks.fail_if(np.any(s == 0), "s", "differ from zero, where dead inputs have an atom", s)
     return _steps.preimages(s, step_map, found)

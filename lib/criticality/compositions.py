@@ -1,8 +1,7 @@
 """Compositions: the loss after the activation as a function H(y) of the logit y = wx + b, one for each class t.
 
-A step of descent on one example is  ḃ = -γ h(y),  ẇ = -γ x h(y)  with h = dH/dy: the law of the steps needs h, h', h''
-only.  Source: kukleva2024, eqs. (5.1) to (5.3), (8.4), (8.20), (8.28), (8.33), (9.12); there the clipped line has no
-cut, and activations beyond sigmoid, ReLU and clip are not in it.
+Steps need  h = dH/dy.  Source: kukleva2024, eqs. (5.1) to (5.3), (8.4), (8.20), (8.28), (8.33), (9.12), where the
+clipped line has no cut; activations beyond sigmoid, ReLU and clip are ours.
 """
 
 from dataclasses import dataclass
@@ -28,12 +27,10 @@ class Composition:
 
     def _one(self, order, y, t):
         y, labels = checks.array("y", y), checks.array("t", t)  # (...), (...)
-        if not ((labels == 0) | (labels == 1)).all():
-            checks.fail("t", "hold zeros and ones", t)
+        checks.fail_if(not ((labels == 0) | (labels == 1)).all(), "t", "hold zeros and ones", t)
         y, labels = checks.broadcast(y=y, t=labels)  # (...), (...)
         result = _slopes.slopes(self, y, labels == 1)[order]  # (...)
-        if not np.isfinite(result).all():
-            checks.fail("y", "keep the slope inside the floating-point range", y)
+        checks.fail_if(not np.isfinite(result).all(), "y", "keep the slope inside the floating-point range", y)
         return np.asarray(result)[()]
 
     def slope(self, y, t):
@@ -68,14 +65,12 @@ class Composition:
 def named(name, *, epsilon=None, power=None, rate=None):
     """The composition of this name, one of ``NAMES``.
 
-    "… + squared" is H = (f(y) - t)² and "sigmoid + cross-entropy" H = -t ln f - (1-t) ln(1-f).  Bounded activations are
-    scaled to rise from 0 to 1, the labels: erf is (1 + erf(y/√2))/2, arctan ½ + arctan(y)/π, softsign (1
-    + y/(1+|y|))/2, tanh (1 + tanh y)/2.  ELU is e^y - 1 for y < 0, softplus ln(1 + e^y), GELU yΦ(y) and swish
-    y/(1 + e^{-y}).  "clip + cross-entropy" is the cross-entropy of clip(y, ε, 1-ε), zero slope outside (ε, 1-ε); ε = 0
-    leaves the poles uncut.  (Conditions printed in eq. (8.33), such as |y| < 0, are empty.)  "ReLU + power" is
-    H = |y - t|ⁿ for y > 0, zero slope below; "squared" and "quartic" are its n = 2, 4.  "exponential" is H = e^{cy} for
-    both classes.  `name` goes with its own number only: `epsilon`: ε of clip, 0 <= ε < 1/2, default 0.01; `power`: n of
-    "ReLU + power", >= 2, needed there; `rate`: c of "exponential", ≠ 0, default 1.  Returns a Composition.
+    "… + squared" is H = (f(y) - t)², "sigmoid + cross-entropy" H = -t ln f - (1-t) ln(1-f).  Bounded f rise from 0 to
+    1: erf is (1 + erf(y/√2))/2, arctan ½ + arctan(y)/π, softsign (1 + y/(1+|y|))/2, tanh (1 + tanh y)/2.  ELU is e^y -
+    1 for y < 0, softplus ln(1 + e^y), GELU yΦ(y), swish y/(1 + e^{-y}).  "clip + cross-entropy" is the cross-entropy of
+    clip(y, ε, 1-ε), zero slope outside; ε = 0 leaves the poles.  "ReLU + power" is H = |y - t|ⁿ for y > 0, "squared",
+    "quartic" n = 2, 4; "exponential" is e^{cy} for both classes.  `name` goes with its own number only: `epsilon`: ε, 0
+    <= ε < 1/2, default 0.01; `power`: n >= 2; `rate`: c ≠ 0, default 1.  Returns a Composition.
 
     >>> named("clip + cross-entropy", epsilon=0.1).slope([0.05, 0.5, 0.75], 0).tolist()
     [0.0, 2.0, 4.0]
@@ -83,8 +78,7 @@ def named(name, *, epsilon=None, power=None, rate=None):
     checks.one_of("name", name, NAMES)
     own = ("epsilon", epsilon, "clip + cross-entropy"), ("power", power, "ReLU + power"), ("rate", rate, "exponential")
     for option, value, owner in own:
-        if value is not None and name != owner:
-            checks.fail(option, f"be left out: it belongs to {owner}", value)
+        checks.fail_if(value is not None and name != owner, option, f"be left out: it belongs to {owner}", value)
     if name == "clip + cross-entropy":
         return Composition(name, checks.number("epsilon", 0.01 if epsilon is None else epsilon, at_least=0, below=0.5))
     if name == "ReLU + power":

@@ -1,8 +1,9 @@
-"""Learning equilibria of the toy neuron y = wx + b: where the mean gradient vanishes, and the wandering around it.
+"""The mean gradient of the toy neuron y = wx + b over Gaussian classes, where it vanishes, and the wandering around it.
 
-The mean gradient of :mod:`lib.criticality.neuron_gradient`, whose arguments these are, is solved for its root by
-Powell's hybrid method, never by training: the softest direction of squared loss relaxes in 1/(γλ) = 4e5 steps at
-γ = 0.1.  Source: data and compositions of kukleva2024, section 8, which trains for an untold time; the rest is ours.
+The input of class t is x ~ N(μ_t, σ²), with prior π_t: `means` μ (2,) differ, `deviation` σ > 0, `priors` π (2,) > 0
+have sum 1.  One gradient is ∂H/∂(w, b) = h (x, 1), h = dH/dy; its moments are integrated on pieces that shrink towards
+the kinks of h.  Equilibria are found without training, which would take 1/(γλ) = 4e5 steps for squared loss.  Data and
+compositions: kukleva2024, eqs. (5.1), (5.2), (8.2), (8.3); moments and equilibria are ours.
 """
 
 from dataclasses import dataclass
@@ -13,12 +14,52 @@ from scipy.special import ndtr
 
 from lib.common import checks
 from lib.criticality import _neuron
-from lib.criticality.neuron_gradient import Moments
 from lib.foundations import langevin_formulas
 
 LIVE = 0.01  # least probability of a gradient, in each class, at an equilibrium: a dead neuron rests anywhere
 FAR = 1e3  # times the natural scales of w and b: a search beyond has run away to where every gradient is small
 REST = 1e-10  # largest mean gradient at rest, and largest Newton step, relative to the parameters
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Mean gradient, expected Hessian and covariance of one gradient by (w, b)."""
+
+    gradient: np.ndarray  # (2,)
+    hessian: np.ndarray  # (2, 2)
+    covariance: np.ndarray  # (2, 2)
+
+
+def moments(composition, weight, bias, *, means=(0.0, 1.0), deviation=0.25, priors=(0.5, 0.5)):
+    """Mean gradient g = E[h (x,1)], expected Hessian A = ∂g/∂(w,b) and covariance C of one gradient, at any parameters.
+
+    A has a term  J p(x_κ)/|w| (x_κ,1)(x_κ,1)ᵀ  at each kink where h jumps by J.  `composition`: no pole inside the
+    data; `weight`, `bias`: w, b, so that wx + b varies; `means`, `deviation`, `priors`: μ, σ, π.  Returns Moments.
+
+    >>> from lib.criticality import compositions
+    >>> found = moments(compositions.named("sigmoid + cross-entropy"), 16.0, -8.0)
+    >>> bool(np.allclose(found.gradient, 0, atol=1e-12)), bool(np.allclose(found.hessian, found.covariance))
+    (True, True)
+    """
+    data = _neuron.checked_data(composition, means, deviation, priors)
+    _neuron.refuse_poles(composition)
+    weight, bias = checks.number("weight", weight), checks.number("bias", bias)
+    return Moments(*_neuron.moments_of(data[0], weight, bias, *data[1:]))
+
+
+def live_probability(composition, weight, bias, *, means=(0.0, 1.0), deviation=0.25):
+    """Probability, in each class, that an input moves the parameters:  P(h(wx + b) ≠ 0), one minus the dead atom.
+
+    `composition`: of the loss; `weight`, `bias` (...): w, b; `means`, `deviation`: μ, σ.  Returns (2, ...), by class.
+
+    >>> from lib.criticality import compositions
+    >>> live_probability(compositions.named("ReLU + squared"), 1.0, 0.0).round(3).tolist()
+    [0.5, 1.0]
+    """
+    composition, means, deviation, _ = _neuron.checked_data(composition, means, deviation, (0.5, 0.5))
+    weight, bias = checks.array("weight", weight), checks.array("bias", bias)  # (...), (...)
+    weight, bias = checks.broadcast(weight=weight, bias=bias)  # (...), (...)
+    return _neuron.live_both(composition, weight, bias, means, deviation)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,9 +75,8 @@ class Equilibrium:
 def log_odds(*, means=(0.0, 1.0), deviation=0.25, priors=(0.5, 0.5)):
     """Weight and bias of the log-odds of the classes, the equilibrium of a sigmoid with cross-entropy or squared loss.
 
-    ln(π_1 p_1(x)/π_0 p_0(x)) = wx + b,  w = (μ_1 - μ_0)/σ²,  b = ln(π_1/π_0) - (μ_1² - μ_0²)/(2σ²): linear, so the
-    sigmoid can be the true probability of class 1, and both losses are smallest there.  `means`, `deviation`, `priors`:
-    μ, σ, π.  Returns w, b.
+    w = (μ_1 - μ_0)/σ²,  b = ln(π_1/π_0) - (μ_1² - μ_0²)/(2σ²),  of `means`, `deviation`, `priors` μ, σ, π.  Returns w,
+    b.
 
     >>> log_odds()
     (16.0, -8.0)
@@ -53,9 +93,8 @@ def log_odds(*, means=(0.0, 1.0), deviation=0.25, priors=(0.5, 0.5)):
 def clip_weight(epsilon, *, deviation=0.25):
     """Weight w* of the equilibrium of clip + cross-entropy, the gradient cut at ε from 0 and 1; bias b* = (1 - w*)/2.
 
-    Means 0 and 1 and equal priors are symmetric under x → 1 - x, so b* is known, and with y ~ N((1+w)/2, w²σ²) the root
-    of  E[(1/(2y) - 1); ε < y < 1-ε] = 0  is left.  Without the cut E[1/y] is infinite: w* creeps down like a logarithm
-    as ε → 0.  `epsilon`: ε in [1e-12, 0.49]; `deviation`: σ of both classes, in [1e-3, 100].  Returns w*.
+    For means 0, 1 and equal priors, the root of  E[(1/(2y) - 1); ε < y < 1-ε] = 0,  y ~ N((1+w)/2, w²σ²);  w* falls
+    like a logarithm as ε → 0.  `epsilon`: ε in [1e-12, 0.49]; `deviation`: σ in [1e-3, 100].  Returns w*.
 
     >>> [round(clip_weight(epsilon), 2) for epsilon in (1e-1, 1e-2, 1e-3, 1e-4)]
     [3.34, 2.6, 2.25, 2.06]
@@ -95,11 +134,10 @@ def _threshold(composition):
 
 
 def accuracy(composition, weight, bias, *, means=(0.0, 1.0), deviation=0.25, priors=(0.5, 0.5)):
-    """Probability that the neuron names the right class: class 1 where f(y) > 1/2.
+    """Probability that the neuron names the right class: class 1 above the threshold  h(y, 0) + h(y, 1) = 0.
 
-    The threshold is read off the composition: there the pulls of the classes cancel, h(y, 0) + h(y, 1) = 0.  It is 0
-    for sigmoids, 1/2 for ReLU and clipped units.  `composition`: pulls class 0 down and class 1 up, with one threshold
-    between; `weight`, `bias`: w, not 0, and b; `means`, `deviation`, `priors`: μ, σ, π.  Returns the probability.
+    `composition`: with one threshold, 0 for sigmoids, 1/2 for ReLU and clip; `weight`, `bias`: w ≠ 0, b; `means`,
+    `deviation`, `priors`: μ, σ, π.  Returns the probability.
 
     >>> from lib.criticality import compositions
     >>> round(accuracy(compositions.named("sigmoid + squared"), 16.0, -8.0), 4)
@@ -107,8 +145,7 @@ def accuracy(composition, weight, bias, *, means=(0.0, 1.0), deviation=0.25, pri
     """
     composition, means, deviation, priors = _neuron.checked_data(composition, means, deviation, priors)
     weight, bias = checks.number("weight", weight), checks.number("bias", bias)
-    if weight == 0:
-        checks.fail("weight", "not be 0", weight)
+    checks.fail_if(weight == 0, "weight", "not be 0", weight)
     threshold = _threshold(composition)
     with np.errstate(over="ignore"):  # a tiny weight puts the threshold beyond all inputs
         distance = np.sign(weight) * (means - (threshold - bias) / np.float64(weight)) / deviation  # (2,)
@@ -150,10 +187,9 @@ def _settled(composition, start, means, deviation, priors):
 def equilibrium(composition, *, start=None, means=(0.0, 1.0), deviation=0.25, priors=(0.5, 0.5)):
     """Parameters where the mean gradient E[h (x,1)] vanishes, the mean loss has a minimum, and both classes are alive.
 
-    Without a start the search begins at the least-squares line through the labels, then at steeper lines and at the
-    log-odds, until one search settles.  Other stationary points, where all or most of a class is dead, are refused.
-    `composition`: without a pole inside the data; `start` (2,): w, not 0, and b where the search begins; `means`,
-    `deviation`, `priors`: μ, σ, π.  Returns an Equilibrium; a RuntimeError, with the reason, if no search ends at one.
+    The search begins at `start` (2,), w ≠ 0 and b, else in turn at the least-squares line through the labels, steeper
+    ones, and the log-odds.  `composition`: without a pole inside the data; `means`, `deviation`, `priors`: μ, σ, π.
+    Returns an Equilibrium; a RuntimeError with the reason if no search ends at one.
 
     >>> from lib.criticality import compositions
     >>> found = equilibrium(compositions.named("ReLU + squared"))
@@ -170,8 +206,7 @@ def equilibrium(composition, *, start=None, means=(0.0, 1.0), deviation=0.25, pr
         starts.append(np.array(log_odds(means=means, deviation=deviation, priors=priors)))
     else:
         starts = [checks.array("start", start, shape=(2,))]
-        if starts[0][0] == 0:
-            checks.fail("start", "have a weight other than 0", start)
+        checks.fail_if(starts[0][0] == 0, "start", "have a weight other than 0", start)
     reasons = []
     for begin in starts:
         try:
@@ -184,10 +219,8 @@ def equilibrium(composition, *, start=None, means=(0.0, 1.0), deviation=0.25, pr
 def stationary_covariance(hessian, covariance, learning_rate, *, batch=1):
     """Covariance S of the parameters around an equilibrium, to linear order:  S = (1 - γA) S (1 - γA) + (γ²/M) C.
 
-    The law of an Euler chain, :func:`lib.foundations.langevin.euler_covariance`, with Γ = A and D = γC/2M.  If A = C,
-    as for the true model with cross-entropy, S = (γ/2M) 1 + O(γ²).  `hessian` (d, d): A, symmetric, positive definite;
-    `covariance` (d, d): C of one gradient, symmetric, positive semidefinite; `learning_rate`: 0 < γ < 2/λ_max; `batch`:
-    M >= 1.  Returns S (d, d), symmetric.
+    If A = C, S = (γ/2M) 1 + O(γ²).  `hessian` (d, d): A, positive definite; `covariance` (d, d): C of one gradient;
+    `learning_rate`: 0 < γ < 2/λ_max; `batch`: M >= 1.  Returns S (d, d).
 
     >>> stationary_covariance([[1.0]], [[1.0]], 0.5).round(6).tolist()
     [[0.333333]]

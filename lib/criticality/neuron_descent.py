@@ -1,8 +1,6 @@
 """Stochastic gradient descent of the toy neuron y = wx + b: many replicas side by side, with the steps they take.
 
-Each step draws a batch of M labels and inputs for every replica, x ~ N(μ_t, σ²), and moves  (w, b)  by  -(γ/M) Σ h(y)
-(x, 1).  Replicas that start from the law around an equilibrium (`equilibria`) need no time to get there.  Arguments of
-the data are those of :mod:`lib.criticality.neuron_gradient`.  Source: kukleva2024, eqs. (2.3), (5.2), (8.2), (8.3).
+Arguments of the data are those of :mod:`lib.criticality.equilibria`.  Source: kukleva2024, eqs. (2.3), (5.2).
 """
 
 from dataclasses import dataclass
@@ -45,12 +43,11 @@ def simulate(
     deviation=0.25,
     priors=(0.5, 0.5),
 ):
-    """Descent of R replicas at learning rate γ, seen every so many steps.
+    """Descent of R replicas,  ẇ = -γ ⟨h(wx + b) x⟩_M,  ḃ = -γ ⟨h(wx + b)⟩_M,  seen every so many steps.
 
-    ẇ = -γ ⟨h(wx + b) x⟩_M,  ḃ = -γ ⟨h(wx + b)⟩_M.  A longer run with the same seed begins like a shorter one.
-    `composition`: loss after activation; `start` (R, 2): w, b; `learning_rate`: γ > 0; `steps`: how many, a multiple of
-    `every`; `seed`: int, SeedSequence or Generator; `batch`, `every`: M and the steps between two records, >= 1;
-    `means`, `deviation`, `priors`: μ, σ, π.  Returns a Descent, n = steps/every + 1; RuntimeError if it diverges.
+    A longer run with the same seed begins like a shorter one.  `composition`: loss after activation; `start` (R, 2): w,
+    b; `learning_rate`: γ > 0; `steps`: a multiple of `every`; `seed`: int, SeedSequence or Generator; `batch`, `every`:
+    M, steps between records; `means`, `deviation`, `priors`: μ, σ, π.  Returns a Descent; RuntimeError if it diverges.
 
     >>> from lib.criticality.compositions import named
     >>> found = simulate(named("ReLU + squared"), [[0.5, 0.0]] * 100, 0.05, 500, seed=1, every=100)
@@ -59,12 +56,10 @@ def simulate(
     """
     composition, means, deviation, priors = _neuron.checked_data(composition, means, deviation, priors)
     start = checks.array("start", start, shape=(None, 2))  # (R, 2)
-    if len(start) == 0:
-        checks.fail("start", "hold one or more replicas", start)
+    checks.fail_if(len(start) == 0, "start", "hold one or more replicas", start)
     rate = checks.number("learning_rate", learning_rate, above=0)
     every, steps, batch = checks.integer("every", every), checks.integer("steps", steps), checks.integer("batch", batch)
-    if steps % every:
-        checks.fail("steps", f"be a multiple of every = {every}", steps)
+    checks.fail_if(steps % every, "steps", f"be a multiple of every = {every}", steps)
     rng = checks.generator("seed", seed)
     count, chunk = steps // every, max(1, CHUNK // (batch * len(start)))
     weight, bias = np.empty((2, count + 1, len(start)))  # (n, R), (n, R)
@@ -95,9 +90,8 @@ def simulate(
 def dead_fraction(composition, weight, bias, *, threshold=1e-4, means=(0.0, 1.0), deviation=0.25, priors=(0.5, 0.5)):
     """Share of replicas that hardly any input moves:  π_0 P_0(h ≠ 0) + π_1 P_1(h ≠ 0) < threshold.
 
-    Below it a neuron waits for more than 1/threshold steps on average; one giant step of clip + cross-entropy without a
-    cut can throw it there.  `composition`: loss after activation; `weight`, `bias` (..., R): of the replicas, at one or
-    more times, finite; `threshold`: in (0, 1); `means`, `deviation`, `priors`: μ, σ, π.  Returns (...).
+    `composition`: loss after activation; `weight`, `bias` (..., R): of the replicas; `threshold`: in (0, 1); `means`,
+    `deviation`, `priors`: μ, σ, π.  Returns (...).
 
     >>> from lib.criticality import compositions
     >>> float(dead_fraction(compositions.named("clip + cross-entropy"), [2.0, 2.0], [-0.5, 40.0]))
@@ -106,8 +100,7 @@ def dead_fraction(composition, weight, bias, *, threshold=1e-4, means=(0.0, 1.0)
     composition, means, deviation, priors = _neuron.checked_data(composition, means, deviation, priors)
     threshold = checks.number("threshold", threshold, above=0, below=1)
     weight = checks.array("weight", weight)  # (..., R)
-    if weight.ndim == 0 or weight.size == 0:
-        checks.fail("weight", "hold one or more replicas", weight)
+    checks.fail_if(weight.ndim == 0 or weight.size == 0, "weight", "hold one or more replicas", weight)
     bias = checks.array("bias", bias, shape=weight.shape)  # (..., R)
     live = _neuron.live_both(composition, weight, bias, means, deviation)  # (2, ..., R)
     return np.mean(np.tensordot(priors, live, axes=1) < threshold, axis=-1)

@@ -1,10 +1,8 @@
 """How far a power law reaches, and how well samples bear it out.
 
-The exponent of a density is  k = -d ln p/d ln|s|,  p(s) ∝ |s|^{-k} per unit of s.  `windows` says where a known k stays
-close to a claim.  Samples are judged on a window that is stated before, from `low` s₁ > 0 to `high` s₁e^L: with
-u = ln(s/s₁) ∈ [0, L]  the power law is  p(u) ∝ e^{(1-k)u},  a density for every real k, fitted by maximum likelihood
-and held against one more parameter,  e^{au + cu²/2},  a lognormal cut to the window.  `samples` (N,) are |s| >= 0;
-those outside do not count, two different ones must lie inside.  Source: kukleva2024, eq. (8.1), has the exponent only.
+A density p(s) ∝ |s|^{-k} has the exponent  k = -d ln p/d ln|s|.  `samples` (N,) of |s| are judged on a window that is
+stated before, `low` s₁ > 0 to `high` s₁e^L, where  p(u) ∝ e^{(1-k)u},  u = ln(s/s₁), is a density for every real k; the
+alternative  e^{au + cu²/2}  is a lognormal cut to the window.  Source: kukleva2024, eq. (8.1), has the exponent only.
 """
 
 from dataclasses import dataclass
@@ -58,14 +56,12 @@ class CurvatureTest:
 def windows(amplitudes, exponents, claim, tolerance, *, log_density=None):
     """All ranges of |s| with  |k - claim| < δ,  the widest first; k and ln p are straight in ln s between grid points.
 
-    `amplitudes` (n,): |s| > 0, strictly increasing, n >= 2; `exponents` (n,): k there; `claim`: a k to compare with;
-    `tolerance`: δ > 0; `log_density` (n,): ln p there, per unit of |s|, for the probability.  Returns a tuple of
-    Window, empty if k is nowhere as claimed.
+    `amplitudes` (n,): |s| > 0, increasing, n >= 2; `exponents` (n,): k there; `claim`: a k; `tolerance`: δ > 0;
+    `log_density` (n,): ln p there, per unit of |s|, for the probability.  Returns a tuple of Window, perhaps empty.
 
     >>> s = np.geomspace(1e-6, 1e2, 50)
-    >>> (window,) = windows(s, 1 + np.log10(s) / 10, 1.0, 0.2)  # k = 0.8 at s = 0.01
-    >>> round(window.low, 12), round(window.high, 9), round(window.decades, 9), window.open_high
-    (0.01, 100.0, 4.0, True)
+    >>> round(windows(s, 1 + np.log10(s) / 10, 1.0, 0.2)[0].decades, 9)  # from k = 0.8 at s = 0.01
+    4.0
     """
     s = checks.entries("amplitudes", amplitudes, above=0, ndim=1)  # (n,)
     if s.size < 2 or np.any(np.diff(s) <= 0):
@@ -79,17 +75,12 @@ def windows(amplitudes, exponents, claim, tolerance, *, log_density=None):
     change = np.diff(np.concatenate([[False], inside, [False]]).astype(int))  # (m,)
     runs = np.stack([np.flatnonzero(change == 1), np.flatnonzero(change == -1)], axis=1)  # (windows, 2)
     mass = None if log_density is None else np.append(0, np.cumsum(_masses(knots, u, log_density)))  # (m,)
-    found = [
-        Window(
-            low=float(np.exp(knots[first])),
-            high=float(np.exp(knots[last])),
-            decades=float((knots[last] - knots[first]) / np.log(10)),
-            probability=None if mass is None else float(mass[last] - mass[first]),
-            open_low=bool(first == 0),
-            open_high=bool(last == len(knots) - 1),
-        )
-        for first, last in runs
-    ]
+    found = []
+    for first, last in runs:
+        low, high, decades = np.exp(knots[first]), np.exp(knots[last]), (knots[last] - knots[first]) / np.log(10)
+        probability = None if mass is None else float(mass[last] - mass[first])
+        ends = bool(first == 0), bool(last == len(knots) - 1)
+        found.append(Window(float(low), float(high), float(decades), probability, *ends))
     return tuple(sorted(found, key=lambda window: -window.decades))
 
 
@@ -134,11 +125,9 @@ def _check_means(means):
 def fit(samples, low, high):
     """Maximum likelihood of the exponent on a stated window:  p(u) = θe^{θu}/(e^{θL} - 1),  θ = 1 - k.
 
-    Solves  ⟨u⟩ = L/(1 - e^{-θL}) - 1/θ;  the error is  1/√(n Var u).  No histogram, no line through logarithms.
-    `samples` (N,): |s|; `low`, `high`: s₁, s₁e^L.  Returns a Fit.
+    Solves  ⟨u⟩ = L/(1 - e^{-θL}) - 1/θ.  `samples` (N,): |s|; `low`, `high`: s₁, s₁e^L.  Returns a Fit.
 
-    >>> uniform = (np.arange(1000) + 0.5) / 1000
-    >>> round(fit(uniform**3, 1e-3, 1.0).exponent, 2)  # s = x³ near its zero: k = 2/3
+    >>> round(fit(((np.arange(1000) + 0.5) / 1000) ** 3, 1e-3, 1.0).exponent, 2)  # s = x³ near its zero: k = 2/3
     0.67
     """
     positions, width, total = _positions(samples, low, high)
@@ -150,9 +139,8 @@ def fit(samples, low, high):
 def bootstrap_error(samples, low, high, seed, *, resamples=200):
     """Standard deviation of the fitted exponent over resamples, drawn with replacement, of the samples in the window.
 
-    Beside the error of :func:`fit`, which trusts the power law; the two differ where it does not hold.  `samples` (N,):
-    |s|; `low`, `high`: ends of the window; `seed`: int, SeedSequence or Generator; `resamples`: >= 2.  Returns the
-    error, itself uncertain by 1/√(2 resamples) of its value.
+    It differs from that of :func:`fit` where the power law does not hold.  `samples` (N,): |s|; `low`, `high`: the
+    window; `seed`: int, SeedSequence or Generator; `resamples`: how many, R >= 2.  Returns the error, known to 1/√(2R).
 
     >>> uniform = (np.arange(1000) + 0.5) / 1000
     >>> 0.7 < bootstrap_error(uniform**3, 1e-3, 1.0, seed=1) / fit(uniform**3, 1e-3, 1.0).error < 1.3
@@ -169,31 +157,21 @@ def bootstrap_error(samples, low, high, seed, *, resamples=200):
 def curvature_test(samples, low, high):
     """Likelihood ratio of  e^{au + cu²/2}  against the power law  e^{au}  on a stated window, both at their maxima.
 
-    For a density that is lognormal there, c = -1/σ².  A small ratio says that these samples cannot tell; it is not
-    evidence for a power law unless so many samples would have shown a curvature that matters
-    (:func:`lib.criticality.lognormal.detectability`).  The window is fixed beforehand, or lies between two of the
-    samples, which then do not count: quantiles of few samples as its ends bias the ratio.  `samples` (N,): |s|, which
-    must not crowd into a few hundredths of the window; `low`, `high`: its ends.  Returns a CurvatureTest.
+    c = -1/σ² for a lognormal.  A small ratio is evidence for a power law only where as many samples would have shown a
+    curvature (:func:`lib.criticality.lognormal.detectability`); quantiles of few samples as ends bias it.  `samples`
+    (N,): |s|, not all in a few hundredths of the window; `low`, `high`: its ends.  Returns a CurvatureTest.
 
     >>> from scipy.special import ndtri
-    >>> lognormal = np.exp(3 * ndtri((np.arange(4000) + 0.5) / 4000))  # σ² = 9
-    >>> round(curvature_test(lognormal, 1e-2, 1e2).curvature, 2)
+    >>> round(curvature_test(np.exp(3 * ndtri((np.arange(4000) + 0.5) / 4000)), 1e-2, 1e2).curvature, 2)  # σ² = 9
     -0.11
     """
     positions, width, _ = _positions(samples, low, high)
     count, found = positions.size, _tilted.curved(2 * positions - 1)
-    if found is None:
-        crowd = f"{count} samples with mean position {positions.mean():.3g}"
-        checks.fail("samples", "fill the window: take a narrower one", crowd)
+    crowd = f"{count} samples with mean position {positions.mean():.3g}"
+    checks.fail_if(found is None, "samples", "fill the window: take a narrower one", crowd)
     (tilt, bend), covariance, gain = found  # numbers, (2, 2), number
     ratio = max(0.0, 2 * count * float(gain))  # below zero by rounding only
     second = 12 / width**2  # d²/du² of the second polynomial
-    return CurvatureTest(
-        curvature=float(bend * second),
-        error=float(np.sqrt(covariance[1, 1] / count) * second),
-        exponents=tuple(float(1 - 2 * (tilt + 3 * end * bend) / width) for end in (-1, 1)),
-        likelihood_ratio=ratio,
-        p_value=float(chi2.sf(ratio, 1)),
-        aic_difference=ratio - 2,
-        count=count,
-    )
+    error = float(np.sqrt(covariance[1, 1] / count) * second)
+    exponents = tuple(float(1 - 2 * (tilt + 3 * end * bend) / width) for end in (-1, 1))
+    return CurvatureTest(float(bend * second), error, exponents, ratio, float(chi2.sf(ratio, 1)), ratio - 2, count)

@@ -1,9 +1,4 @@
-"""Steps averaged over a batch: what is left of a power law of single steps.
-
-Three kinds of law, three fates.  At a zero of order r of the step the density  |s|^{-(1-1/r)}  is convolved with
-itself, and every further sample takes 1/r off the exponent; at a pole one large step outweighs the rest, and the tail
-stays; a lognormal goes over into a Gaussian.  Source: kukleva2024 has batches of one only, section 8.
-"""
+"""Steps averaged over a batch: what is left of a power law of single steps.  In kukleva2024, section 8, M = 1."""
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
@@ -19,25 +14,21 @@ def _steps(steps, several=False):
 
 
 def averages(steps, batch):
-    """Mean steps of successive batches of M; the norm of a step in several parameters is taken after the mean.
-
-    `steps` (N,) or (N, K): one row a sample, N >= 2; `batch`: M, must divide N.  Returns (N/M,) or (N/M, K).
+    """Mean of `steps` (N,) or (N, K) in successive batches of M, `batch`, a divisor of N.  Returns (N/M,) or (N/M, K).
 
     >>> averages([1.0, 3.0, -2.0, 0.0], 2).tolist()
     [2.0, -1.0]
     """
     steps, batch = _steps(steps, several=True), checks.integer("batch", batch)  # (N, ...)
-    if len(steps) % batch:
-        checks.fail("batch", f"divide the number of steps, {len(steps)}", batch)
+    checks.fail_if(len(steps) % batch, "batch", f"divide the number of steps, {len(steps)}", batch)
     return steps.reshape(-1, batch, *steps.shape[1:]).mean(axis=1)  # (N/M, ...)
 
 
 def mean_law(values, masses, batch):
     """Law of the mean of M independent steps, from that of one step on an evenly spaced grid; atoms are welcome.
 
-    The M-th power of the Fourier transform, zero-padded so that nothing wraps around: exact up to an absolute 1e-15 M,
-    useless for tails below that.  `values` (n,): steps, evenly spaced, increasing, n >= 2; `masses` (n,): their
-    probabilities, >= 0, with sum 1; `batch`: M >= 1.  Returns values and masses of the mean, (M(n-1) + 1,) each.
+    Exact up to an absolute 1e-15 M.  `values` (n,): steps, evenly spaced, increasing; `masses` (n,): their
+    probabilities; `batch`: M >= 1.  Returns values and masses of the mean, (M(n-1) + 1,) each.
 
     >>> [part.round(12).tolist() for part in mean_law([-1.0, 1.0], [0.5, 0.5], 2)]
     [[-1.0, 0.0, 1.0], [0.25, 0.5, 0.25]]
@@ -46,8 +37,7 @@ def mean_law(values, masses, batch):
     if v.size < 2 or v[-1] <= v[0] or np.abs(np.diff(v) * (v.size - 1) / (v[-1] - v[0]) - 1).max() > 1e-6:
         checks.fail("values", "be two or more evenly spaced, increasing numbers", values)
     masses = checks.entries("masses", masses, at_least=0, shape=v.shape)  # (n,)
-    if abs(masses.sum() - 1) > 1e-9:
-        checks.fail("masses", "have sum 1", float(masses.sum()))
+    checks.fail_if(abs(masses.sum() - 1) > 1e-9, "masses", "have sum 1", float(masses.sum()))
     size = checks.integer("batch", batch) * (v.size - 1) + 1
     padded = next_fast_len(size, real=True)
     summed = irfft(rfft(masses, padded) ** batch, padded)[:size]  # (M(n-1) + 1,)
@@ -57,17 +47,14 @@ def mean_law(values, masses, batch):
 def exponent(order, batch, *, one_sided=False):
     """Exponent of mean steps at a zero of order r of the step:  k_M = 1 - M/r;  at a pole, r < 0, it stays 1 - 1/r.
 
-    With steps of both signs k_M is 0 from M = r on: the density is finite at zero, at M = r after a logarithm.  With
-    one sign the law goes on, and a negative k_M is a density that vanishes.  The source has M = 1, and r = m in
-    eq. (9.5).  `order`: r of  s ~ (x - x₀)^r,  >= 1 for a zero, < 0 for a pole; `batch`: M >= 1; `one_sided`: whether
-    all steps have the same sign near the zero, of no consequence at a pole.  Returns k_M.
+    With steps of both signs k_M is 0 from M = r on.  `order`: r of  s ~ (x - x₀)^r,  >= 1 or < 0; `batch`: M >= 1;
+    `one_sided`: all steps have one sign near the zero.  Returns k_M.
 
     >>> [round(exponent(3, batch), 3) for batch in (1, 2, 3, 4)], exponent(-1, 64)
     ([0.667, 0.333, 0.0, 0.0], 2.0)
     """
     order, batch = checks.number("order", order), checks.integer("batch", batch)
-    if 0 <= order < 1:
-        checks.fail("order", "be one finite number >= 1 for a zero or < 0 for a pole", order)
+    checks.fail_if(0 <= order < 1, "order", "be one finite number >= 1 for a zero or < 0 for a pole", order)
     one_sided = checks.boolean("one_sided", one_sided)
     if order < 0:
         return 1 - 1 / order
@@ -77,8 +64,8 @@ def exponent(order, batch, *, one_sided=False):
 def span(steps, *, low=0.05, high=0.95):
     """Decades between two quantiles of |s|:  how wide the law of steps is, whatever its form.
 
-    `steps` (N,): s, of any sign, N >= 2, the smaller quantile not zero, as with many dead samples; `low`, `high`: the
-    shares, 0 <= low < high <= 1.  Returns the decades.
+    `steps` (N,): s, N >= 2; `low`, `high`: shares, 0 <= low < high <= 1, the smaller quantile not zero.  Returns
+    decades.
 
     >>> round(span(np.geomspace(1e-4, 1.0, 101)), 9)
     3.6

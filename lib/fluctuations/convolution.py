@@ -1,14 +1,15 @@
 """A linear network with one convolutional layer:  y ≈ W X  with  X = C * x,  a valid cross-correlation.
 
-The filter C (c, c) slides over an image x (L, L): at position j it sees the pixels i + j - 1, and gives X.  Counted
-line by line: d = L² pixels, h = (L - c + 1)² positions, c² taps.  While C is held fixed, X takes the place of the
-inputs in :mod:`lib.fluctuations.regression` and all that builds on it; Σ^xx (d, d) and Σ^yx (p, d) of images are its
-``moment`` and ``cross_moment``.  ``convolution_descent`` trains both layers.  Numbered equations: han2021, appendix C.
+The filter C (c, c) at position j of an image x (L, L) sees the pixels i + j - 1; d = L² pixels, h = (L - c + 1)²
+positions, c² taps.  With C held fixed, X takes the place of the inputs in :mod:`lib.fluctuations.regression`, whose
+``moment`` and ``cross_moment`` Σ^xx (d, d), Σ^yx (p, d) are those of images.  Numbered equations: han2021, appendix C.
 """
 
+from dataclasses import dataclass
 from math import isqrt
 
 import numpy as np
+from numba import njit
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy.optimize import least_squares, minimize
 
@@ -46,8 +47,7 @@ def checked_layers(taps, weights, images, targets):
     taps = _taps(taps)  # (c, c)
     images = _images(images, len(taps))  # (N, L, L)
     weights = _array("weights", weights, shape=(None, (images.shape[1] - len(taps) + 1) ** 2))  # (p, h)
-    if len(weights) == 0:
-        checks.fail("weights", "have at least one row", f"shape {weights.shape}")
+    checks.fail_if(len(weights) == 0, "weights", "have at least one row", f"shape {weights.shape}")
     return taps, weights, images, _array("targets", targets, shape=(len(images), len(weights)))  # (N, p)
 
 
@@ -58,15 +58,12 @@ def _moments(moment, cross_moment, size=1):
     if side < size or side**2 != len(moment):
         checks.fail("moment", f"have shape (L², L²) with an integer L >= {size}", f"shape {moment.shape}")
     cross_moment = _array("cross_moment", cross_moment, shape=(None, len(moment)))  # (p, d)
-    if len(cross_moment) == 0:
-        checks.fail("cross_moment", "have at least one row", f"shape {cross_moment.shape}")
+    checks.fail_if(len(cross_moment) == 0, "cross_moment", "have at least one row", f"shape {cross_moment.shape}")
     return moment, cross_moment, side
 
 
 def pixel_table(length, size):
-    """Pixel that tap i sees at position j, the index i + j - 1 of the source.
-
-    `length`, `size`: sides L and c of image and filter, 1 <= c <= L.  Returns an int array (h, c²).
+    """Pixel that tap i sees at position j, for sides `length` L, `size` c:  i + j - 1 of the source.  Returns (h, c²).
 
     >>> pixel_table(3, 2).tolist()
     [[0, 1, 3, 4], [1, 2, 4, 5], [3, 4, 6, 7], [4, 5, 7, 8]]
@@ -78,9 +75,7 @@ def pixel_table(length, size):
 
 
 def apply(taps, images):
-    """The hidden layer of images:  X_j = Σ_i C_i x_{i+j-1},  the filter on every place where it fits, without a flip.
-
-    Eq. (C1).  `taps` (c, c): the filter C, c <= L; `images` (N, L, L).  Returns (N, L - c + 1, L - c + 1).
+    """The hidden layer of `images` (N, L, L), filter `taps` (c, c), eq. (C1):  X_j = Σ_i C_i x_{i+j-1}.  Returns X.
 
     >>> apply([[1, 2], [0, 0]], [[[1, 2, 3], [4, 5, 6], [7, 8, 9]]]).tolist()
     [[[5.0, 8.0], [14.0, 17.0]]]
@@ -93,8 +88,8 @@ def apply(taps, images):
 def gradients(taps, weights, images, targets):
     """Gradients of  f = (1/2N) Σ_α |y_α - W X_α|²  by filter and weights, of a whole set or of one minibatch.
 
-    With  e = W X - y:  ∂f/∂C_i = <Σ_kj e_k W_kj x_{i+j-1}>,  ∂f/∂W = <e Xᵀ>.  Eqs. (C3) and (C4); the descent has the
-    opposite sign.  `taps` (c, c), c <= L; `weights` (p, h); `images` (N, L, L); `targets` (N, p).  Returns both.
+    ∂f/∂C_i = <Σ_kj e_k W_kj x_{i+j-1}>,  ∂f/∂W = <e Xᵀ>,  e = W X - y,  eqs. (C3), (C4).  `taps` (c, c); `weights` (p,
+    h); `images` (N, L, L); `targets` (N, p).  Returns both.
 
     >>> [gradient.tolist() for gradient in gradients([[2.0]], [[3.0]], [[[1.0]]], [[10.0]])]
     [[[-12.0]], [[-8.0]]]
@@ -108,11 +103,10 @@ def gradients(taps, weights, images, targets):
 
 
 def hidden_moments(taps, moment, cross_moment):
-    """Moments of the hidden layer from those of the images.
+    """Moments of the hidden layer from those of the images, eqs. (C9), (C10), where (C10) has X for x on the right.
 
-    Σ^XX_ij = Σ_kl C_k C_l Σ^xx_{k+i-1,l+j-1},  Σ^yX_ij = Σ_k C_k Σ^yx_{i,j+k-1}  (eqs. (C9) and (C10), where the right
-    sides of (C10) have X for x).  With them the weights descend by  -∂f/∂W = -W Σ^XX + Σ^yX.  `taps` (c, c): C, c <= L;
-    `moment` (d, d): Σ^xx; `cross_moment` (p, d): Σ^yx.  Returns Σ^XX (h, h) and Σ^yX (p, h).
+    Σ^XX_ij = Σ_kl C_k C_l Σ^xx_{k+i-1,l+j-1},  Σ^yX_ij = Σ_k C_k Σ^yx_{i,j+k-1}.  `taps` (c, c): C; `moment` (d, d):
+    Σ^xx; `cross_moment` (p, d): Σ^yx.  Returns Σ^XX (h, h), Σ^yX (p, h).
 
     >>> [moment.tolist() for moment in hidden_moments([[2.0]], [[3.0]], [[5.0]])]
     [[[12.0]], [[10.0]]]
@@ -128,9 +122,8 @@ def hidden_moments(taps, moment, cross_moment):
 def filter_equation(weights, moment, cross_moment):
     """The filter's own linear equation,  -∂f/∂C_i = Q_i - Σ_l P_il C_l,  at given weights.
 
-    P_il = Σ_jk (WᵀW)_jk Σ^xx_{l+k-1,j+i-1} = P_li,  Q_i = Σ_kj W_kj Σ^yx_{k,j+i-1}:  eqs. (C7) and (C8); P and Q are
-    those of appendix C, not a path ordering and not the circulation.  `weights` (p, h): W, whose h = (L - c + 1)² sets
-    c; `moment` (d, d), `cross_moment` (p, d).  Returns P (c², c²), symmetric, semidefinite if Σ^xx is, and Q (c, c).
+    P_il = Σ_jk (WᵀW)_jk Σ^xx_{l+k-1,j+i-1} = P_li,  Q_i = Σ_kj W_kj Σ^yx_{k,j+i-1}:  eqs. (C7), (C8); Q is not the
+    circulation.  `weights` (p, h): W; `moment` (d, d), `cross_moment` (p, d).  Returns P (c², c²), Q (c, c).
 
     >>> [part.tolist() for part in filter_equation([[2.0]], [[3.0]], [[5.0]])]
     [[[12.0]], [[10.0]]]
@@ -150,9 +143,8 @@ def filter_equation(weights, moment, cross_moment):
 def minimum(taps, moment, cross_moment):
     """A minimum of the loss over filter and weights, and of its curve (sC, W/s) the point with ‖C‖ = ‖W‖.
 
-    W = Σ^yX (Σ^XX)⁻¹  is eliminated, and the filter descends by BFGS with the gradient  P C - Q,  whose zero is then
-    refined: both right sides, eqs. (C7) and (C9), vanish there.  `taps` (c, c): start of the search, not zero; others
-    may lead to other minima.  `moment` (d, d): positive definite; `cross_moment` (p, d): not zero.  Returns C and W.
+    W = Σ^yX (Σ^XX)⁻¹ is eliminated; at the end eqs. (C7) and (C9) vanish.  `taps` (c, c): start, not zero; others may
+    lead to other minima.  `moment` (d, d): positive definite; `cross_moment` (p, d): not zero.  Returns C and W.
 
     >>> [round(float(layer[0, 0]), 9) for layer in minimum([[1.0]], [[1.0]], [[4.0]])]
     [2.0, 2.0]
@@ -161,8 +153,7 @@ def minimum(taps, moment, cross_moment):
     moment, cross_moment, _ = _moments(moment, cross_moment, len(taps))  # (d, d), (p, d)
     checks.symmetric("moment", moment, definite="strict")
     for name, value in (("taps", taps), ("cross_moment", cross_moment)):
-        if not value.any():
-            checks.fail(name, "have an entry that is not zero", value)
+        checks.fail_if(not value.any(), name, "have an entry that is not zero", value)
     inner, outer = np.trace(moment), np.abs(cross_moment).max()  # units, so that the tolerance has none
     moment, cross_moment = moment / inner, cross_moment / outer
 
@@ -182,9 +173,93 @@ def minimum(taps, moment, cross_moment):
     tight = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
     end = least_squares(lambda flat: error(flat)[1], found.x, method="lm", **tight)
     left = max(np.abs(end.fun).max(), 1e-3 * np.abs(found.jac).max())  # BFGS within 1e-5: no other stationary point
-    if left > 1e-8:
-        checks.fail("taps", "be a start from which the search ends", f"a gradient of {left:.1g} at its end")
+    checks.fail_if(left > 1e-8, "taps", "be a start from which the search ends", f"a gradient of {left:.1g} at its end")
     _, unit, weights, _ = best(end.x)
     weights *= outer / inner  # (p, h), back in the units of the moments
     share = np.sqrt(np.linalg.norm(weights))
     return unit * share, weights / share
+
+
+@dataclass(frozen=True, eq=False)
+class Descent:
+    """One run of minibatch descent on filter and weights, recorded R times, first at the start."""
+
+    steps: np.ndarray  # (R,)  integers: steps done when recorded
+    taps: np.ndarray  # (R, c, c)  C
+    weights: np.ndarray  # (R, p, h)  W
+    taps_moved: np.ndarray  # (R,)  sum of |step of C|² = ε²‖g_C‖² over the steps done
+    weights_moved: np.ndarray  # (R,)  sum of |step of W|² = ε²‖g_W‖²
+
+
+@njit(cache=True, nogil=True)
+def _descend(taps, weights, images, targets, pixels, rate, batches, record_every, all_taps, all_weights, moved):
+    """Every step in place; both gradients are taken before anything moves."""
+    places, size = pixels.shape
+    outputs, batch = len(weights), batches.shape[1]
+    hidden, back = np.empty(places), np.empty(places)
+    by_taps, by_weights = np.zeros(size), np.zeros(weights.shape)  # steps of this minibatch
+    far_taps, far_weights = 0.0, 0.0
+    for step in range(len(batches)):
+        for b in range(batch):
+            x, y = images[batches[step, b]], targets[batches[step, b]]
+            for j in range(places):
+                hidden[j] = 0.0
+                back[j] = 0.0
+                for i in range(size):
+                    hidden[j] += taps[i] * x[pixels[j, i]]
+            for k in range(outputs):
+                error = -y[k]
+                for j in range(places):
+                    error += weights[k, j] * hidden[j]
+                error *= rate / batch
+                for j in range(places):
+                    by_weights[k, j] += error * hidden[j]
+                    back[j] += error * weights[k, j]
+            for j in range(places):
+                for i in range(size):
+                    by_taps[i] += back[j] * x[pixels[j, i]]
+        for i in range(size):
+            taps[i] -= by_taps[i]
+            far_taps += by_taps[i] ** 2
+            by_taps[i] = 0.0
+        for k in range(outputs):
+            for j in range(places):
+                weights[k, j] -= by_weights[k, j]
+                far_weights += by_weights[k, j] ** 2
+                by_weights[k, j] = 0.0
+        if (step + 1) % record_every == 0:
+            record = (step + 1) // record_every
+            all_taps[record], all_weights[record] = taps, weights
+            moved[0, record], moved[1, record] = far_taps, far_weights
+
+
+def descend(taps, weights, images, targets, learning_rate, batches, *, record_every=1):
+    """Minibatch gradient descent on filter and weights together:  C' = C - ε g_C,  W' = W - ε g_W.
+
+    Each step changes ‖W‖² - ‖C‖² by exactly  ε²(‖g_W‖² - ‖g_C‖²), as <W, g_W> = <C, g_C>.  `taps`, `weights`, `images`,
+    `targets`: as in :func:`gradients`; `learning_rate`: ε > 0; `batches` (steps, m): as of ``minibatches.draw``;
+    `record_every`: one step in so many, a divisor of the number of steps.  Returns a Descent.
+
+    >>> run = descend([[2.0]], [[3.0]], [[[1.0]]], [[10.0]], 0.1, [[0], [0]])
+    >>> (run.weights**2 - run.taps**2).ravel().round(12).tolist()  # as (5 + run.weights_moved - run.taps_moved)
+    [5.0, 4.2, 4.0040448]
+    """
+    taps, weights, images, targets = checked_layers(taps, weights, images, targets)
+    rate = checks.number("learning_rate", learning_rate, above=0)
+    series = checks.entries("batches", batches, at_least=0, at_most=len(images) - 1, ndim=2)  # (steps, m)
+    wanted = f"hold one or more minibatches of samples, integers from 0 to {len(images) - 1}"
+    checks.fail_if(series.size == 0 or np.any(series != np.rint(series)), "batches", wanted, batches)
+    if len(series) % (record_every := checks.integer("record_every", record_every)):
+        checks.fail("record_every", f"divide the number of steps, {len(series)}", record_every)
+    records = len(series) // record_every + 1
+    all_taps, all_weights = np.empty((records, taps.size)), np.empty((records, *weights.shape))  # (R, c²), (R, p, h)
+    moved = np.zeros((2, records))  # (2, R)
+    all_taps[0], all_weights[0] = taps.ravel(), weights
+    pixels = np.ascontiguousarray(pixel_table(images.shape[1], len(taps)))  # (h, c²)
+    data = (images.reshape(len(images), -1), targets, pixels)  # (N, d), (N, p), (h, c²)
+    settings = (rate, series.astype(np.int64), record_every)
+    _descend(taps.ravel(), weights, *data, *settings, all_taps, all_weights, moved)
+    if not all(np.isfinite(last).all() for last in (all_taps[-1], all_weights[-1], moved[:, -1])):
+        wanted = f"keep the descent inside the floating-point range for {len(series)} steps"
+        checks.fail("learning_rate", wanted, learning_rate)
+    return Descent(record_every * np.arange(records), all_taps.reshape(records, *taps.shape), all_weights, *moved)

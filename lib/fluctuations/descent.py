@@ -1,9 +1,7 @@
 """Minibatch descent on a least-squares loss with streaming averages: the simulator of :mod:`lib.fluctuations.linear`.
 
-Every step of every chain is  V' = V(1 - εS) + εξ, that is  V - (ε/m) Σ_b (V x_b - r_b) x_bᵀ  over a minibatch: eq.
-(3.2) of han2021, in the PCA basis and for V = W - W₀.  S is never formed and no trajectory is kept: memory does not
-grow with steps.  With momentum, V' = V + B' and B' = μB - ε(VS - ξ), see ``linear_extensions``.  Preconditioned descent
-needs no code of its own: it is plain descent on the inputs P^{1/2} x.
+A step is  V - (ε/m) Σ_b (V x_b - r_b) x_bᵀ  over a minibatch, eq. (3.2) of han2021 in the PCA basis, V = W - W₀;  with
+momentum  V' = V + B',  B' = μB - ε(VS - ξ).  Preconditioned descent is plain descent on the inputs P^{1/2} x.
 """
 
 from dataclasses import dataclass
@@ -17,8 +15,7 @@ from lib.common.linalg import psd_root
 from lib.common.random import children
 from lib.common.stats import mean_and_error
 from lib.fluctuations import regression
-from lib.fluctuations.linear import stationary_covariance
-from lib.fluctuations.linear_extensions import momentum_covariance
+from lib.fluctuations.linear import momentum_covariance, stationary_covariance
 from lib.fluctuations.minibatches import checked_drawing, fill
 from lib.fluctuations.regression_formulas import pair_weights
 
@@ -56,19 +53,10 @@ def _advance(weights, inputs, residuals, chosen, rate, errors):
 
 
 @njit(cache=True, nogil=True)
-def _coast(weights, before, velocity, momentum):
-    """Add the momentum to a plain step in place; the velocity becomes the whole move of the step."""
-    for i in range(weights.shape[0]):
-        for k in range(weights.shape[1]):
-            weights[i, k] += momentum * velocity[i, k]
-            velocity[i, k] = weights[i, k] - before[i, k]
-
-
-@njit(cache=True, nogil=True)
 def _descend(chains, velocities, data, pairs, rate, momentum, batch, steps, record_every, drawing, random, sums):
     """Run every chain of a block in place, one after the other, and add to the three sums.
 
-    Recorded states are held back and added many at a time, as one matrix product: rank-one sums would cost too much.
+    Recorded states are held back and added many at a time, as one matrix product: rank-one sums cost too much.
     """
     (inputs, residuals), (replacement, epochs), (total, lagged, mean) = data, drawing, sums
     chosen = np.empty(batch, dtype=np.int64)
@@ -87,8 +75,9 @@ def _descend(chains, velocities, data, pairs, rate, momentum, batch, steps, reco
                 mean += weights
             fill(order, chosen, step, replacement, epochs, random)
             _advance(weights, inputs, residuals, chosen, rate, errors)
-            if momentum > 0:
-                _coast(weights, before, velocities[c], momentum)
+            if momentum > 0:  # the velocity is the whole move of a step
+                weights += momentum * velocities[c]
+                velocities[c] = weights - before
             if record:
                 for q in range(len(pairs)):
                     left[held], right[held] = before[pairs[q, 0]], before[pairs[q, 1]]
@@ -101,10 +90,7 @@ def _descend(chains, velocities, data, pairs, rate, momentum, batch, steps, reco
 
 
 def _stationary_start(problem, learning_rate, batch, replacement, pair, chains, rng):
-    """Gaussian rows with the exact second moment that is measured, G shared out over the outputs or that of the pair.
-
-    Its recursion is closed, so it stays exact from the first step on, whatever the law it was drawn from.
-    """
+    """Gaussian rows with the exact second moment that is measured, shared out over outputs or that of the pair."""
 
     def exact(which):
         return stationary_covariance(problem, learning_rate, batch, replacement=replacement, pair=which)
@@ -123,8 +109,7 @@ def _stationary_start(problem, learning_rate, batch, replacement, pair, chains, 
 def _moving_start(problem, learning_rate, momentum, batch, replacement, chains, rng):
     """Gaussian V and B with the exact joint second moment of descent with momentum, shared out over outputs.
 
-    For modes with a = ελ_k and b = ελ_l, stationarity of E[VᵀV] = G (see momentum_covariance), E[VᵀB] and E[BᵀB] leaves
-    E[VᵀB] = (a - μb)/(1 - μ²) · G  and  E[BᵀB] = (a + b)/(1 + μ) · G,  whatever the noise.
+    With a = ελ_k, b = ελ_l, stationarity leaves  E[VᵀB] = (a - μb)/(1 - μ²) · G  and  E[BᵀB] = (a + b)/(1 + μ) · G.
     """
     rates, outputs = learning_rate * problem.eigenvalues, problem.residuals.shape[1]  # (n,)
     spread = momentum_covariance(problem, learning_rate, momentum, batch, replacement=replacement) / outputs  # (n, n)
@@ -139,21 +124,14 @@ def simulate(
     problem, learning_rate, batch, *, steps, chains, seed,
     start="stationary", momentum=0.0, replacement=False, epochs=False, pair=None, record_every=5, blocks=10, workers=1,
 ):  # fmt: skip
-    """Independent chains of minibatch gradient descent and their time averages.
+    """Independent chains of minibatch gradient descent, eq. (3.2), and their time averages, eqs. (3.3), (B1).
 
-    Eq. (3.2), measured by eqs. (3.3) and, for a pair of outputs, (B1); the source has no momentum.  From the default
-    start the averages have no bias at any length of the run, if the minibatches are independent.  Returns Averages.
-
-    problem, learning_rate, batch : Regression; ε > 0; m, as in ``regression.batch_variance``
-    steps, chains : int >= 1, length and number of the chains
-    seed : int or SeedSequence; block number b draws from its b-th child, so results do not depend on `workers`
-    start : "stationary", with the exact stationary second moment of independent minibatches, or V at the start,
-        (p, n) or (chains, p, n); then B = 0
-    momentum : μ, 0 <= μ < 1; above 0 a pair of outputs needs an array as start
-    replacement, epochs : bool, how minibatches are drawn, as in ``minibatches.draw``
-    pair : tuple (i, k), optional; run these outputs only (p = 2, or 1 if i = k) and measure E[V_iᵀ V_k]
-    record_every : one step in so many enters the averages, the first one first; must divide steps
-    blocks, workers : independent groups of chains, averaged one by one, must divide chains; threads, >= 1
+    From the default start averages have no bias if minibatches are independent.  `problem`: Regression;
+    `learning_rate`: ε > 0; `batch`, `replacement`, `epochs`: as in ``minibatches.draw``; `steps`, `chains`: length and
+    number; `seed`: int or SeedSequence, block b draws from its b-th child, whatever the `workers`; `start`:
+    "stationary" or V, (p, n) or (chains, p, n), with B = 0; `momentum`: 0 <= μ < 1, with a pair only from an array;
+    `pair`: tuple (i, k), run these outputs only and measure E[V_iᵀ V_k]; `record_every`: of the steps, must divide
+    them; `blocks`: of chains, averaged one by one, must divide them.  Returns Averages.
 
     >>> problem = regression.fit([[1.0], [1.0]], [[0.0], [2.0]])  # A = S = D = 1: G = ε / (2 - ε)
     >>> mean, error = over_blocks(simulate(problem, 0.5, 1, steps=1000, chains=20, seed=1).second_moment)
@@ -207,9 +185,7 @@ def simulate(
 
 
 def over_blocks(values):
-    """Mean over independent blocks and its standard error, also for functions of the blocks that are nearly linear.
-
-    `values` (blocks, ...): at least 2 blocks.  Returns mean (...) and standard error (...).
+    """Mean over independent blocks of `values` (blocks, ...), and its standard error, (...) each.  Returns both.
 
     >>> [float(part) for part in over_blocks([1.0, 3.0])]
     [2.0, 1.0]
@@ -220,10 +196,8 @@ def over_blocks(values):
 def circulation(averages, learning_rate):
     """Circulation measured from successive states, one matrix a block:  (E[V_nᵀ V_{n+1}] - E[V_{n+1}ᵀ V_n]) / 2ε.
 
-    It equals  Q = (AG - GA)/2, as E[V_nᵀ V_{n+1}] = G(1 - εA): Q of eq. (1.6) measured without A or D.  For a
-    stationary pair of outputs it is the Q of G_ik; with momentum, in the stationary state, it is Q / (1 - μ) with the G
-    of that motion.  Record every step for the least noise: what is averaged is the sweep of the recorded steps alone.
-    `averages`: of :func:`simulate`; `learning_rate`: ε > 0 of that run.  Returns (blocks, n, n), antisymmetric.
+    It equals  Q = (AG - GA)/2,  eq. (1.6), or that of G_ik for a stationary pair; with momentum Q / (1 - μ).
+    `averages`: of :func:`simulate`, best with every step recorded; `learning_rate`: ε.  Returns (blocks, n, n).
 
     >>> lagged = np.array([[[1.0, 0.5], [0.0, 1.0]]])
     >>> circulation(Averages(np.eye(2)[None], lagged, np.zeros((1, 1, 2)), np.zeros((1, 1, 2))), 0.25).tolist()

@@ -1,8 +1,7 @@
 """Series of minibatches: how they are drawn, how much their moments fluctuate, how their noise is correlated in time.
 
-Three ways to draw.  As in han2021: distinct samples in every minibatch, all put back before the next.  With
-replacement: every sample is a fresh draw.  In epochs: successive minibatches share out one permutation of the data, as
-data loaders do; then they depend on each other, and the theory of :mod:`lib.fluctuations.linear` does not hold.
+As in han2021: distinct samples, put back before the next minibatch.  With replacement: every sample is a fresh draw.
+In epochs: successive minibatches share out one permutation; then the theory of ``linear`` does not hold.
 """
 
 import numpy as np
@@ -34,9 +33,7 @@ def _draw_all(order, batches, replacement, epochs, random):
 
 
 def checked_drawing(samples, batch, replacement=False, epochs=False):
-    """The two flags, after checking that there is such a way to draw.
-
-    `samples`, `batch`: N and m; `replacement`, `epochs`: as in :func:`draw`.  Returns these two as bool.
+    """`replacement` and `epochs` as bool, checked to be a way to draw `batch` of `samples`.  Returns both.
 
     >>> checked_drawing(10, 2)
     (False, False)
@@ -48,11 +45,10 @@ def checked_drawing(samples, batch, replacement=False, epochs=False):
 
 
 def draw(samples, batch, steps, seed, *, replacement=False, epochs=False):
-    """A series of minibatches, as indices of samples.
+    """A series of minibatches, as indices of samples.  The default is that of han2021, section III.
 
-    Han2021, section III, for the default.  `samples`: N >= 2; `batch`, `replacement`: as in
-    ``regression.batch_variance``; `steps`: how many, >= 1; `seed`: int, SeedSequence or Generator; `epochs`: whether
-    N // m successive minibatches are disjoint, cut from one permutation.  Returns an int array (steps, m).
+    `samples`: N; `batch`, `replacement`: as in ``regression.batch_variance``; `steps`: how many; `seed`: int,
+    SeedSequence or Generator; `epochs`: N // m successive ones share out a permutation.  Returns ints (steps, m).
 
     >>> sorted(draw(6, 2, 3, seed=1, epochs=True).ravel().tolist())
     [0, 1, 2, 3, 4, 5]
@@ -70,20 +66,18 @@ def _batches(batches, problem):
     except ValueError:  # rows of unequal length
         series = np.empty(0)
     fits = series.ndim == 2 and series.size > 0 and np.issubdtype(series.dtype, np.integer)
-    if not fits or series.min() < 0 or series.max() >= len(problem.inputs):
-        wanted = f"be an integer array (steps, m) of samples from 0 to {len(problem.inputs) - 1}"
-        checks.fail("batches", wanted, batches)
+    wanted = f"be an integer array (steps, m) of samples from 0 to {len(problem.inputs) - 1}"
+    checks.fail_if(not fits or series.min() < 0 or series.max() >= len(problem.inputs), "batches", wanted, batches)
     return series.astype(np.int64)  # (steps, m)
 
 
 def moment_fluctuations(problem, batches):
-    """Size of the fluctuations of the minibatch moment:  ‖S_n - A‖ / ‖A‖, Frobenius norm.
+    """Size of the fluctuations of the minibatch moment:  ‖S_n - A‖ / ‖A‖, Frobenius norm, as in han2021, figure 1.
 
-    Han2021, figure 1, upper row.  `problem`: Regression; `batches` (steps, m): as of :func:`draw`.  Returns (steps,).
+    `problem`: Regression; `batches` (steps, m): as of :func:`draw`.  Returns (steps,).
 
-    >>> problem = regression.fit([[1.0], [2.0]], [[0.0], [1.0]])  # S = 1, 4; A = 2.5
-    >>> moment_fluctuations(problem, [[0], [1]]).round(12).tolist()
-    [0.6, 0.6]
+    >>> moment_fluctuations(regression.fit([[1.0], [2.0]], [[0.0], [1.0]]), [[0], [1]]).round(12)  # S = 1, 4; A = 2.5
+    array([0.6, 0.6])
     """
     lam = regression.checked_problem(problem).eigenvalues  # (n,)
     chosen = (problem.inputs[batch] for batch in _batches(batches, problem))  # (m, n) each
@@ -92,10 +86,9 @@ def moment_fluctuations(problem, batches):
 
 
 def expected_fluctuation(problem, batch, *, replacement=False):
-    """Root mean square of :func:`moment_fluctuations`:  [c (<|x|⁴> / ‖A‖² - 1)]^{1/2}.
+    """Root mean square of :func:`moment_fluctuations`:  [c (<|x|⁴> / ‖A‖² - 1)]^{1/2},  whatever ε.
 
-    It predicts figure 1, upper row.  It does not depend on ε, so it is not the small parameter.  `problem`: Regression;
-    `batch`, `replacement`: as in ``regression.batch_variance``.  Returns a float.
+    `problem`: Regression; `batch`, `replacement`: as in ``regression.batch_variance``.  Returns a float.
 
     >>> round(expected_fluctuation(regression.fit([[1.0], [2.0]], [[0.0], [1.0]]), 1), 12)
     0.6
@@ -106,14 +99,13 @@ def expected_fluctuation(problem, batch, *, replacement=False):
 
 
 def noise_correlation(problem, batches, lags):
-    """Measured noise correlation  D(q) = average over n of  ξ_{n+q}ᵀ ξ_n,  with ξ = <r xᵀ> over a minibatch.
+    """Measured noise correlation  D(q) = average over n of  ξ_{n+q}ᵀ ξ_n,  ξ = <r xᵀ> over a minibatch, eq. (3.4).
 
-    Eq. (3.4) and figure 1, lower row.  `problem`: Regression; `batches` (steps, m): as of :func:`draw`; `lags` (L,):
-    integers q, 0 <= q < steps, strictly increasing.  Returns (L, n, n), in the PCA basis.
+    `problem`: Regression; `batches` (steps, m): as of :func:`draw`; `lags` (L,): integers q, 0 <= q < steps, strictly
+    increasing.  Returns (L, n, n), in the PCA basis.
 
-    >>> problem = regression.fit([[1.0], [1.0]], [[0.0], [2.0]])  # ξ is -1 or 1
-    >>> noise_correlation(problem, [[0], [1], [0]], [0, 1]).round(12).ravel().tolist()
-    [1.0, -1.0]
+    >>> noise_correlation(regression.fit([[1.0], [1.0]], [[0.0], [2.0]]), [[0], [1], [0]], [0, 1]).ravel().round(12)
+    array([ 1., -1.])
     """
     batches = _batches(batches, regression.checked_problem(problem))  # (steps, m)
     lags = checks.times("lags", lags)  # (L,)
@@ -136,15 +128,14 @@ def noise_correlation(problem, batches, lags):
 def correlation_floor(problem, batch, steps, *, replacement=False):
     """Size of  ‖D(q)‖ / ‖D(0)‖  at q > 0 for independent minibatches, all sampling noise:  (Tr K²/T)^{1/2} / ‖D‖.
 
-    K = E[ξξᵀ] = (c/N) Σ_α |x_α|² r_α r_αᵀ.  It explains the few per cent of figure 1, lower row.  `problem`, `batch`,
-    `replacement`: as in ``regression.noise_moment``, whose D must not vanish; `steps`: T >= 1.  Returns a float.
+    K = E[ξξᵀ] = (c/N) Σ_α |x_α|² r_α r_αᵀ.  `problem`, `batch`, `replacement`: as in ``regression.noise_moment``, D not
+    zero; `steps`: T.  Returns a float.
 
     >>> round(correlation_floor(regression.fit([[1.0], [1.0]], [[0.0], [2.0]]), 1, 100), 12)
     0.1
     """
     variance = regression.batch_variance(len(regression.checked_problem(problem).inputs), batch, replacement)
     strength = np.linalg.norm(regression_formulas.noise(problem, variance))
-    if strength == 0:
-        checks.fail("batch", "leave some gradient noise", batch)
+    checks.fail_if(strength == 0, "batch", "leave some gradient noise", batch)
     between = variance * regression_formulas.weighted(problem.residuals, (problem.inputs**2).sum(axis=1))  # (p, p)
     return float(np.linalg.norm(between) / np.sqrt(checks.integer("steps", steps)) / strength)

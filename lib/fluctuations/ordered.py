@@ -1,9 +1,7 @@
 """Time-ordered products and exponentials of matrices, for linear equations whose matrix changes in time.
 
-A row vector V obeys  dV/dt = -V a(t) + b(t), and matrices multiply it from the right, so the factor of the earliest
-time stands leftmost.  If a(t) does not commute with itself at different times, the order is part of the answer.
-Source: han2021, appendix A.  A function of time is given by its values at the midpoints of n equal steps, and one step
-is the exponential of its midpoint value: the error is of second order in the step.
+A row vector V obeys  dV/dt = -V a(t) + b(t);  matrices act from the right, so the earliest factor stands leftmost.
+Functions of time are given at the midpoints of n equal steps h; the error is O(h²).  Source: han2021, appendix A.
 """
 
 import numpy as np
@@ -35,8 +33,7 @@ def _exponentials(rates, span):
 def products(factors, *, latest_leftmost=False):
     """Running products of matrices in the order of time, j factors in entry j:  1, F_0, F_0 F_1, F_0 F_1 F_2, ...
 
-    With F_n = 1 - ε S_n they solve the recursion of eq. (3.2), without its noise.  `factors` (n, d, d), n, d >= 1;
-    `latest_leftmost`: multiply from the left instead,  1, F_0, F_1 F_0, ...  Returns (n + 1, d, d).
+    `factors` (n, d, d); `latest_leftmost`: instead  1, F_0, F_1 F_0, ...  Returns (n + 1, d, d).
 
     >>> swap, double = [[0.0, 1.0], [1.0, 0.0]], [[2.0, 0.0], [0.0, 1.0]]
     >>> products([swap, double])[-1].tolist(), products([swap, double], latest_leftmost=True)[-1].tolist()
@@ -51,11 +48,8 @@ def products(factors, *, latest_leftmost=False):
 def propagators(rates, step, *, latest_leftmost=False):
     """Time-ordered exponentials  U(0, t) = P exp[-∫_0^t a(t') dt']  at t = 0, h, 2h, ..., the earliest leftmost.
 
-    Eq. (A3); midpoint steps exp(-h a), error O(h²).  A row vector that obeys dV/dt = -V a is V(t) = V(0) U(0, t).
-    U(s, t) between grid points i < j is ``propagators(rates[i:j], step)[-1]``; the inverse of U(0, t), with the sign
-    changed and the latest factor leftmost, is ``propagators(-rates, step, latest_leftmost=True)``.  `rates` (n, d, d):
-    a at the midpoints (j + 1/2) h of the steps, per unit of time; `step`: h > 0; `latest_leftmost`: whether later
-    factors stand to the left of earlier ones.  Returns U(0, j h) (n + 1, d, d), the identity first.
+    Eq. (A3): V(t) = V(0) U(0, t).  The inverse is ``propagators(-rates, step, latest_leftmost=True)``.  `rates` (n, d,
+    d): a; `step`: h > 0; `latest_leftmost`: whether later factors stand to the left.  Returns (n + 1, d, d).
 
     >>> bool(abs(propagators([[[1.0]], [[3.0]]], 0.5)[-1, 0, 0] - np.exp(-2)) < 1e-15)  # numbers commute: exp(-∫a)
     True
@@ -70,19 +64,15 @@ def propagators(rates, step, *, latest_leftmost=False):
 def wiener_integral(start, rates, kicks, step):
     """Solution of  dV/dt = -V a(t) + b(t):  V(t) = V(0) U(0, t) + ∫_0^t b(t') U(t', t) dt'  at t = 0, h, 2h, ...
 
-    Eq. (A3), second form; midpoint rule, error O(h²) for smooth a and b.  The integral is gathered step by step,
-    U(t', t + h) = U(t', t) U(t, t + h), which never inverts a propagator that has decayed to nothing.  `start` (p, d):
-    V(0), p row vectors; `rates` (n, d, d): a, per unit of time, and `kicks` (n, p, d): b, units of V per unit of time,
-    both at the midpoints of the steps; `step`: h > 0.  Returns V(j h) (n + 1, p, d), the start first.
+    Eq. (A3), second form, gathered step by step: no propagator is inverted.  `start` (p, d): V(0); `rates` (n, d, d),
+    `kicks` (n, p, d): a and b at the midpoints; `step`: h > 0.  Returns V(j h) (n + 1, p, d).
 
-    >>> path = wiener_integral([[0.0]], np.ones((1000, 1, 1)), np.ones((1000, 1, 1)), 0.01)  # 1 - exp(-t) at t = 10
-    >>> bool(abs(path[-1, 0, 0] - (1 - np.exp(-10))) < 1e-5)
-    True
+    >>> wiener_integral([[0.0]], np.ones((1000, 1, 1)), np.ones((1000, 1, 1)), 0.001)[-1].round(4)  # 1 - exp(-1)
+    array([[0.6321]])
     """
     rates = _squares("rates", rates)  # (n, d, d)
     start = checks.array("start", start, shape=(None, rates.shape[1]))  # (p, d)
-    if len(start) == 0:
-        checks.fail("start", "hold at least one row vector", f"shape {start.shape}")
+    checks.fail_if(len(start) == 0, "start", "hold at least one row vector", f"shape {start.shape}")
     kicks = checks.array("kicks", kicks, shape=(len(rates), *start.shape))  # (n, p, d)
     step = checks.number("step", step, above=0)
     halves = _exponentials(rates, step / 2)  # (n, d, d): a kick at a midpoint is damped for half a step

@@ -1,9 +1,8 @@
 """A least-squares problem y ≈ Wx as stochastic linear learning sees it: PCA basis, optimum, and minibatch moments.
 
-A minibatch of m samples has S = <x xᵀ>, C = <y xᵀ>; all N have A and the optimum W₀.  Its gradient noise is
-ξ = C - W₀S, the average of r xᵀ with r = y - W₀x.  Numbered equations: han2021, A is Σ_xx there (eqs. (2.1) to (2.7)).
-All matrices over inputs are in the PCA basis, the eigenvectors of A (not centred): A is diagonal, and directions that
-no input has, in which W never moves, are absent.  Minibatches hold distinct samples by default, as in the source.
+A minibatch of m samples has S = <x xᵀ>, C = <y xᵀ>, all N have A (Σ_xx in han2021, eqs. (2.1) to (2.7)) and the optimum
+W₀; the gradient noise is ξ = C - W₀S = <r xᵀ>, r = y - W₀x.  All matrices over inputs are in the PCA basis, the
+eigenvectors of A (not centred), without directions that no input has.  Minibatches hold distinct samples by default.
 """
 
 from dataclasses import dataclass
@@ -43,13 +42,11 @@ class Regression:
 def fit(inputs, targets):
     """The least-squares problem of a data set: PCA basis, optimum  W₀ = Σ_yx Σ_xx⁻¹, residuals.
 
-    Eqs. (2.1) to (2.3); below eq. (2.5) the text has the indices of Σ_yx in the other order.  A singular value
-    decomposition keeps digits that forming A would lose.  `inputs` (N, d), `targets` (N, p), N >= 2.  Returns a
+    Eqs. (2.1) to (2.3), not the order of indices below (2.5).  `inputs` (N, d), `targets` (N, p), N >= 2.  Returns a
     Regression.
 
-    >>> problem = fit([[3.0, 0.0], [0.0, 1.0], [0.0, 1.0]], [[3.0], [1.0], [3.0]])
-    >>> problem.eigenvalues.round(12).tolist(), (problem.optimum @ problem.basis.T).round(12).tolist()
-    ([3.0, 0.666666666667], [[1.0, 2.0]])
+    >>> fit([[3.0, 0.0], [0.0, 1.0], [0.0, 1.0]], [[3.0], [1.0], [3.0]]).eigenvalues.round(4).tolist()
+    [3.0, 0.6667]
     """
     inputs = checks.array("inputs", inputs, ndim=2)  # (N, d)
     if inputs.shape[0] < 2 or inputs.shape[1] == 0:
@@ -77,9 +74,7 @@ def checked_problem(problem):
 
 
 def in_input_basis(problem, matrix):
-    """A matrix of the PCA basis in the basis of the inputs:  U M Uᵀ.
-
-    Such are the source's matrices over pixels (figure 2).  `problem`: Regression; `matrix` (n, n).  Returns (d, d).
+    """A `matrix` (n, n) of the PCA basis of a `problem` in the basis of the inputs:  U M Uᵀ.  Returns (d, d).
 
     >>> problem = fit([[0.0, 1.0], [2.0, 0.0]], [[1.0], [1.0]])
     >>> in_input_basis(problem, np.diag(problem.eigenvalues)).round(12).tolist()
@@ -90,10 +85,7 @@ def in_input_basis(problem, matrix):
 
 
 def in_pca_basis(problem, matrix):
-    """A matrix of the basis of the inputs in the PCA basis, where all others of this library are:  Uᵀ M U.
-
-    It undoes :func:`in_input_basis`; what the matrix says of directions that no input has is lost.  `problem`:
-    Regression; `matrix` (d, d).  Returns (n, n).
+    """A `matrix` (d, d) over inputs in the PCA basis of a `problem`, seen directions only:  Uᵀ M U.  Returns (n, n).
 
     >>> problem = fit([[0.0, 1.0], [2.0, 0.0]], [[1.0], [1.0]])
     >>> in_pca_basis(problem, problem.moment).round(12).tolist()
@@ -106,8 +98,7 @@ def in_pca_basis(problem, matrix):
 def batch_variance(samples, batch, replacement=False):
     """Variance of a minibatch mean over that of one sample:  c = 1/m, or (N - m)/(m(N - 1)) for distinct samples.
 
-    The factor of every noise moment, as of D in eq. (3.4); not written there.  `samples`: N >= 2; `batch`: m >= 1,
-    and <= N without `replacement`, where no sample occurs twice in a minibatch.  Returns c, from 0 (m = N) to 1.
+    `samples`: N >= 2; `batch`: m, <= N without `replacement`, where no sample occurs twice.  Returns c, 0 to 1.
 
     >>> batch_variance(5, 2), batch_variance(5, 5), batch_variance(5, 2, replacement=True)
     (0.375, 0.0, 0.5)
@@ -115,16 +106,14 @@ def batch_variance(samples, batch, replacement=False):
     samples, batch = checks.integer("samples", samples, at_least=2), checks.integer("batch", batch)
     if checks.boolean("replacement", replacement):
         return 1 / batch
-    if batch > samples:
-        checks.fail("batch", f"be at most N = {samples} without replacement", batch)
+    checks.fail_if(batch > samples, "batch", f"be at most N = {samples} without replacement", batch)
     return (samples - batch) / (batch * (samples - 1))
 
 
 def fourth_moment(problem, matrix):
-    """The fourth-moment map  F[G] = <(xᵀGx) x xᵀ>  over the full batch.
+    """The fourth-moment map  F[G] = <(xᵀGx) x xᵀ>  over the full batch, dropped between eqs. (2.7) and (2.8).
 
-    It carries the multiplicative noise that the source drops between eqs. (2.7) and (2.8).  `problem`: Regression;
-    `matrix` (n, n): G, symmetric, in the PCA basis.  Returns (n, n), symmetric; positive semidefinite if G is.
+    `problem`: Regression; `matrix` (n, n): G, symmetric, in the PCA basis.  Returns (n, n), symmetric.
 
     >>> float(fourth_moment(fit([[1.0], [2.0]], [[0.0], [1.0]]), [[1.0]]).round(12)[0, 0])
     8.5
@@ -134,10 +123,9 @@ def fourth_moment(problem, matrix):
 
 
 def sandwich_moment(problem, matrix, batch, *, replacement=False):
-    """Average of  S G S  over the minibatches:  E[SGS] = AGA + c(F[G] - AGA).
+    """Average of  S G S  over the minibatches:  E[SGS] = AGA + c(F[G] - AGA),  S the moment of one minibatch.
 
-    S is the minibatch moment of eq. (3.2).  `problem`: Regression; `matrix` (n, n): G, symmetric, in the PCA basis;
-    `batch`, `replacement`: as in :func:`batch_variance`.  Returns (n, n), symmetric.
+    `problem`: Regression; `matrix` (n, n): G; `batch`, `replacement`: as in :func:`batch_variance`.  Returns (n, n).
 
     >>> float(sandwich_moment(fit([[1.0], [2.0]], [[0.0], [1.0]]), [[1.0]], 1).round(12)[0, 0])  # S is 1 or 4
     8.5
@@ -150,27 +138,23 @@ def sandwich_moment(problem, matrix, batch, *, replacement=False):
 def noise_moment(problem, batch, *, replacement=False, pair=None):
     """Noise of one step:  D = E[ξᵀξ] = (c/N) Σ_α |r_α|² x_α x_αᵀ  with  ξ = C̄ - W₀S̄ = <r xᵀ> over a minibatch.
 
-    Eq. (3.4) at q = 0, and (B1) for a pair of outputs (with r_i r_k for |r|²).  `problem`: Regression; `batch`,
-    `replacement`: as in :func:`batch_variance`; `pair`: optional tuple (i, k) of outputs, from 0; default: the sum over
-    i = k.  Returns (n, n), symmetric, in the PCA basis.
+    Eq. (3.4) at q = 0, and (B1) for a `pair` (i, k) of outputs, r_i r_k for |r|².  `problem`: Regression; `batch`,
+    `replacement`: as in :func:`batch_variance`.  Returns (n, n), symmetric, in the PCA basis.
 
-    >>> problem = fit([[1.0], [1.0]], [[0.0], [2.0]])  # W₀ = 1, residuals -1 and 1
-    >>> float(noise_moment(problem, 1).round(12)[0, 0]), float(noise_moment(problem, 2)[0, 0])
-    (1.0, 0.0)
+    >>> noise_moment(fit([[1.0], [1.0]], [[0.0], [2.0]]), 1).round(12)  # W₀ = 1, residuals -1 and 1
+    array([[1.]])
     """
     variance = batch_variance(len(checked_problem(problem).inputs), batch, replacement)
     return regression_formulas.noise(problem, variance, pair)
 
 
 def unprimed_noise_moment(problem, batch, *, replacement=False):
-    """What D becomes if -W₀S̄ is left out of the noise:  E[C̄ᵀC̄] = c(<|y|² x xᵀ> - CᵀC).
+    """What D becomes if -W₀S̄ is left out of the noise, as eq. (B1) prints it:  E[C̄ᵀC̄] = c(<|y|² x xᵀ> - CᵀC).
 
-    The unprimed form is printed in eq. (B1); it is not the noise that drives V.  `problem`: Regression; `batch`,
-    `replacement`: as in :func:`batch_variance`.  Returns (n, n), symmetric, in the PCA basis.
+    `problem`: Regression; `batch`, `replacement`: as in :func:`batch_variance`.  Returns (n, n), in the PCA basis.
 
-    >>> problem = fit([[1.0], [2.0]], [[1.0], [2.0]])  # a perfect fit has no noise; the unprimed form has
-    >>> float(noise_moment(problem, 1).round(12)[0, 0]), float(unprimed_noise_moment(problem, 1).round(12)[0, 0])
-    (0.0, 2.25)
+    >>> unprimed_noise_moment(fit([[1.0], [2.0]], [[1.0], [2.0]]), 1).round(12)  # a perfect fit has no noise
+    array([[2.25]])
     """
     variance = batch_variance(len(checked_problem(problem).inputs), batch, replacement)
     cross = problem.optimum * problem.eigenvalues  # (p, n)

@@ -52,10 +52,7 @@ def in_modes(name, value, problem):
 
 
 def solve(problem, metric, coupling, right):
-    """The symmetric G of  metric ∘ G - coupling F[G] = right,  by conjugate gradients after division by √metric twice.
-
-    So scaled the operator is 1 minus a small positive one, and slow modes are as accurate as fast ones.
-    """
+    """The symmetric G of  metric ∘ G - coupling F[G] = right,  by conjugate gradients scaled by √metric."""
     shape, root = metric.shape, np.sqrt(metric)  # (n, n)
 
     def act(vector):

@@ -1,8 +1,6 @@
 """What the stationary law of stochastic linear learning implies, and how well data can show it.
 
-Fluctuation relations and their errors, circulation and entropy production, the relations of Yaida (2018), and the noise
-that a finite number of steps leaves in each.  Every covariance G is in the PCA basis: the exact one of ``linear``, or
-one measured with ``descent``.  Source: han2021, sections II to IV.
+Every covariance G is in the PCA basis, exact or measured with ``descent``.  Source: han2021, sections II to IV.
 """
 
 from dataclasses import dataclass
@@ -59,23 +57,17 @@ def _refuse_inputs(problem, covariance, noise, variance):
 def relation_errors(problem, covariance, learning_rate, batch, *, replacement=False):
     """Distance of  AG + GA  from  ε D (leading order), from its best multiple, and from  ε E[SGS] + ε D (exact).
 
-    Eq. (2.10) with 2D = ε D(0), whose two sides figure 2 compares up to a factor.  For the exact G of
-    ``linear.stationary_covariance`` the last is rounding, and the first close to ε/ε_max where one mode dominates.
-    `covariance` (n, n): G, symmetric, not zero; one over the inputs is refused where it shows; `learning_rate`: ε > 0;
-    `problem`, `batch`, `replacement`: as in ``regression.noise_moment``, with D not zero.  Returns RelationErrors.
+    Eq. (2.10), 2D = ε D(0); figure 2.  `covariance` (n, n): G; one over the inputs is refused where it shows;
+    `learning_rate`: ε; `problem`, `batch`, `replacement`: as in ``regression.noise_moment``.  Returns RelationErrors.
 
-    >>> problem = regression.fit([[1.0], [1.0]], [[0.0], [2.0]])  # A = S = D = 1, G = ε / (2 - ε)
-    >>> errors = relation_errors(problem, [[1 / 3]], 0.5, 1)
-    >>> round(errors.leading, 9), round(errors.shape, 9), round(errors.scale, 9), round(errors.exact, 9)
-    (0.25, 0.0, 1.333333333, 0.0)
+    >>> round(relation_errors(regression.fit([[1.0], [1.0]], [[0.0], [2.0]]), [[1 / 3]], 0.5, 1).leading, 9)  # ε/2
+    0.25
     """
     covariance, rate, variance, noise = _setting(problem, covariance, learning_rate, batch, replacement)
     left, right = _sides(problem, covariance, noise, variance)  # (n, n), (n, n)
     size, strength = np.linalg.norm(left), np.linalg.norm(noise)
-    if size == 0:
-        checks.fail("covariance", "differ from zero", covariance)
-    if strength == 0:
-        checks.fail("batch", "leave some gradient noise", batch)
+    checks.fail_if(size == 0, "covariance", "differ from zero", covariance)
+    checks.fail_if(strength == 0, "batch", "leave some gradient noise", batch)
     scale = np.sum(left * noise) / (rate * strength**2)
     _refuse_inputs(problem, covariance, noise, variance)
     candidates = (rate * noise, scale * rate * noise, rate * right)  # (n, n) each
@@ -84,13 +76,12 @@ def relation_errors(problem, covariance, learning_rate, batch, *, replacement=Fa
 
 
 def split(problem, covariance):
-    """Symmetric and antisymmetric part of AG:  (AG + GA)/2  and  Q = (AG - GA)/2.
+    """Symmetric and antisymmetric part of AG, eq. (1.6):  (AG + GA)/2  and  Q = (AG - GA)/2.
 
-    Eq. (1.6), there D + Q.  In the PCA basis  Q_kl = (λ_k - λ_l)/(λ_k + λ_l) × the symmetric part, at every learning
-    rate.  `problem`: Regression; `covariance` (n, n): G; one over the inputs is not noticed here.  Returns both parts.
+    In the PCA basis  Q_kl = (λ_k - λ_l)/(λ_k + λ_l) × the symmetric part.  `problem`: Regression; `covariance` (n, n):
+    G; one over the inputs is not noticed here.  Returns both parts.
 
-    >>> problem = regression.fit([[2.0, 0.0], [0.0, 1.0]], [[0.0], [1.0]])  # λ = 2, 1/2
-    >>> split(problem, [[1.0, 4.0], [4.0, 1.0]])[1].round(12).tolist()
+    >>> split(regression.fit([[2.0, 0.0], [0.0, 1.0]], [[0.0], [1.0]]), [[1.0, 4.0], [4.0, 1.0]])[1].round(12).tolist()
     [[0.0, 3.0], [-3.0, 0.0]]
     """
     covariance = regression_formulas.in_modes("covariance", covariance, regression.checked_problem(problem))  # (n, n)
@@ -99,11 +90,10 @@ def split(problem, covariance):
 
 
 def noise_tensor(problem, batch, *, replacement=False):
-    """Noise of one step with all pairs of outputs:  (c/N) Σ_α (r_α ⊗ x_α)(r_α ⊗ x_α)ᵀ, blocks D_ik.
+    """Noise of one step with all pairs of outputs, eq. (B1):  (c/N) Σ_α (r_α ⊗ x_α)(r_α ⊗ x_α)ᵀ, blocks D_ik.
 
-    Eq. (B1), with the noise ξ that enters there, -W₀S̄ included.  The sum of its diagonal blocks is
-    ``regression.noise_moment``.  `problem`: Regression; `batch`, `replacement`: as in ``regression.batch_variance``.
-    Returns (p n, p n), symmetric; row i n + k is output i, mode k.
+    `problem`: Regression; `batch`, `replacement`: as in ``regression.batch_variance``.  Returns (p n, p n), outputs
+    first.
 
     >>> noise_tensor(regression.fit([[1.0], [1.0]], [[0.0, 1.0], [2.0, -1.0]]), 1).round(12).tolist()
     [[1.0, -1.0], [-1.0, 1.0]]
@@ -121,10 +111,8 @@ def noise_tensor(problem, batch, *, replacement=False):
 def entropy_production(problem, *, pairs=True):
     """Entropy production of stochastic linear learning to leading order, per time t = ε n, at any ε and batch size.
 
-    ``langevin.entropy_production`` with friction A on every output (eqs. (1.6) and (B5)) and diffusion ∝
-    :func:`noise_tensor`; a common factor of the diffusion drops out.  The tensor shows currents that the sum over
-    outputs hides.  `problem`: Regression; `pairs`: all pairs of outputs, or (False) only their trace, D, as if it drove
-    one process.  Returns a float >= 0, zero exactly if there is no circulation.
+    ``langevin.entropy_production`` with friction A on every output and diffusion ∝ :func:`noise_tensor`.  `problem`:
+    Regression; `pairs`: False for the sum over outputs, D, which hides currents.  Returns a float >= 0.
 
     >>> bool(entropy_production(regression.fit([[1.0], [2.0]], [[0.0], [3.0]])) == 0)  # one mode cannot turn
     True
@@ -135,9 +123,8 @@ def entropy_production(problem, *, pairs=True):
     else:
         noise, outputs = regression.noise_moment(problem, 1), 1  # (n, n)
     unit = 1 / np.sqrt(np.diag(noise)) if np.diag(noise).min() > 0 else np.ones(len(noise))  # (p n,)
-    if np.linalg.eigvalsh(unit[:, None] * noise * unit)[0] <= 1e-12:
-        wanted = "have gradient noise in every direction: drop an output if the residuals are dependent"
-        checks.fail("problem", wanted, "a singular noise")
+    wanted = "have gradient noise in every direction: drop an output if the residuals are dependent"
+    checks.fail_if(np.linalg.eigvalsh(unit[:, None] * noise * unit)[0] <= 1e-12, "problem", wanted, "a singular noise")
     # The rate does not depend on the units of each mode: where every noise is one, the spectrum spans no decades.
     friction = np.diag(np.tile(variances, outputs))  # (p n, p n)
     return langevin.entropy_production(friction, unit[:, None] * noise * unit)
@@ -146,11 +133,9 @@ def entropy_production(problem, *, pairs=True):
 def yaida_ratios(problem, covariance, learning_rate, batch, *, replacement=False):
     """Left over right side of the fluctuation-dissipation relations of Yaida (2018), both exactly one at stationarity.
 
-    First:  Tr AG = (ε/2) Tr(E[SGS] + D);  second:  Tr AGA = (ε/2) Tr A(E[SGS] + D).  These are the equation of
-    ``linear.stationary_covariance``, traced, and traced after multiplication by A.  The source finds them in conflict
-    with its eq. (2.10); that is their limit ε -> 0, without E[SGS] and with 2D = ε D(0).  `covariance` (n, n): G,
-    symmetric; one over the inputs is refused where it shows; `learning_rate`: ε > 0; `problem`, `batch`, `replacement`:
-    as in ``regression.noise_moment``, not a full batch at rest.  Returns both ratios.
+    Tr AG = (ε/2) Tr(E[SGS] + D),  Tr AGA = (ε/2) Tr A(E[SGS] + D);  ε -> 0 gives eq. (2.10).  `covariance`,
+    `learning_rate`: as in :func:`relation_errors`; `problem`, `batch`, `replacement`: as in
+    ``regression.noise_moment``.  Returns both.
 
     >>> [round(ratio, 12) for ratio in yaida_ratios(regression.fit([[1.0], [1.0]], [[0.0], [2.0]]), [[1 / 3]], 0.5, 1)]
     [1.0, 1.0]
@@ -168,11 +153,10 @@ def yaida_ratios(problem, covariance, learning_rate, batch, *, replacement=False
 
 
 def relation_floor(problem, learning_rate, steps, chains=1):
-    """Relative sampling error (Frobenius norm) of AG + GA over a stationary run, estimated:  √(n / (T K p ε λ_max)).
+    """Relative sampling error of AG + GA over a stationary run, one mode dominating:  √(n / (T K p ε λ_max)).
 
-    All steps are recorded; n modes, p outputs; one mode dominates.  It is also the size of the ratio of norms Q to D
-    that pure noise produces, and so the floor under the comparison of figure 2, and the values of Q at its end.
-    `problem`: Regression; `learning_rate`: ε > 0; `steps`: T >= 1; `chains`: K >= 1.  Returns a float.
+    The floor under figure 2, and the size of the ratio of Q to D that noise produces.  `problem`: Regression;
+    `learning_rate`: ε > 0; `steps`: T, all recorded; `chains`: K.  Returns a float.
 
     >>> round(relation_floor(regression.fit([[1.0], [1.0]], [[0.0], [2.0]]), 0.25, 100, chains=4), 12)
     0.1
@@ -186,8 +170,7 @@ def relation_floor(problem, learning_rate, steps, chains=1):
 def fourier_row(matrix):
     """|F_j| / |F_0| along one axis of the two-dimensional discrete Fourier transform:  F_j = Σ_kl M_kl e^{-2πi jl/d}.
 
-    The comparison of figure 2, lower row.  It sees the column sums of M only, without their scale.  `matrix` (d, d):
-    over pixels, with entries that do not sum to zero.  Returns (d,), one at j = 0.
+    As in figure 2.  `matrix` (d, d): over pixels, with entries that do not sum to zero.  Returns (d,), one at j = 0.
 
     >>> fourier_row([[1.0, 0.0], [2.0, 1.0]]).tolist()
     [1.0, 0.5]
@@ -196,6 +179,5 @@ def fourier_row(matrix):
     if matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
         checks.fail("matrix", "be square", f"shape {matrix.shape}")
     sizes = np.abs(np.fft.fft(matrix.sum(axis=0)))  # (d,)
-    if sizes[0] <= 1e-14 * np.abs(matrix).sum():
-        checks.fail("matrix", "have entries that do not sum to zero", matrix)
+    checks.fail_if(sizes[0] <= 1e-14 * np.abs(matrix).sum(), "matrix", "have entries that do not sum to zero", matrix)
     return sizes / sizes[0]

@@ -1,24 +1,32 @@
 """One sigmoid unit with squared loss under minibatch descent: its minimum, and its fluctuations about it for small ε.
 
-The unit is  z = σ(w·x),  σ(u) = 1/(1 + e^{-u}),  with the loss  ℓ = (y - z)²/2  averaged over N samples (not the cross
-entropy).  About a minimum w* it is not quadratic, so the second moment of V = w - w* obeys no closed equation, unlike
-``linear``.  han2021 finds this unit beyond further analytical treatment; the leading order in ε here is the book's.
-V' = V - ε g_B(V), g_B averaged over a minibatch of m, is eq. (3.2) for this loss; ``sigmoid_descent`` runs it.
+z = σ(w·x),  ℓ = (y - z)²/2.  About a minimum w* the loss is not quadratic, so the second moment of V = w - w* obeys no
+closed equation; the leading order in ε is the book's (han2021 finds the unit beyond analysis).  :func:`simulate` runs
+V' = V - ε g_B(V), eq. (3.2), and for each chain a twin with the quadratic loss,  U' = U - (ε/m) Σ_b (g_b + h_b x_b·U)
+x_b,  under the same minibatches: its law is known, so the difference shows the nonlinearity with little noise.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
+from joblib import Parallel, delayed
+from numba import njit
 from scipy.optimize import minimize
 from scipy.special import expit
 
 from lib.common import checks
+from lib.common.linalg import psd_root
+from lib.common.random import children
+from lib.fluctuations.minibatches import checked_drawing, fill
 from lib.fluctuations.regression import LARGEST, RANGE, batch_variance
 from lib.fluctuations.regression_formulas import weighted
 from lib.foundations import langevin
 
 EDGE = 1e-9  # closer to its threshold than this, rounding decides whether the twin has a covariance
 FLAT = 1e-6  # curvature, for whitened inputs, below which a minimum counts as absent; a steep sigmoid has up to 1/16
+SETTLE = 5  # relaxation times of the slowest mode in the default burn-in
+LONGEST = 10**9  # steps that a default burn-in may take
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,10 +47,7 @@ class Unit:
 
 
 def loss_derivatives(field, target):
-    """First three derivatives of  ℓ = (y - σ(u))²/2  by the field u:  ℓ', ℓ'', ℓ'''.
-
-    With z = σ(u):  ℓ' = -(y-z)z',  ℓ'' = z'² - (y-z)z'',  ℓ''' = 3z'z'' - (y-z)z'''.  `field`, `target` (N,): u, y.
-    Returns (3, N).
+    """First three derivatives of  ℓ = (y - σ(u))²/2  by the field u, at `field`, `target` (N,) u, y.  Returns (3, N).
 
     >>> loss_derivatives([0.0], [1.0]).ravel().tolist()
     [-0.125, 0.0625, 0.0625]
@@ -59,13 +64,11 @@ def loss_derivatives(field, target):
 def minimum(inputs, targets):
     """A minimum w* of  f = <(y - σ(w·x))²>/2, found from w = 0 with whitened inputs, and the derivatives of ℓ there.
 
-    The loss is not convex and may have other minima.  It has none where the classes are separable: the weights grow for
-    ever.  `inputs` (N, d): N > d, linearly independent columns; a constant one is a bias; `targets` (N,): y, from 0 to
-    1.  Returns a Unit, with gradient below 1e-12 in whitened units.
+    There may be others, and none where the classes are separable.  `inputs` (N, d): N > d, linearly independent
+    columns; `targets` (N,): y, from 0 to 1.  Returns a Unit.
 
-    >>> unit = minimum(4 * [[1.0]], [0, 1, 1, 1])  # σ(w*) = 3/4
-    >>> round(float(unit.weights[0]), 10), round(float(unit.hessian[0, 0]), 10)  # log 3, (3/16)²
-    (1.0986122887, 0.03515625)
+    >>> minimum(4 * [[1.0]], [0, 1, 1, 1]).weights.round(4)  # σ(w*) = 3/4: log 3
+    array([1.0986])
     """
     inputs = checks.array("inputs", inputs, ndim=2)  # (N, d)
     samples, size = inputs.shape
@@ -75,9 +78,8 @@ def minimum(inputs, targets):
     if not 1 / LARGEST < np.abs(inputs).max() < LARGEST:
         checks.fail("inputs", f"have a largest entry from {1 / LARGEST:g} to {LARGEST:g}", f"{np.abs(inputs).max():g}")
     scores, scale, basis = np.linalg.svd(inputs, full_matrices=False)  # (N, d), (d,), (d, d)
-    if scale[-1] ** 2 <= RANGE * scale[0] ** 2:
-        found = f"singular values from {scale[0]:.3g} to {scale[-1]:.3g}"
-        checks.fail("inputs", "have linearly independent columns", found)
+    found = f"singular values from {scale[0]:.3g} to {scale[-1]:.3g}"
+    checks.fail_if(scale[-1] ** 2 <= RANGE * scale[0] ** 2, "inputs", "have linearly independent columns", found)
     white = scores * np.sqrt(samples)  # (N, d): <x xᵀ> = 1
 
     def loss(v):
@@ -112,10 +114,9 @@ def checked_unit(unit):
 
 
 def noise_moment(unit, batch, *, replacement=False):
-    """Gradient noise of one step at the minimum:  D = (c/N) Σ_α g_α² x_α x_αᵀ.
+    """Gradient noise of one step at the minimum:  D = (c/N) Σ_α g_α² x_α x_αᵀ,  as eq. (3.4) at q = 0.
 
-    The counterpart of eq. (3.4) at q = 0, with -g for the residual.  `unit`: Unit; `batch`, `replacement`: as in
-    ``regression.batch_variance``.  Returns (d, d), symmetric, positive semidefinite.
+    `unit`: Unit; `batch`, `replacement`: as in ``regression.batch_variance``.  Returns (d, d), symmetric.
 
     >>> round(float(noise_moment(minimum(4 * [[1.0]], [0, 1, 1, 1]), 1)[0, 0]) * 16**3, 9)  # Var(y) z'² = (3/16)³
     27.0
@@ -125,11 +126,9 @@ def noise_moment(unit, batch, *, replacement=False):
 
 
 def leading_order_covariance(unit, learning_rate, batch, *, replacement=False):
-    """Stationary covariance about the minimum to leading order in ε:  HG + GH = ε D.
+    """Stationary covariance about the minimum to leading order in ε:  HG + GH = ε D,  as eq. (2.10) with 2D = ε D(0).
 
-    The counterpart of eq. (2.10), with 2D there equal to ε D(0).  Corrections are of relative order ε.
-    `learning_rate`: ε > 0; `unit`, `batch`, `replacement`: as in :func:`noise_moment`.  Returns G (d, d), symmetric,
-    positive semidefinite.
+    `learning_rate`: ε > 0; `unit`, `batch`, `replacement`: as in :func:`noise_moment`.  Returns G (d, d), symmetric.
 
     >>> round(float(leading_order_covariance(minimum(4 * [[1.0]], [0, 1, 1, 1]), 0.1, 1)[0, 0]), 10)  # ε D / 2H
     0.009375
@@ -142,15 +141,11 @@ def leading_order_covariance(unit, learning_rate, batch, *, replacement=False):
 def quadratic_covariance(unit, learning_rate, batch, *, replacement=False):
     """Stationary covariance of the quadratic twin, exact in ε:  HC + CH = ε E[SCS] + ε D,  S = <h x xᵀ>_B.
 
-    The twin  U' = U(1 - εS) - ε<g xᵀ>  has the curvatures h and the slopes g of the minimum for good, so it is
-    stochastic linear learning, eq. (3.2), with a weight h for each sample.  Dense: meant for d up to about 30.
-    `learning_rate`: ε > 0, small enough for a stationary C; `unit`, `batch`, `replacement`: as in :func:`noise_moment`.
-    Returns C = E[UᵀU] (d, d), symmetric, positive semidefinite.
+    Dense: for d up to about 30.  `learning_rate`: ε > 0, small enough for a stationary C; `unit`, `batch`,
+    `replacement`: as in :func:`noise_moment`.  Returns C = E[UᵀU] (d, d).
 
-    >>> unit = minimum(4 * [[1.0]], [0, 1, 1, 1])
-    >>> leading, exact = leading_order_covariance(unit, 1.0, 1), quadratic_covariance(unit, 1.0, 1)
-    >>> round(float(exact[0, 0] / leading[0, 0]), 4)
-    1.0428
+    >>> quadratic_covariance(minimum(4 * [[1.0]], [0, 1, 1, 1]), 1.0, 1).round(4)  # 1.04 times the leading order
+    array([[0.0978]])
     """
     noise = noise_moment(unit, batch, replacement=replacement)  # (d, d)
     rate, one = checks.number("learning_rate", learning_rate, above=0), np.eye(len(noise))  # (d, d)
@@ -165,10 +160,7 @@ def quadratic_covariance(unit, learning_rate, batch, *, replacement=False):
 
 
 def mean_shift(unit, covariance):
-    """Distance of the mean weights from the minimum, for small fluctuations:  E[V] = -½ H⁻¹ <k (xᵀGx) x>.
-
-    The average gradient vanishes in the stationary state; the cubic term of the loss then needs a mean to balance it.
-    The linear unit has k = 0 and no shift.  `unit`: Unit; `covariance` (d, d): G, symmetric.  Returns (d,).
+    """Shift of the mean weights of a `unit` at small `covariance` G (d, d):  E[V] = -½ H⁻¹ <k (xᵀGx) x>.  Returns (d,).
 
     >>> round(float(mean_shift(minimum(4 * [[1.0]], [0, 1, 1, 1]), [[0.01]])[0]), 10)  # -3 z'z'' G / 2H, z'' = -z'/2
     0.0075
@@ -176,3 +168,112 @@ def mean_shift(unit, covariance):
     matrix = checks.symmetric("covariance", covariance, size=len(checked_unit(unit).weights))  # (d, d)
     forms = np.einsum("ai,ij,aj->a", unit.inputs, matrix, unit.inputs)  # (N,)
     return -np.linalg.solve(unit.hessian, unit.inputs.T @ (unit.skewness * forms)) / (2 * len(forms))  # (d,)
+
+
+@dataclass(frozen=True, eq=False)
+class Averages:
+    """Time averages over blocks of independent chains; the first axis counts the blocks."""
+
+    mean: np.ndarray  # (blocks, d)  E[V], with V = w - w*
+    twin_mean: np.ndarray  # (blocks, d)  E[U] of the twin, zero up to sampling noise
+    second_moment: np.ndarray  # (blocks, d, d)  E[V Vᵀ]
+    twin_second_moment: np.ndarray  # (blocks, d, d)  E[U Uᵀ], see quadratic_covariance
+    pull: np.ndarray  # (blocks,)  E[V·∇f], with the full gradient ∇f(V)
+    force_square: np.ndarray  # (blocks,)  E|g_B|²
+
+
+@njit(cache=True, nogil=True)
+def _slope(field, target):
+    z = 1 / (1 + math.exp(-field))
+    return (z - target) * z * (1 - z)
+
+
+@njit(cache=True, nogil=True)
+def _descend(chains, twins, samples, rate, batch, steps, record_every, replacement, random, sums):
+    """Run the chains of a block and their twins in place, and add to the sums."""
+    inputs, targets, fields, slopes, curvatures = samples
+    mean, twin_mean, second, twin_second, scalars = sums
+    size = inputs.shape[1]
+    chosen, order = np.empty(batch, dtype=np.int64), np.arange(len(inputs))
+    force, twin_force = np.empty(size), np.empty(size)
+    for c in range(len(chains)):
+        v, u = chains[c], twins[c]
+        for step in range(steps):
+            if step % record_every == 0:
+                mean += v
+                twin_mean += u
+                second += np.outer(v, v)
+                twin_second += np.outer(u, u)
+                shifts, pull = np.dot(inputs, v), 0.0
+                for a in range(len(inputs)):
+                    pull += _slope(fields[a] + shifts[a], targets[a]) * shifts[a]
+                scalars[0] += pull / len(inputs)
+            fill(order, chosen, step, replacement, False, random)
+            force[:] = 0.0
+            twin_force[:] = 0.0
+            for a in chosen:
+                shift, twin_shift = 0.0, 0.0
+                for k in range(size):
+                    shift += inputs[a, k] * v[k]
+                    twin_shift += inputs[a, k] * u[k]
+                push = _slope(fields[a] + shift, targets[a]) / batch
+                twin_push = (slopes[a] + curvatures[a] * twin_shift) / batch
+                for k in range(size):
+                    force[k] += push * inputs[a, k]
+                    twin_force[k] += twin_push * inputs[a, k]
+            for k in range(size):
+                scalars[1] += force[k] * force[k]
+                v[k] -= rate * force[k]
+                u[k] -= rate * twin_force[k]
+
+
+def simulate(
+    unit, learning_rate, batch, *, steps, chains, seed,
+    burn_in=None, replacement=False, record_every=50, blocks=10, workers=1,
+):  # fmt: skip
+    """Independent chains of minibatch descent,  V' = V - ε g_B(V),  and their time averages in the stationary state.
+
+    Chains start from the Gaussian of :func:`leading_order_covariance`, moved by :func:`mean_shift`.  `unit`: Unit;
+    `learning_rate`: ε > 0, the theory needs ε λ_max(H) << 1; `batch`, `replacement`: as in
+    ``regression.batch_variance``; `steps`, `chains`: length and number; `seed`: int or SeedSequence, block b draws from
+    its b-th child, whatever the `workers`; `burn_in`: steps unseen, default 5/(ε λ_min(H)); `record_every`: of the
+    steps enters the averages (|g_B|² every one), must divide them; `blocks`: of chains, averaged one by one, must
+    divide them.  Returns Averages.
+
+    >>> unit = minimum(4 * [[1.0]], [0, 1, 1, 1])
+    >>> run = simulate(unit, 0.1, 1, steps=5000, chains=10, seed=1)
+    >>> bool(0.8 < run.second_moment.mean() / leading_order_covariance(unit, 0.1, 1)[0, 0] < 1.3)
+    True
+    """
+    rate, batch = checks.number("learning_rate", learning_rate, above=0), checks.integer("batch", batch)
+    replacement, _ = checked_drawing(len(checked_unit(unit).inputs), batch, replacement)
+    steps, chains = checks.integer("steps", steps), checks.integer("chains", chains)
+    if chains % (blocks := checks.integer("blocks", blocks)):
+        checks.fail("blocks", f"divide chains = {chains}", blocks)
+    if steps % (record_every := checks.integer("record_every", record_every)):
+        checks.fail("record_every", f"divide steps = {steps}", record_every)
+    workers, streams = checks.integer("workers", workers), children(seed, blocks + 1)
+    slowest = rate * float(np.linalg.eigvalsh(unit.hessian)[0])
+    wanted = f"be large enough to relax within {LONGEST:g} steps, or come with a burn_in"
+    checks.fail_if(burn_in is None and not slowest > SETTLE / LONGEST, "learning_rate", wanted, learning_rate)
+    burn_in = math.ceil(SETTLE / slowest) if burn_in is None else checks.integer("burn_in", burn_in, at_least=0)
+    spread = leading_order_covariance(unit, rate, batch, replacement=replacement)  # (d, d)
+    shape = (blocks, chains // blocks, size := len(unit.weights))
+    rng = checks.generator("seed", streams[-1])
+    twins = rng.standard_normal(shape) @ psd_root(spread).T  # (blocks, chains / blocks, d)
+    state = twins + mean_shift(unit, spread)  # (blocks, chains / blocks, d)
+    inputs = np.ascontiguousarray(unit.inputs)  # (N, d)
+    samples = (inputs, unit.targets, inputs @ unit.weights, unit.slope, unit.curvature)
+    shapes = ((size,), (size,), (size, size), (size, size), (2,))
+    sums = [np.zeros((blocks, *shape)) for shape in shapes]
+
+    def run(b):
+        random = checks.generator("seed", streams[b])
+        for length, parts in ((burn_in, [np.zeros(shape) for shape in shapes]), (steps, [each[b] for each in sums])):
+            _descend(state[b], twins[b], samples, rate, batch, length, record_every, replacement, random, tuple(parts))
+
+    Parallel(n_jobs=workers, prefer="threads")(delayed(run)(b) for b in range(blocks))
+    if not all(np.isfinite(each).all() for each in sums):
+        checks.fail("learning_rate", "keep the chains inside the floating-point range", learning_rate)
+    *moments, scalars = (each / (chains // blocks * (steps // record_every)) for each in sums)
+    return Averages(*moments, scalars[:, 0], scalars[:, 1] / record_every)

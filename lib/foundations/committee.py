@@ -1,10 +1,9 @@
 """Order-parameter theory of a soft committee machine that learns from a stream of Gaussian examples.
 
-A student with K hidden units imitates a teacher with M, both with g(x) = erf(x/√2) and fixed output weights: σ = (√M/K)
-Σ_i g(x_i), ζ = (1/√M) Σ_n g(y_n), x_i = J_i·ξ/√N, y_n = B_n·ξ/√N, ξ ~ N(0, 1).  All that matters are the overlaps, a
-covariance [[Q, R], [Rᵀ, T]]: `student_overlap` Q = JJᵀ/N (K, K), `cross_overlap` R = JBᵀ/N (K, M), `teacher_overlap`
-T = BBᵀ/N (M, M).  They obey closed differential equations for N → ∞ in α = examples/N, with `learning_rate` η > 0;
-without `second_order` the η² term is left out: gradient flow.  Numbered equations: worschech2024.
+A student with K hidden units imitates a teacher with M, g(x) = erf(x/√2): σ = (√M/K) Σ_i g(x_i), ζ = (1/√M) Σ_n g(y_n),
+x_i = J_i·ξ/√N, y_n = B_n·ξ/√N, ξ ~ N(0, 1).  Their covariance [[Q, R], [Rᵀ, T]], `student_overlap` Q = JJᵀ/N,
+`cross_overlap` R = JBᵀ/N (K, M), `teacher_overlap` T = BBᵀ/N, obeys closed equations for N → ∞ in α = examples/N, with
+`learning_rate` η > 0; without `second_order` the η² term is left out: gradient flow.  Numbered: worschech2024.
 """
 
 from dataclasses import dataclass
@@ -30,10 +29,7 @@ class Trajectory:
 
 
 def checked_overlaps(student_overlap, cross_overlap, teacher_overlap, *, stacked=False):
-    """Q, R and T as float64 arrays, after checking that together they are a covariance matrix.
-
-    `student_overlap`, `cross_overlap`, `teacher_overlap`: Q, R, T, entries at most 1e6; `stacked` allows leading axes
-    of Q and R.  Returns arrays (..., K, K), (..., K, M), (M, M).
+    """`student_overlap`, `cross_overlap`, `teacher_overlap` as arrays, if a covariance; `stacked`: many.  Returns them.
 
     >>> [part.dtype.name for part in checked_overlaps([[1]], [[0]], [[1]])]
     ['float64', 'float64', 'float64']
@@ -57,20 +53,18 @@ def checked_overlaps(student_overlap, cross_overlap, teacher_overlap, *, stacked
     # Looser than rounding: a solved trajectory carries the integrator's error.
     lowest = committee_formulas.lowest_correlation(joint, 1e-7)
     if lowest < -committee_formulas.ROUNDING:
-        checks.fail(
-            "student_overlap, cross_overlap, teacher_overlap",
-            "form a positive semidefinite matrix [[Q, R], [Rᵀ, T]], so that |R_in| <= √(Q_ii T_nn)",
-            f"correlations with the lowest eigenvalue {lowest:.3g}",
-        )
+        wanted = "form a positive semidefinite matrix [[Q, R], [Rᵀ, T]], so that |R_in| <= √(Q_ii T_nn)"
+        names, found = "student_overlap, cross_overlap, teacher_overlap", f"the lowest eigenvalue {lowest:.3g}"
+        checks.fail(names, wanted, f"correlations with {found}")
     return q, r, t
 
 
 def generalization_error(student_overlap, cross_overlap, teacher_overlap):
     """Mean of (ζ - σ)²/2 over fresh inputs, a function of the overlaps alone.
 
-    ε_g = (1/π) [(M/K²) Σ_ij arcsin(Q_ij/√((1+Q_ii)(1+Q_jj))) + (1/M) Σ_nm arcsin(T_nm/√((1+T_nn)(1+T_mm))) - (2/K)
-    Σ_in arcsin(R_in/√((1+Q_ii)(1+T_nn)))]  (eq. (19), corrected; eq. (94) for K = M).  `student_overlap` (..., K, K),
-    `cross_overlap` (..., K, M), `teacher_overlap` (M, M): Q, R, T.  Returns (...), >= 0 up to about 1e-16.
+    ε_g = (1/π) [(M/K²) Σ_ij arcsin(Q_ij/√((1+Q_ii)(1+Q_jj))) + (1/M) Σ_nm arcsin(T_nm/√((1+T_nn)(1+T_mm))) - (2/K) Σ_in
+    arcsin(R_in/√((1+Q_ii)(1+T_nn)))]  (eq. (19), corrected; eq. (94) for K = M).  `student_overlap` (..., K, K),
+    `cross_overlap` (..., K, M), `teacher_overlap` (M, M): Q, R, T.  Returns (...).
 
     >>> round(float(generalization_error([[0.0]], [[0.0]], [[1.0]])), 6)  # silent: half the teacher's variance
     0.166667
@@ -80,12 +74,11 @@ def generalization_error(student_overlap, cross_overlap, teacher_overlap):
 
 
 def drift_coefficients(student_overlap, cross_overlap, teacher_overlap):
-    """The matrices a and G of the student's mean motion, dJ_i ∝ Σ_m a_im B_m - Σ_j G_ij J_j.
+    """The matrices a and G of the student's mean motion, dJ_i ∝ Σ_m a_im B_m - Σ_j G_ij J_j, for any inputs.
 
-    a_im = (2/π)/√((1+Q_ii)(1+T_mm) - R_im²),  b_ij = (2/π)/√((1+Q_ii)(1+Q_jj) - Q_ij²),  G = (M/K) b + diag(d),
-    d_i = [Σ_m a_im R_im - (M/K) Σ_j b_ij Q_ij]/(1+Q_ii)  (eq. (18), corrected, as matrices; eqs. (92), (93) for K = M).
-    They need only `student_overlap`, `cross_overlap`, `teacher_overlap`, so they serve inputs with a structured
-    covariance too.  Returns a (K, M) and the symmetric G (K, K).
+    a_im = (2/π)/√((1+Q_ii)(1+T_mm) - R_im²),  b_ij = (2/π)/√((1+Q_ii)(1+Q_jj) - Q_ij²),  G = (M/K) b + diag(d), d_i =
+    [Σ_m a_im R_im - (M/K) Σ_j b_ij Q_ij]/(1+Q_ii)  (eq. (18), corrected; eqs. (92), (93) for K = M), of
+    `student_overlap`, `cross_overlap`, `teacher_overlap`.  Returns a (K, M) and the symmetric G (K, K).
 
     >>> [part.round(6).item() for part in drift_coefficients([[1.0]], [[1.0]], [[1.0]])]  # pull and drag cancel
     [0.367553, 0.367553]
@@ -94,14 +87,11 @@ def drift_coefficients(student_overlap, cross_overlap, teacher_overlap):
 
 
 def noise_matrix(student_overlap, cross_overlap, teacher_overlap):
-    """E_ij = ⟨g'(x_i) g'(x_j) (ζ - σ)²⟩, which sets the noise that single examples put into Q.
+    """E_ij = ⟨g'(x_i) g'(x_j) (ζ - σ)²⟩, which sets the noise that single examples put into Q, eq. (18), corrected.
 
-    With z = (x, y), covariance S with rows s_i, and δ = Σ_a w_a g(z_a): the factor g'(x_i) g'(x_j) is a Gaussian
-    weight, which turns S into S̃ = S - [(1+S_jj) s_i s_iᵀ + (1+S_ii) s_j s_jᵀ - S_ij (s_i s_jᵀ + s_j s_iᵀ)]/Λ_ij, and
-    E_ij = 4/(π²√Λ_ij) Σ_ab w_a w_b arcsin(S̃_ab/√((1+S̃_aa)(1+S̃_bb))),  Λ_ij = (1+Q_ii)(1+Q_jj) - Q_ij²: one formula
-    instead of (K+M)² four-point averages, the η² bracket of eq. (18), corrected.  From `student_overlap`,
-    `cross_overlap`, `teacher_overlap` only, as the drift.  Returns E (K, K), symmetric, positive semidefinite; zero
-    when the student is the teacher.
+    With z = (x, y) of covariance S, rows s_i, and ζ - σ = Σ_a w_a g(z_a):  E_ij = 4/(π²√Λ_ij) Σ_ab w_a w_b
+    arcsin(S̃_ab/√((1+S̃_aa)(1+S̃_bb))),  Λ_ij = (1+Q_ii)(1+Q_jj) - Q_ij²,  S̃ = S - [(1+S_jj) s_i s_iᵀ + (1+S_ii) s_j
+    s_jᵀ - S_ij (s_i s_jᵀ + s_j s_iᵀ)]/Λ_ij.  From `student_overlap`, `cross_overlap`, `teacher_overlap`.  Returns E.
 
     >>> bool(np.allclose(noise_matrix(np.eye(2), np.eye(2), np.eye(2)), 0, atol=1e-15))
     True
@@ -110,11 +100,10 @@ def noise_matrix(student_overlap, cross_overlap, teacher_overlap):
 
 
 def derivative(student_overlap, cross_overlap, teacher_overlap, learning_rate, *, second_order=True):
-    """Rates of change of Q and R with α, exact for N → ∞ at fixed K and M.
+    """Rates of change of Q and R with α, exact for N → ∞ at fixed K and M (eq. (18), corrected, one eigenvalue).
 
-    dR/dα = (η/K)(aT - GR),  dQ/dα = (η/K)(aRᵀ + Raᵀ - GQ - QG) + η²(M/K²) E  (eq. (18), corrected, for one covariance
-    eigenvalue).  `student_overlap`, `cross_overlap`, `teacher_overlap`, `learning_rate`, `second_order`: Q, R, T, η and
-    whether the η² term counts.  Returns dQ/dα (K, K), dR/dα (K, M).
+    dR/dα = (η/K)(aT - GR),  dQ/dα = (η/K)(aRᵀ + Raᵀ - GQ - QG) + η²(M/K²) E,  the last if `second_order`.
+    `student_overlap`, `cross_overlap`, `teacher_overlap`, `learning_rate`: Q, R, T, η.  Returns dQ/dα, dR/dα.
 
     >>> bool(np.allclose(derivative(np.eye(2), np.eye(2), np.eye(2), 0.5), 0))  # perfect learning is a fixed point
     True
@@ -129,10 +118,9 @@ def solve(
 ):
     """Integrate the equations of :func:`derivative` from α = 0 (eighth-order Runge-Kutta with step control).
 
-    A start that is symmetric in the units never leaves the plateau.  `times` (n,): α at which to report, >= 0,
-    increasing; `student_overlap`, `cross_overlap`, `teacher_overlap`: Q, R, T at α = 0; `learning_rate`,
-    `second_order`: η, its η² term; `rtol`, `atol`: tolerances of one step, 1e-13 <= rtol < 1, atol > 0.  Returns a
-    Trajectory at the n times; a RuntimeError if the integrator gives up.
+    A start that is symmetric in the units never leaves the plateau.  `times` (n,): α >= 0, increasing;
+    `student_overlap`, `cross_overlap`, `teacher_overlap`: Q, R, T at α = 0; `learning_rate`, `second_order`: η, its η²
+    term; `rtol`, `atol`: tolerances, rtol >= 1e-13.  Returns a Trajectory; a RuntimeError if the integrator gives up.
 
     >>> bool(solve([50], [[0.25]], [[0.0]], [[1.0]], 1.0).generalization_error < 1e-7)
     True

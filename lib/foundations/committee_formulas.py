@@ -1,7 +1,7 @@
 """The formulas of :mod:`lib.foundations.committee`, compiled, for overlaps that were checked or made by the caller.
 
-They take complex overlaps too, by which `stability` and `lib.scaling.linearization` differentiate them: for an analytic
-f,  f'(x) = Im f(x + ih)/h  has no difference of nearby values, so that h = `STEP` leaves rounding alone.
+They take complex overlaps too: for an analytic f,  f'(x) = Im f(x + ih)/h  has no difference of nearby values, so that
+h = `STEP` leaves rounding alone (`stability`, `lib.scaling.linearization`).
 """
 
 from math import pi, sqrt
@@ -16,8 +16,7 @@ ROUNDING = 1e-13  # of a lowest correlation
 def lowest_correlation(joint, part):
     """Lowest eigenvalue of the correlations of stacked [[Q, R], [Rᵀ, T]] (..., n, n), each variance raised by `part`.
 
-    Every field counts on its own scale: a small student cannot hide behind a large teacher.  1e-11 more is for the
-    absolute error of a solved trajectory; without both, perfect correlations would be refused for rounding.
+    Every field counts on its own scale; 1e-11 more is for the absolute error of a solved trajectory.
     """
     spot = np.arange(joint.shape[-1])
     floor = 1e-11 * min(1.0, max(np.abs(joint).max(), 1e-280))
@@ -85,17 +84,10 @@ def noise(q, r, t):
     units, teachers = r.shape
     size = units + teachers
     s = np.empty((size, size), q.dtype)  # joint covariance of the fields z = (x, y)
+    s[:units, :units], s[:units, units:] = q, r
+    s[units:, :units], s[units:, units:] = r.T, t
     weight = np.empty(size)  # δ = Σ_a weight_a g(z_a)
-    for a in range(size):
-        weight[a] = -sqrt(teachers) / units if a < units else 1 / sqrt(teachers)
-        for b in range(a + 1):
-            if a < units:
-                s[a, b] = q[a, b]
-            elif b < units:
-                s[a, b] = r[b, a - units]
-            else:
-                s[a, b] = t[a - units, b - units]
-            s[b, a] = s[a, b]
+    weight[:units], weight[units:] = -sqrt(teachers) / units, 1 / sqrt(teachers)
     weights = np.outer(weight, weight)
     tilted, width = np.empty((size, size), q.dtype), np.empty(size, q.dtype)
     e = np.empty((units, units), q.dtype)

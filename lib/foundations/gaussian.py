@@ -1,8 +1,7 @@
 """Averages over jointly Gaussian variables in closed form: erf integrals and arc-cosine kernels.
 
-Everywhere z ~ N(0, C), g(z) = erf(z/√2), g'(z) = √(2/π) exp(-z²/2), Θ is the step function.  `covariance` (..., n, n)
-is C; leading axes are independent cases.  It may be singular, and must be symmetric and positive semidefinite up to
-`TOLERANCE` times its largest entry; a negative 2 x 2 determinant is then rounding.  Numbered equations: worschech2024.
+z ~ N(0, C), g(z) = erf(z/√2), g'(z) = √(2/π) exp(-z²/2), Θ the step function.  `covariance` (..., n, n) is C, symmetric
+and positive semidefinite up to `TOLERANCE` times its largest entry.  Numbered equations: worschech2024.
 """
 
 import numpy as np
@@ -34,10 +33,7 @@ def _covariances(name, value, size):
 
 
 def erf_i2(covariance):
-    """Average ⟨g(z1) g(z2)⟩ for g(z) = erf(z / √2): the arcsine kernel.
-
-    I2 = (2/π) arcsin(C12/√((1 + C11)(1 + C22)))  (eq. (89)); for erf(z) instead of erf(z/√2) pass 2C.  `covariance`
-    (..., 2, 2): C.  Returns I2 (...), in (-1, 1).
+    """Average ⟨g(z1) g(z2)⟩, `covariance` (..., 2, 2), eq. (89):  (2/π) arcsin(C12/√((1 + C11)(1 + C22))).  Returns I2.
 
     >>> float(erf_i2([[1.0, 1.0], [1.0, 1.0]]).round(6))  # equal arguments, variance 1: (2/π) arcsin(1/2)
     0.333333
@@ -46,10 +42,9 @@ def erf_i2(covariance):
 
 
 def erf_i3(covariance):
-    """Average ⟨g'(z1) z2 g(z3)⟩ for g(z) = erf(z / √2).
+    """Average ⟨g'(z1) z2 g(z3)⟩, eq. (90):  (2/π) [C23 (1 + C11) - C12 C13] / [(1 + C11) √((1 + C11)(1 + C33) - C13²)].
 
-    I3 = (2/π) [C23 (1 + C11) - C12 C13] / [(1 + C11) √Λ3],  Λ3 = (1 + C11)(1 + C33) - C13²  (eq. (90)).  `covariance`
-    (..., 3, 3): C of (z1, z2, z3).  Returns I3 (...).
+    `covariance` (..., 3, 3): C of (z1, z2, z3).  Returns I3 (...).
 
     >>> float(erf_i3([[0.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 1.0, 1.0]]).round(6))  # (2/π) / √2
     0.450158
@@ -60,13 +55,10 @@ def erf_i3(covariance):
 
 
 def erf_i4(covariance):
-    """Average ⟨g'(z1) g'(z2) g(z3) g(z4)⟩ for g(z) = erf(z / √2).
+    """Average ⟨g'(z1) g'(z2) g(z3) g(z4)⟩, eq. (91) with the book's signs:  (2/π) Λ4^(-1/2) I2(D).
 
-    I4 = (4/π²) Λ4^(-1/2) arcsin(Λ0 / √(Λ1 Λ2)),  Λ4 = (1 + C11)(1 + C22) - C12²,
-    Λ0 = Λ4 C34 - C23 C24 (1 + C11) - C13 C14 (1 + C22) + C12 C13 C24 + C12 C14 C23,
-    Λ1 = Λ4 (1 + C33) - C23² (1 + C11) - C13² (1 + C22) + 2 C12 C13 C23, and Λ2 the same with 4 for 3: eq. (91) with the
-    signs derived in the book.  Computed as (2/π) Λ4^(-1/2) I2(D), D the covariance of (z3, z4) under the weight
-    exp(-z1²/2 - z2²/2).  `covariance` (..., 4, 4).  Returns I4 (...).
+    Λ4 = (1 + C11)(1 + C22) - C12², D the covariance of (z3, z4) under the weight exp(-z1²/2 - z2²/2).  `covariance`
+    (..., 4, 4).  Returns I4 (...).
 
     >>> independent = np.diag([1.0, 1.0, 0.0, 0.0])
     >>> independent[2:, 2:] = 1.0  # ⟨g'⟩² ⟨g²⟩ = (1/π) (1/3)
@@ -80,21 +72,18 @@ def erf_i4(covariance):
 
 
 def arccosine_kernel(covariance, order):
-    """Average ⟨Θ(x) xⁿ Θ(y) yⁿ⟩ of two step (n = 0), ReLU (1) or squared ReLU (2) units.
+    """Average ⟨Θ(x) xⁿ Θ(y) yⁿ⟩ of two step (n = 0), ReLU (1) or squared ReLU (2) units, half of Cho & Saul (2009).
 
-    With cos θ = C12/√(C11 C22):  k0 = (π - θ)/2π,  k1 = √(C11 C22) [sin θ + (π - θ) cos θ]/2π,  k2 = C11 C22 [3 sin θ
-    cos θ + (π - θ)(1 + 2 cos² θ)]/2π: averages, half the kernels of Cho & Saul (2009).  θ goes as the square root of
-    the distance to perfect correlation: there a rounding error of 1e-16 in C12 moves k0 by about 1e-8 (but k1 and k2
-    only by 1e-16).  `covariance` (..., 2, 2): C of (x, y), for order 0 with variances > 0, since the step has no value
-    at zero; `order`: n = 0, 1 or 2.  Returns k_n (...).
+    k0 = (π - θ)/2π,  k1 = √(C11 C22) [sin θ + (π - θ) cos θ]/2π,  k2 = C11 C22 [3 sin θ cos θ + (π - θ)(1 + 2 cos²
+    θ)]/2π,  cos θ = C12/√(C11 C22).  Near perfect correlation rounding moves k0 by about 1e-8.  `covariance` (..., 2,
+    2): C of (x, y), variances > 0 for order 0; `order`: n = 0, 1 or 2.  Returns k_n (...).
 
     >>> arccosine_kernel(np.eye(2), 0).item()  # independent signs: both positive one time in four
     0.25
     """
     c = _covariances("covariance", covariance, 2)  # (..., 2, 2)
     order = checks.integer("order", order, at_least=0)
-    if order > 2:
-        checks.fail("order", "be 0, 1 or 2", order)
+    checks.fail_if(order > 2, "order", "be 0, 1 or 2", order)
     if order == 0 and np.any(np.minimum(c[..., 0, 0], c[..., 1, 1]) <= 0):
         checks.fail("covariance", "have variances > 0 for order 0", covariance)
     return gaussian_formulas.arccosine(c, order)  # (...)

@@ -9,9 +9,9 @@ def determinant(c11, c12, c22):
 
 
 def tilt(c):
-    """Covariance of z2, z3, ... under the weight exp(-z1²/2): C_ab - C_1a C_1b / (1 + C11), without cancellation.
+    """Covariance of z2, z3, ... under the weight exp(-z1²/2):  C_ab - C_1a C_1b / (1 + C11), without cancellation.
 
-    Written as (C_ab + minor_ab)/(1 + C11): the minors C11 C_ab - C_1a C_1b vanish exactly for equal arguments.
+    The minors C11 C_ab - C_1a C_1b vanish exactly for equal arguments.
     """
     rest, cross = c[..., 1:, 1:], c[..., 0, 1:]  # (..., n-1, n-1), (..., n-1)
     c11 = c[..., 0, 0, None, None]  # (..., 1, 1)

@@ -19,8 +19,7 @@ def _root_factorials(order):
 
 def _order(name, value):
     value = checks.integer(name, value, at_least=0)
-    if value > HIGHEST_ORDER:
-        checks.fail(name, f"be an integer in 0 .. {HIGHEST_ORDER}, where n! is a float", value)
+    checks.fail_if(value > HIGHEST_ORDER, name, f"be an integer in 0 .. {HIGHEST_ORDER}, where n! is a float", value)
     return value
 
 
@@ -31,27 +30,23 @@ def _series(name, value):
         checks.fail(name, f"hold 1 to {HIGHEST_ORDER + 1} entries", f"{value.size} entries")
     with np.errstate(over="ignore"):  # refused in the next line
         scaled = value * _root_factorials(value.size - 1)  # (n,)
-    if np.abs(scaled).max() > LARGEST:
-        checks.fail(name, f"have entries with |c_n| √n! <= {LARGEST:g}", value)
+    checks.fail_if(np.abs(scaled).max() > LARGEST, name, f"have entries with |c_n| √n! <= {LARGEST:g}", value)
     return scaled
 
 
 def coefficients(function, order, *, nodes):
     """Coefficients c_n = ⟨f(x) He_n(x)⟩ / n! of f(x) = Σ c_n He_n(x) for x ~ N(0, 1), by Gauss-Hermite quadrature.
 
-    Exact for polynomials f with degree(f) + order < 2 nodes.  The error falls fast for smooth f, and only as a power of
-    the nodes where f has a step or a kink.  `function`: f, maps an array (nodes,) to one such array; `order`: highest
-    n, in 0 .. 170; `nodes`: quadrature points, > order, up to 1000.  Returns c_0 .. c_order (order + 1,).
+    Exact for polynomials with degree(f) + order < 2 nodes; slow where f has a step or a kink.  `function`: f, maps an
+    array (nodes,) to another; `order`: highest n, <= 170; `nodes`: > order, <= 1000.  Returns c_0 .. c_order.
 
     >>> coefficients(lambda x: x**3, 3, nodes=8).round(12) + 0  # x³ = He_3 + 3 He_1
     array([0., 3., 0., 1.])
     """
-    if not callable(function):
-        checks.fail("function", "be callable", function)
+    checks.fail_if(not callable(function), "function", "be callable", function)
     order = _order("order", order)
     nodes = checks.integer("nodes", nodes, at_least=order + 1)
-    if nodes > 1000:
-        checks.fail("nodes", "be at most 1000", nodes)
+    checks.fail_if(nodes > 1000, "nodes", "be at most 1000", nodes)
     x, weights = roots_hermitenorm(nodes)  # (nodes,), (nodes,)
     values = checks.array("function", function(x), shape=(nodes,)) * weights / weights.sum()  # (nodes,)
     lower, upper = np.zeros(nodes), np.ones(nodes)  # (nodes,), (nodes,): He_n / √n!, since He_n alone would overflow
@@ -65,8 +60,8 @@ def coefficients(function, order, *, nodes):
 def erf_coefficients(variance, order):
     """Hermite coefficients of erf(z / √2) for an argument z = √s x of variance s, where x ~ N(0, 1).
 
-    c_{2k+1} = √(2r/π) (-r/2)^k / [k! (2k + 1)],  r = s/(1 + s);  even ones vanish.  `variance`: s >= 0; `order`:
-    highest n, in 0 .. 170.  Returns c_0 .. c_order (order + 1,).
+    c_{2k+1} = √(2r/π) (-r/2)^k / [k! (2k + 1)],  r = s/(1 + s);  even ones vanish.  `variance`: s; `order`: highest n,
+    <= 170.  Returns c_0 .. c_order.
 
     >>> erf_coefficients(1.0, 3).round(4) + 0  # 1/√π, then -1/(12 √π)
     array([ 0.    ,  0.5642,  0.    , -0.047 ])
@@ -84,8 +79,7 @@ def erf_coefficients(variance, order):
 def covariance(coefficients_f, coefficients_g, correlation):
     """Average ⟨f(x) g(y)⟩ = Σ n! c_n d_n ρⁿ of two Hermite series, for unit normals x, y with correlation ρ (Mehler).
 
-    With c_0 = 0 or d_0 = 0 it is the covariance of f and g.  `coefficients_f`, `coefficients_g` (n,): c and d from
-    order 0 upwards, 1 <= n <= 171, |c_n| √n! <= 1e75; `correlation` (...): ρ in [-1, 1].  Returns the sum (...).
+    `coefficients_f`, `coefficients_g` (n,): c, d, |c_n| √n! <= 1e75; `correlation` (...): ρ in [-1, 1].  Returns (...).
 
     >>> covariance([0.0, 1.0, 1.0], [0.0, 1.0, 1.0], 0.5).round(12).item()  # ρ + 2ρ²
     1.0

@@ -1,10 +1,8 @@
 """Linear Langevin dynamics: covariances, circulation, entropy production, and the law of Euler-Maruyama chains.
 
-The process is  ẋ = -Γx + f  with white Gaussian f,  <f(t) fᵀ(t')> = 2D δ(t - t').  `friction` (d, d) is Γ, units
-1/time, any real matrix, symmetric or not, whose eigenvalues have positive real parts; `diffusion` (d, d) is D, units
-x²/time, symmetric, positive semidefinite.  Gradient descent on a quadratic loss is such a system: Γ is the Hessian, the
-learning rate the Euler step h; a gradient noise of covariance C per step is D = hC/2, not C/2, because a delta function
-on a grid of spacing h has height 1/h.  Numbered equations: han2021.
+ẋ = -Γx + f,  <f(t) fᵀ(t')> = 2D δ(t - t').  `friction` (d, d) is Γ, any matrix whose eigenvalues have positive real
+parts, `diffusion` (d, d) is D, positive semidefinite.  In gradient descent Γ is the Hessian, the learning rate the
+Euler step h, and D = hC/2 for gradient noise of covariance C per step, not C/2.  Numbered equations: han2021.
 """
 
 import numpy as np
@@ -15,9 +13,7 @@ from lib.foundations import langevin_formulas
 
 
 def checked_system(friction, diffusion, *, definite="semi"):
-    """Both matrices as float64 arrays, after checking that the friction is stable and the diffusion a covariance.
-
-    `friction`, `diffusion`: Γ, D; `definite`: "semi", or "strict" where D must be invertible.  Returns Γ and D.
+    """Both `friction` and `diffusion`, if Γ is stable and D "semi" or "strict"ly positive `definite`.  Returns both.
 
     >>> [matrix.dtype.name for matrix in checked_system([[1]], [[0]])]
     ['float64', 'float64']
@@ -31,9 +27,7 @@ def checked_system(friction, diffusion, *, definite="semi"):
 
 
 def stationary_covariance(friction, diffusion):
-    """Stationary covariance  Σ = <x xᵀ>  of the process:  ΓΣ + ΣΓᵀ = 2D  (eqs. (1.4) for t -> ∞ and (1.5)).
-
-    `friction`, `diffusion`: Γ, D.  Returns Σ (d, d).
+    """Stationary covariance of `friction` and `diffusion` (eqs. (1.4), (1.5)):  ΓΣ + ΣΓᵀ = 2D.  Returns Σ (d, d).
 
     >>> float(stationary_covariance([[2.0]], [[3.0]])[0, 0])
     1.5
@@ -44,8 +38,7 @@ def stationary_covariance(friction, diffusion):
 def covariance(times, friction, diffusion, start=None):
     """Covariance at finite time:  Σ(t) = e^{-Γt} Σ(0) e^{-Γᵀt} + 2∫_0^t e^{-Γu} D e^{-Γᵀu} du  (eqs. (1.2), (1.4)).
 
-    Relative accuracy holds from t -> 0, where Σ = 2Dt, to t -> ∞.  `times` (T,): t >= 0, strictly increasing;
-    `friction`, `diffusion`: Γ, D; `start` (d, d): Σ(0), a covariance, default 0: the origin.  Returns (T, d, d).
+    `times` (T,): >= 0, increasing; `friction`, `diffusion`: Γ, D; `start` (d, d): Σ(0), default 0.  Returns (T, d, d).
 
     >>> covariance([0.0, 1.0], [[0.5]], [[1.0]]).round(4).ravel().tolist()
     [0.0, 1.2642]
@@ -59,10 +52,9 @@ def covariance(times, friction, diffusion, start=None):
 
 
 def correlation(lags, friction, diffusion):
-    """Stationary two-time function  C(s) = <x(t+s) xᵀ(t)> = e^{-Γs} Σ  for s >= 0;  C(-s) = Cᵀ(s).
+    """Stationary two-time function  C(s) = <x(t+s) xᵀ(t)> = e^{-Γs} Σ  for s >= 0, eq. (1.3);  C(-s) = Cᵀ(s).
 
-    It solves eq. (1.3), and is symmetric at every lag exactly if there is no circulation.  `lags` (S,): s >= 0,
-    strictly increasing; `friction`, `diffusion`: Γ, D.  Returns (S, d, d).
+    `lags` (S,): s >= 0, strictly increasing; `friction`, `diffusion`: Γ, D.  Returns (S, d, d).
 
     >>> correlation([0.0, 1.0], [[1.0]], [[1.0]]).round(4).ravel().tolist()
     [1.0, 0.3679]
@@ -73,10 +65,9 @@ def correlation(lags, friction, diffusion):
 
 
 def circulation(friction, diffusion):
-    """Circulation Q, the antisymmetric part in  ΓΣ = D + Q:  Q = (ΓΣ - ΣΓᵀ)/2  (eq. (1.6)).
+    """Circulation Q, the antisymmetric part in  ΓΣ = D + Q:  Q = (ΓΣ - ΣΓᵀ)/2  (eq. (1.6)), 0 exactly if ΓD = DΓᵀ.
 
-    Q_ij is the mean area swept per unit time in the plane (i, j), positive from axis i towards axis j.  It vanishes
-    (detailed balance) exactly if ΓD = DΓᵀ.  `friction`, `diffusion`: Γ, D.  Returns Q = -Qᵀ (d, d), units x²/time.
+    Q_ij is the mean area swept per time from axis i towards axis j.  `friction`, `diffusion`: Γ, D.  Returns Q (d, d).
 
     >>> circulation([[1.0, -2.0], [2.0, 1.0]], np.eye(2)).round(12).tolist()
     [[0.0, -2.0], [2.0, 0.0]]
@@ -87,10 +78,7 @@ def circulation(friction, diffusion):
 
 
 def entropy_production(friction, diffusion):
-    """Entropy production rate of the stationary state:  Ṡ = Tr[Σ⁻¹ Qᵀ D⁻¹ Q] = -Tr[D⁻¹ Γ Q] >= 0.
-
-    Zero exactly if Q = 0.  Derived in the book, not in the source.  `friction`, `diffusion`: Γ, D, here strictly
-    positive definite.  Returns Ṡ in units of k_B per unit time.
+    """Entropy production per time in k_B, of `friction`, definite `diffusion`:  Tr[Σ⁻¹QᵀD⁻¹Q] = -Tr[D⁻¹ΓQ].  Returns Ṡ.
 
     >>> round(entropy_production([[1.0, -2.0], [2.0, 1.0]], np.eye(2)), 10)
     8.0
@@ -103,9 +91,8 @@ def entropy_production(friction, diffusion):
 def euler_covariance(friction, diffusion, step):
     """Exact stationary covariance of the Euler-Maruyama chain  x' = (1 - hΓ)x + ζ:  ΓΣ + ΣΓᵀ - hΓΣΓᵀ = 2D.
 
-    In the eigenvectors of a symmetric Γ:  Σ_ij = 2D_ij/(λ_i + λ_j - hλ_iλ_j).  Descent with gradient noise C and
-    batches of M: D = hC/2M.  `friction`, `diffusion`: Γ, D; `step`: h, 0 < h < min_k 2 Re λ_k/|λ_k|², λ_k the
-    eigenvalues of Γ.  Returns <x_n x_nᵀ> (d, d).
+    For symmetric Γ:  Σ_ij = 2D_ij/(λ_i + λ_j - hλ_iλ_j).  Descent in batches of M: D = hC/2M.  `friction`, `diffusion`:
+    Γ, D; `step`: 0 < h < min_k 2 Re λ_k/|λ_k|².  Returns Σ (d, d).
 
     >>> round(float(euler_covariance([[1.0]], [[1.0]], 0.5)[0, 0]), 12)
     1.333333333333

@@ -21,7 +21,7 @@ def lyapunov(friction, diffusion):
 def propagate(friction, diffusion, duration):
     """e^{-Γt} and 2∫_0^t e^{-Γu} D e^{-Γᵀu} du: Van Loan's block exponential for a short time, then doublings.
 
-    Doubling adds positive terms: no cancellation as in Σ(∞) - e^{-Γt} Σ(∞) e^{-Γᵀt} at short times, no overflow late.
+    They add positive terms: no cancellation as in Σ(∞) - e^{-Γt} Σ(∞) e^{-Γᵀt} at short times, no overflow late.
     """
     size = len(friction)
     doublings = max(0, math.frexp(duration)[1] + math.frexp(np.linalg.norm(friction, 1))[1])
@@ -44,16 +44,12 @@ def dissipation(rotation, spread, diffusion):
     return (both**2).sum(axis=(-2, -1))  # (...)
 
 
-def euler_modes(diffusion, rates, others, step):
-    """Σ_ij = 2D_ij/(λ_i + λ_j - hλ_iλ_j), entry by entry, for real rates λ_i and λ_j; any shapes that broadcast."""
-    return 2 * diffusion / (rates + others - step * rates * others)
-
-
 def euler(friction, diffusion, step):
     """Σ in  ΓΣ + ΣΓᵀ - hΓΣΓᵀ = 2D; of a symmetric Γ by its eigenvectors, which keeps the digits of soft modes."""
     if np.array_equal(friction, friction.T):
         rates, frame = np.linalg.eigh(friction)  # (d,), (d, d)
-        spread = frame @ euler_modes(frame.T @ diffusion @ frame, rates[:, None], rates, step) @ frame.T  # (d, d)
+        decay = rates[:, None] + rates - step * rates[:, None] * rates  # (d, d)
+        spread = frame @ (2 * (frame.T @ diffusion @ frame) / decay) @ frame.T  # (d, d)
         return (spread + spread.T) / 2
     # The law of another process, Γ' = Γ(1 - hΓ/2)⁻¹ and D' = (1 - hΓ/2)⁻¹ D (1 - hΓᵀ/2)⁻¹: a discrete Lyapunov equation
     # would lose digits like 1/h.

@@ -1,8 +1,7 @@
 """One-pass stochastic gradient descent of a soft committee machine: the simulator of :mod:`lib.foundations.committee`.
 
-Every step draws a fresh ξ ~ N(0, Σ) in N dimensions and moves the student, J_i ← J_i + η (√M/K) δ g'(x_i) ξ/√N,
-δ = ζ - σ.  Nothing is averaged: the overlaps are measured.  Source: worschech2024, eqs. (2) and (3), with the teacher's
-factor 1/√M restored.
+Every step draws a fresh ξ ~ N(0, Σ) and moves J_i ← J_i + η (√M/K) δ g'(x_i) ξ/√N, δ = ζ - σ; the overlaps are
+measured.  Source: worschech2024, eqs. (2) and (3), with the teacher's factor 1/√M restored.
 """
 
 from dataclasses import dataclass
@@ -28,8 +27,7 @@ class Runs(committee.Trajectory):
 def random_weights(units, dimension, seed, *, variance=1.0):
     """Weight vectors with independent Gaussian entries; their overlaps are  variance · 1  up to O(1/√N).
 
-    `units`: number of vectors, >= 1; `dimension`: N >= 1; `seed`: int, SeedSequence or Generator; `variance`: of each
-    entry, σ_J² for a student, >= 0.  Returns (units, N).
+    `units`, `dimension`: K, N; `seed`: int, SeedSequence or Generator; `variance`: of each entry.  Returns (K, N).
 
     >>> random_weights(2, 500, seed=1).shape
     (2, 500)
@@ -43,8 +41,8 @@ def random_weights(units, dimension, seed, *, variance=1.0):
 def weights_with_overlaps(student_overlap, cross_overlap, teacher_overlap, dimension, seed):
     """Student and teacher with exactly the given overlaps, randomly oriented: one initial condition for every N.
 
-    `student_overlap`, `cross_overlap`, `teacher_overlap`: Q, R, T, as in `committee`; `dimension`: N >= K + M; `seed`:
-    int, SeedSequence or Generator.  Returns student J (K, N), teacher B (M, N).
+    `student_overlap`, `cross_overlap`, `teacher_overlap`: Q, R, T; `dimension`: N >= K + M; `seed`: int, SeedSequence
+    or Generator.  Returns student J (K, N), teacher B (M, N).
 
     >>> student, teacher = weights_with_overlaps([[0.5]], [[0.1]], [[1.0]], 100, seed=1)
     >>> bool(np.isclose(student[0] @ teacher[0] / 100, 0.1))
@@ -84,8 +82,8 @@ def _measured(student, teacher, variances):
 def overlaps(student, teacher, *, eigenvalues=None):
     """Q = JΣJᵀ/N, R = JΣBᵀ/N and T = BΣBᵀ/N, the covariances of the fields.
 
-    `student` (..., K, N): J, leading axes are runs; `teacher` (M, N): B; `eigenvalues` (N,): of Σ, > 0, if the weights
-    are given in its eigenbasis; all one by default.  Returns Q (..., K, K), R (..., K, M), T (M, M).
+    `student` (..., K, N): J; `teacher` (M, N): B; `eigenvalues` (N,): of Σ, in whose eigenbasis the weights are given;
+    all one by default.  Returns Q (..., K, K), R (..., K, M), T (M, M).
 
     >>> [part.item() for part in overlaps([[1.0, 0.0]], [[1.0, 1.0]])]
     [0.5, 0.5, 1.0]
@@ -142,11 +140,9 @@ def _one_run(student, teacher, variances, learning_rate, steps, seed):
 def simulate(student, teacher, learning_rate, times, seed, *, eigenvalues=None, runs=1, workers=1):
     """Train copies of a student on independent streams of examples and record the overlaps.
 
-    `student` (K, N): initial weights J of every run, not changed; `teacher` (M, N): B; `learning_rate`: η > 0; `times`
-    (n,): α = examples/N at which to record, >= 0, increasing by at least 1/N; `seed`: int or SeedSequence, run r draws
-    from its r-th child, so results do not depend on `workers`; `eigenvalues` (N,): of the covariance Σ, one a component
-    of the weights, > 0, all one by default; `runs`, `workers`: number of runs, and of threads that share them, >= 1.
-    Returns Runs, with the times rounded to whole examples.
+    `student` (K, N): J at the start; `teacher` (M, N): B; `learning_rate`: η; `times` (n,): α = examples/N, increasing
+    by at least 1/N; `seed`: int or SeedSequence, run r draws from its r-th child, whatever the `workers`; `eigenvalues`
+    (N,): of Σ, one a component of the weights; `runs`: how many.  Returns Runs, times rounded to examples.
 
     >>> teacher, student = random_weights(2, 100, seed=1), random_weights(2, 100, seed=2, variance=0.01)
     >>> path = simulate(student, teacher, 0.5, [0, 1, 100], seed=3, runs=4)

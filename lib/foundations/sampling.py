@@ -23,16 +23,14 @@ class Average:
 def monte_carlo_average(function, covariance, samples, seed):
     """Average of F(z) over z ~ N(0, C), with its standard error, in chunks of bounded memory.
 
-    `function`: F, maps points (m, n) to finite values (m,) or (m, ...), point by point; `covariance` (n, n): C,
-    symmetric, positive semidefinite; `samples`: number of points, >= 2; `seed`: int, SeedSequence or Generator.
-    Returns an Average: mean and standard error, each of shape () or (...).
+    `function`: F, maps points (m, n) to (m,) or (m, ...); `covariance` (n, n): C; `samples`: how many, >= 2; `seed`:
+    int, SeedSequence or Generator.  Returns an Average of shape () or (...).
 
     >>> estimate = monte_carlo_average(lambda z: z[:, 0] * z[:, 1], [[1.0, 0.5], [0.5, 1.0]], 10_000, seed=1)
     >>> bool(abs(estimate.mean - 0.5) < 4 * estimate.standard_error < 0.05)
     True
     """
-    if not callable(function):
-        checks.fail("function", "be callable", function)
+    checks.fail_if(not callable(function), "function", "be callable", function)
     covariance = checks.symmetric("covariance", covariance, definite="semi")  # (n, n)
     samples = checks.integer("samples", samples, at_least=2)
     rng = checks.generator("seed", seed)
@@ -56,16 +54,13 @@ def monte_carlo_average(function, covariance, samples, seed):
 def sign_sum_average(function, agreeing, opposing):
     """Exact ⟨F(x, y)⟩ for two sums of d independent signs ξ_i = ±1 that agree in some weights and differ in others.
 
-    x = (Σ_agreeing ξ + Σ_opposing ξ)/√d and y = (Σ_agreeing ξ - Σ_opposing ξ)/√d have unit variances and correlation
-    (agreeing - opposing)/d; they are Gaussian only for d → ∞.  The sum runs over two binomial numbers, not 2^d signs.
-    `function`: F, maps two arrays (agreeing + 1, opposing + 1) to one; `agreeing`, `opposing`: how many weights are
-    equal and opposite in x and y, >= 1 each.  Returns the average.
+    x = (Σ_agreeing ξ + Σ_opposing ξ)/√d, y = (Σ_agreeing ξ - Σ_opposing ξ)/√d.  `function`: F, maps two arrays
+    (agreeing + 1, opposing + 1) to one; `agreeing`, `opposing`: how many weights, >= 1 each.  Returns the average.
 
     >>> round(sign_sum_average(lambda x, y: x * y, 3, 1), 12)  # the correlation (3 - 1) / 4
     0.5
     """
-    if not callable(function):
-        checks.fail("function", "be callable", function)
+    checks.fail_if(not callable(function), "function", "be callable", function)
     agreeing = checks.integer("agreeing", agreeing)
     opposing = checks.integer("opposing", opposing)
     up, down = np.ogrid[: agreeing + 1, : opposing + 1]  # (a + 1, 1), (1, o + 1): how many signs are +1

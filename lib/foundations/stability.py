@@ -1,7 +1,7 @@
 """Fixed points of the order-parameter equations and their linear stability: the plateau, its escape, and the teacher.
 
-Networks and arguments as in `lib.foundations.committee`.  Functions of a `size` M have K = M and orthonormal teachers,
-T = 1; `learning_rate` is η > 0.  Rates are per unit of α = examples/N.  Numbered equations: worschech2024.
+As in `lib.foundations.committee`; functions of a `size` M have K = M, T = 1, `learning_rate` η > 0, and rates per α.
+Numbered equations: worschech2024.
 """
 
 from dataclasses import dataclass
@@ -36,10 +36,8 @@ class FixedPoint:
 def jacobian(student_overlap, cross_overlap, teacher_overlap, learning_rate, *, second_order=True):
     """Derivatives of dQ/dα and dR/dα by the K(K+1)/2 + KM independent entries of Q and R, for linear stability.
 
-    By a complex step: only rounding is left, below 1e-15 (1 + x)² of the largest entry, x the largest overlap; the
-    square is the cancellation in the η² term.  The formulas are analytic on the boundary of the covariance matrices
-    too, so perfect learning and the plateau are allowed.  `student_overlap`, `cross_overlap`, `teacher_overlap`,
-    `learning_rate`, `second_order`: Q, R, T, η, its η² term.  Returns (n, n): upper triangle of Q, then R, row by row.
+    By a complex step: only rounding is left.  `student_overlap`, `cross_overlap`, `teacher_overlap`, `learning_rate`,
+    `second_order`: Q, R, T, η, its η² term.  Returns (n, n): upper triangle of Q, then R, row by row.
 
     >>> bool(np.linalg.eigvals(jacobian([[1]], [[1]], [[1]], 0.5)).real.max() < 0)  # perfect learning is stable
     True
@@ -66,13 +64,10 @@ def fixed_point(
 ):
     """Overlaps at which learning from the given start comes to rest, such as the floor of an unrealizable task.
 
-    The equations are integrated to α = relaxation_time; from there Powell's hybrid method solves dQ/dα = dR/dα = 0.
-    Equal units may rest on a saddle, which the growth rate tells: two units that imitate three share the third teacher
-    unit evenly, until a difference between them grows.  Where learning ends in a power law (more units than the teacher
-    needs), the Jacobian is singular at rest, and the search may fail.  `student_overlap`, `cross_overlap`,
-    `teacher_overlap`: Q, R, T at α = 0, equal units lead to the plateau; `learning_rate`, `second_order`: η, its η²
-    term; `relaxation_time`: α at which the search begins, > 0, later than any plateau on the way.  Returns a
-    FixedPoint; a RuntimeError if the search does not come to rest at overlaps that are a covariance.
+    The search begins at α = `relaxation_time`, later than any plateau on the way.  Equal units may rest on a saddle,
+    which the growth rate tells; where learning ends in a power law the search may fail.  `student_overlap`,
+    `cross_overlap`, `teacher_overlap`: Q, R, T at α = 0; `learning_rate`, `second_order`: η, its η² term.  Returns a
+    FixedPoint; a RuntimeError if there is no rest at overlaps that are a covariance.
 
     >>> rest = fixed_point(0.1 * np.eye(3), 0.1 * np.eye(3, 2) + 0.01, np.eye(2), 0.5)  # three units imitate two
     >>> round(rest.generalization_error, 7), rest.growth_rate < 0
@@ -109,10 +104,9 @@ def fixed_point(
 
 
 def plateau(size):
-    """The symmetric plateau, at first order in η.
+    """The symmetric plateau of M >= 2, at first order in η (eqs. (13), (97), (99)), where all students are equal.
 
-    All students are J = B_1 + ... + B_M times one factor:  R = 1/√(M(2M-1)),  Q = 1/(2M-1),  ε_g = (1/π)[π/6 - M
-    arcsin(1/(2M))]  (eqs. (13), (97), (99)).  `size`: M >= 2.  Returns a Plateau.
+    R = 1/√(M(2M-1)),  Q = 1/(2M-1),  ε_g = (1/π)[π/6 - M arcsin(1/(2M))].  `size`: M.  Returns a Plateau.
 
     >>> round(plateau(2).generalization_error, 5)
     0.00581
@@ -122,11 +116,10 @@ def plateau(size):
 
 
 def escape_rate(size, learning_rate):
-    """Growth rate of the symmetry-breaking mode on the plateau of :func:`plateau`, at first order in η.
+    """Growth rate of the symmetry-breaking mode on the plateau, first order in η:  1/τ = 2η/(π √(2M-1) (2M+1)^{3/2}).
 
-    δR_in = r (δ_in - (1-δ_in)/(M-1)) grows as exp(α/τ) with 1/τ = 2η/(π √(2M-1) (2M+1)^{3/2}); the error falls below
-    its plateau value as r², at twice this rate  (eqs. (112) to (115), for one covariance eigenvalue).  `size`: M >= 2;
-    `learning_rate`: η.  Returns 1/τ, per unit of α.
+    δR_in = r (δ_in - (1-δ_in)/(M-1)), r ∝ exp(α/τ); the error falls at twice this rate (eqs. (112) to (115), for one
+    covariance eigenvalue).  `size`: M >= 2; `learning_rate`: η.  Returns 1/τ.
 
     >>> round(1 / escape_rate(2, 0.1), 1)
     304.2
@@ -147,14 +140,12 @@ def _near_teacher(m):
 
 
 def asymptotic_rates(size, learning_rate):
-    """Rates of the two slowest contributions to ε_g near the teacher, each ∝ exp(rate · α).
+    """Rates of the two slowest contributions to ε_g near the teacher, each ∝ exp(rate · α); the larger governs late.
 
-    Write Δ = J - B.  Its part outside the span of the teacher's vectors enters ε_g through the diagonal and
-    off-diagonal entries (y, z) of ΔΔᵀ/N, d(y, z)/dα = (-ηG + η²C)(y, z).  The part inside enters through the square of
-    R - T ∝ exp(-2ηκα/(√3 π M)), which decays at its own rate and has no η² term, κ = [4/3 + ω - √((2/3 + ω)²
-    + 3(M-1)/4)]/2 with ω = √3 (M-2)/2, and κ = 1/3 for M = 1.  The larger rate governs late times.  Derived in the
-    book; compare eqs. (118) and (119).  `size`: M >= 1; `learning_rate`: η.  Returns the rate outside, the top
-    eigenvalue of -ηG + η²C, > 0 beyond η_c, and the rate inside, -4ηκ/(√3 π M).
+    Outside the span of the teacher, the diagonal and off-diagonal entries (y, z) of ΔΔᵀ/N, Δ = J - B, obey d(y, z)/dα =
+    (-ηG + η²C)(y, z).  Inside, (R - T)² has the rate -4ηκ/(√3 π M), κ = [4/3 + ω - √((2/3 + ω)² + 3(M-1)/4)]/2, ω = √3
+    (M-2)/2, and κ = 1/3 for M = 1.  Compare eqs. (118), (119).  `size`: M >= 1; `learning_rate`: η.  Returns the top
+    eigenvalue of -ηG + η²C, > 0 beyond η_c, and the rate inside.
 
     >>> [round(rate, 4) for rate in asymptotic_rates(2, 0.5)]
     [-0.0242, -0.0221]
@@ -171,8 +162,7 @@ def asymptotic_rates(size, learning_rate):
 def critical_learning_rate(size):
     """Learning rate at which perfect learning loses its linear stability: SGD approaches the teacher for η < η_c only.
 
-    η_c = 1/ρ, ρ the largest eigenvalue of G⁻¹C for the matrices of `asymptotic_rates`, derived in the book.  M = 1:
-    π√(5/3);  M → ∞: √3 π.  `size`: M >= 1.  Returns η_c.
+    η_c = 1/ρ, ρ the largest eigenvalue of G⁻¹C of :func:`asymptotic_rates`; M = 1: π√(5/3).  `size`: M.  Returns η_c.
 
     >>> bool(np.isclose(critical_learning_rate(1), np.pi * np.sqrt(5 / 3)))
     True

@@ -1,8 +1,7 @@
 """Sample paths of the linear Langevin equation and what is measured from them, with standard errors.
 
-The simulator that `lib.foundations.langevin` is held against: exact steps, Euler-Maruyama steps, or both under the same
-force.  The estimators take any recorded `paths` (R, chains, d): R records of at least two independent chains, so that
-real trajectories can be measured in the same way.  Numbered equations: han2021.
+The simulator of :mod:`lib.foundations.langevin`.  Estimators take any recorded `paths` (R, chains, d): R records of two
+or more independent chains.  Numbered equations: han2021.
 """
 
 import math
@@ -32,13 +31,11 @@ def _chain(friction, diffusion, step, method):
 def simulate(friction, diffusion, *, step, steps, chains, seed, start="stationary", method="exact", record_every=1):
     """Independent paths of the Langevin equation  ẋ = -Γx + f  on a grid of times.
 
-    "exact" draws  x(t+h) = e^{-Γh} x(t) + ζ  with no error in h (eqs. (1.1), (1.3)); "euler" is Euler-Maruyama,
-    x' = (1 - hΓ)x + ζ  with  <ζζᵀ> = 2Dh; "both" drives the two with the same force from the same start.  Memory is
-    that of the array returned: to follow long runs, record rarely.  `friction`, `diffusion`: Γ, D; `step`: h > 0;
-    `steps`, `chains`: length and number of the paths, >= 1; `seed`: int, SeedSequence or Generator; `start`:
-    "stationary", drawn from the stationary law of the chain that is run ("both": the exact), or the state at t = 0,
-    (d,) or (chains, d); `method`: "exact", "euler" or "both"; `record_every`: keep one state in so many, must divide
-    steps.  Returns (R, chains, d), R = steps / record_every + 1, the start first; "both": (2, R, chains, d).
+    "exact" draws  x(t+h) = e^{-Γh} x(t) + ζ  (eqs. (1.1), (1.3)), "euler" is  x' = (1 - hΓ)x + ζ,  <ζζᵀ> = 2Dh,  "both"
+    drives the two with the same force.  `friction`, `diffusion`: Γ, D; `step`: h > 0; `steps`, `chains`: length and
+    number; `seed`: int, SeedSequence or Generator; `start`: "stationary" (of the chain that is run, of the exact one
+    for "both") or x, (d,) or (chains, d); `method`: as above; `record_every`: of the steps, must divide them.  Returns
+    (R, chains, d), R = steps / record_every + 1, the start first; "both": (2, R, chains, d).
 
     >>> simulate([[1.0]], [[1.0]], step=0.1, steps=20, chains=3, seed=1, record_every=10).shape
     (3, 3, 1)
@@ -90,9 +87,7 @@ def _second_moments(late, early):
 
 
 def estimate_covariance(paths):
-    """Measured <x xᵀ>, averaged over records and chains, with its standard error over chains.
-
-    The mean of x is known to be zero, not subtracted.  `paths` (R, chains, d).  Returns mean, standard error (d, d).
+    """Measured <x xᵀ> of `paths` (R, chains, d), no mean subtracted, and its standard error over chains.  Returns both.
 
     >>> [part.item() for part in estimate_covariance([[[1.0], [3.0]]])]
     [5.0, 4.0]
@@ -109,10 +104,8 @@ def _areas(paths, interval):
 def estimate_circulation(paths, interval):
     """Measured circulation  (<x_n x_{n+1}ᵀ> - <x_{n+1} x_nᵀ>) / 2s, the area swept per unit time, with its error.
 
-    It measures Q of eq. (1.6).  Records of the exact process a time s apart give (Cᵀ(s) - C(s)) / 2s with C of
-    `langevin.correlation`, which is Q + O(s).  Successive states of the Euler chain give (ΓΣ - ΣΓᵀ)/2 exactly, with
-    Σ of `langevin.euler_covariance`.  `paths` (R, chains, d): R >= 2; `interval`: s > 0, time between records.  Returns
-    mean, standard error (d, d).
+    Of the exact process it is Q + O(s), eq. (1.6), of successive states of the Euler chain exactly (ΓΣ - ΣΓᵀ)/2.
+    `paths` (R, chains, d): R >= 2; `interval`: s > 0, time between records.  Returns mean, standard error (d, d).
 
     >>> quarter_turns = np.tile([[[1.0, 0.0]], [[0.0, 1.0]], [[-1.0, 0.0]]], (1, 2, 1))  # (3, 2, 2): area 1/2 each
     >>> estimate_circulation(quarter_turns, 1.0)[0].tolist()
@@ -122,13 +115,11 @@ def estimate_circulation(paths, interval):
 
 
 def estimate_entropy_production(paths, interval, diffusion):
-    """Measured entropy production:  Tr[Σ⁻¹ Qᵀ D⁻¹ Q]  with measured Σ and Q and the known D.
+    """Measured entropy production:  Tr[Σ⁻¹ Qᵀ D⁻¹ Q]  with measured Σ and Q and the known D, jackknifed over chains.
 
-    A square of noisy numbers is too large on average: the jackknife over chains removes that bias to first order, so
-    the estimate may be slightly negative where Ṡ = 0.  The error adds the jackknife's, right where the estimate is
-    linear in the noise, and √2 × bias, the spread of a squared Gaussian; it is too large by about a factor of two where
-    Ṡ = 0.  `paths` (R, chains, d): R >= 2, enough chains to span all d directions; `interval`: s > 0, time between
-    records; `diffusion` (d, d): D, symmetric, positive definite.  Returns estimate, standard error.
+    The bias of a square of noisy numbers is removed to first order: the estimate may be slightly negative where Ṡ = 0,
+    and its error, the jackknife's and √2 × bias, is twice too large there.  `paths` (R, chains, d): R >= 2; `interval`:
+    s > 0, time between records; `diffusion` (d, d): D, positive definite.  Returns estimate, standard error.
 
     >>> turning = simulate([[1.0, -2.0], [2.0, 1.0]], np.eye(2), step=0.01, steps=200, chains=100, seed=1)
     >>> rate, error = estimate_entropy_production(turning, 0.01, np.eye(2))

@@ -1,7 +1,4 @@
-"""Files of data: looked for in a folder, fetched if that is wanted, verified by their sum, and only then read.
-
-What :mod:`lib.services.downloads` is built on, and its errors.
-"""
+"""Files of data: looked for in a folder, fetched if that is wanted, verified by their sum, and only then read."""
 
 import gzip
 import hashlib
@@ -45,13 +42,6 @@ class Archive:
             checks.fail("unpacked", "be 32 hexadecimal digits in lower case, or empty", self.unpacked)
         if not isinstance(self.url, str) or not re.match("https?://|$", self.url):
             checks.fail("url", "be empty or start with https:// or http://", self.url)
-
-
-def _folder(root):
-    if root is None:
-        named = os.environ.get(ENVIRONMENT)
-        return checks.folder(ENVIRONMENT, named) if named else Path(pooch.os_cache("physics-of-learning"))
-    return checks.folder("root", root)
 
 
 def _unavailable(archive, folder, bundled, reason):
@@ -106,7 +96,11 @@ def _verify(archive, handle):
 @contextmanager
 def opened(archives, root, download, bundled):
     """Open files whose sums are right.  What is verified is what is read: the file is not opened twice."""
-    folder, download = _folder(root), checks.boolean("download", download)
+    download, named = checks.boolean("download", download), os.environ.get(ENVIRONMENT)
+    if root is None and not named:
+        folder = Path(pooch.os_cache("physics-of-learning"))
+    else:
+        folder = checks.folder(ENVIRONMENT, named) if root is None else checks.folder("root", root)
     for archive in archives:
         if not (folder / archive.file).is_file():
             if not (download and archive.url):

@@ -1,7 +1,4 @@
-"""The file formats of the large image sets: each is read in full, or refused with a reason.
-
-:mod:`lib.services.downloads` names the file in front of the reason.
-"""
+"""The file formats of the large image sets: each is read in full, or refused with a reason."""
 
 import gzip
 import io
@@ -74,10 +71,7 @@ def cifar_batch(content):
 
 
 def jpegs(packed):
-    """The colour images and the labels of a set of JPEG files in an npz file: their bytes, where each starts, labels.
-
-    ``jpeg`` (bytes in a row), ``offsets`` (N + 1,): image i is jpeg[offsets[i] : offsets[i + 1]]; ``labels`` (N,).
-    """
+    """The colour images and the labels of an npz file of JPEG files: image i is jpeg[offsets[i] : offsets[i + 1]]."""
     with np.load(io.BytesIO(packed), allow_pickle=False) as parts:
         content, offsets, labels = parts["jpeg"].tobytes(), parts["offsets"].tolist(), parts["labels"]
     ends = zip(offsets, offsets[1:])

@@ -1,7 +1,4 @@
-"""What SymPy computed, displayed as a lecturer would write it: with a name, in lines that fit, numbered if referred to.
-
-A derivation on a page is a chain of `show`: define, transform, show, and go on from what was shown.
-"""
+"""What SymPy computed, displayed as a lecturer would write it: named, in lines that fit, numbered if referred to."""
 
 import re
 
@@ -21,13 +18,11 @@ _FRACTION = re.compile(r"\\[dt]?frac" + _GROUP + _GROUP)
 def show(name, expression, *, label=None, names=None, width=WIDTH):
     r"""Display  name = expression  and return the expression.
 
-    A sum that is wider than a telephone is broken before its terms, an equation also at its sign; a single term, a
-    matrix or a fraction is not.  `name`: TeX, or a SymPy object, or None to show the expression alone; `expression`:
-    SymPy object or number; `label`: "eq-…", by which {eq} refers to it, on the site a number stands beside it; `names`:
-    dict from symbols to their TeX; `width`: glyphs in a line, >= 10.  Returns the expression, as a SymPy object.
+    What is wider than a telephone is broken before the terms of a sum and at an equation's sign.  `name`: TeX, SymPy
+    object, or None; `expression`: SymPy object or number; `label`: "eq-…", by which {eq} refers to it; `names`: dict
+    from symbols to their TeX; `width`: glyphs in a line, >= 10.  Returns the expression, as a SymPy object.
 
-    >>> x = sp.Symbol("x")
-    >>> square = show("f(x)", sp.expand((1 + x) ** 2))
+    >>> square = show("f(x)", sp.expand((1 + sp.Symbol("x")) ** 2))
     f(x) = x**2 + 2*x + 1
     """
     width = checks.integer("width", width, at_least=10)
@@ -37,39 +32,29 @@ def show(name, expression, *, label=None, names=None, width=WIDTH):
         checks.fail("expression", "be a SymPy object or a number; an array is printed, or drawn", "an array")
     result = sp.sympify(expression)
     tex = equation(name, result, names=names, width=width)
+    plain = str(result) if name is None else f"{name} = {result}"
     if not InteractiveShell.initialized():
-        print(_plain(name, result))
+        print(plain)
         return result
     head = f"%{label}\n" if label else ""
-    display({"text/plain": _plain(name, result), "text/latex": f"$$\n{head}{tex}\n$$"}, raw=True)
+    display({"text/plain": plain, "text/latex": f"$$\n{head}{tex}\n$$"}, raw=True)
     return result
 
 
-def _plain(name, expression):
-    text = str(expression)
-    return text if name is None else f"{name} = {text}"
-
-
 def equation(name, expression, *, names=None, width=WIDTH):
-    r"""The TeX of  name = expression, of one line, or of several in `aligned` where it is wider than `width` glyphs.
-
-    The parameters are those of :func:`show`.  Returns a str.
-
-    >>> equation("a", sp.Symbol("b") / 2)
-    'a = \\frac{b}{2}'
-    """
+    r"""The TeX of  name = expression, in several lines of `aligned` where it is wider; as in :func:`show`."""
     settings = {"symbol_names": names or {}, "fold_func_brackets": False, "ln_notation": True}
 
     def tex(piece):
         return sp.latex(piece, **settings)
 
     left = name if isinstance(name, str) or name is None else tex(name)
-    sign, right = "=", expression
+    right = expression
     if left is None and isinstance(expression, sp.Equality):
         left, right = tex(expression.lhs), expression.rhs
     terms = sp.Add.make_args(right) if not isinstance(right, sp.MatrixBase) else (right,)
     whole = tex(right)
-    start = f"{left} {sign} " if left is not None else ""
+    start = f"{left} = " if left is not None else ""
     if len(terms) == 1 or glyphs(start + whole) <= width:
         return start + whole
     ordered = [tex(term) for term in right.as_ordered_terms()]
@@ -86,13 +71,7 @@ def equation(name, expression, *, names=None, width=WIDTH):
 
 
 def glyphs(tex):
-    r"""About how many glyphs wide a piece of TeX is: a fraction counts as the wider of its halves, a command as one.
-
-    `tex`: TeX without environments.  Returns an int.
-
-    >>> glyphs(r"\frac{a + b}{2} \eta")
-    4
-    """
+    r"""About how many glyphs wide a piece of TeX is: a fraction counts as the wider of its halves, a command as one."""
     while match := _FRACTION.search(tex):
         inner = max(glyphs(match[1]), glyphs(match[2]))
         tex = tex[: match.start()] + "x" * inner + tex[match.end() :]

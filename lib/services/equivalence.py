@@ -1,8 +1,7 @@
 """Whether two expressions are the same function, however they are written.
 
-Problem sets compare an answer with a reference this way: both are evaluated, with thirty digits, at random points of
-their symbols.  Two different analytic expressions agree at a random point with probability zero, so a handful of points
-decides; unlike `simplify`, which may fail to see that a difference is zero, this does not depend on the way of writing.
+Both are evaluated, with thirty digits, at random points of their symbols, where different analytic expressions agree
+with probability zero; unlike `simplify`, this does not depend on the way of writing.
 """
 
 import numpy as np
@@ -18,11 +17,9 @@ UNEVALUATED = (sp.Integral, sp.Sum, sp.Product, sp.Derivative, sp.Limit, sp.Subs
 def same(answer, reference, ranges=None, *, points=8, seed=0):
     """True if `answer` equals `reference` for all values of their symbols in the given ranges.
 
-    An integral, sum, product, derivative or limit that `answer` leaves undone counts as no answer, unless `reference`
-    leaves one too.  A symbol of `answer` that is named like one of `reference`, but declared with other assumptions, is
-    an error; so is a `reference` without a finite value at some point.  Both: expression, number, or a list, tuple or
-    matrix of them, compared element by element; any other answer differs.  `ranges`: dict from symbol to (low, high),
-    low < high, default (0.2, 2); `points`: how many random ones, >= 1; `seed`: int, of the points.  Returns a bool.
+    An integral, sum, product, derivative or limit that only `answer` leaves undone counts as no answer; a symbol named
+    like one of `reference` with other assumptions is an error.  Both: expression, number, or a list, tuple or matrix of
+    them; `ranges`: dict from symbol to (low, high), default (0.2, 2); `points`: how many; `seed`: int.  Returns a bool.
 
     >>> x = sp.Symbol("x")
     >>> same(sp.sin(x) ** 2, 1 - sp.cos(x) ** 2), same(sp.sin(x), x)

@@ -1,14 +1,13 @@
-"""Figures with a slider: frames that matplotlib drew beforehand, a native range input, and a sentence that says what is
-seen.
+"""Figures with a slider: frames that matplotlib drew beforehand, a range input, a sentence that says what is seen.
 
-The output holds no reference to anywhere else.  Without JavaScript, on paper and in a plain notebook it is the figure
-of the first value shown.
+The output holds no reference to anywhere else; without JavaScript it is the figure of the first value shown.
 """
 
 import html
 import io
 import json
 import re
+from functools import partial
 from xml.etree import ElementTree
 
 import matplotlib as mpl
@@ -49,11 +48,10 @@ def slider(draw, values, *, name, label, sentence, alt, start=0, show="{:g}".for
     """Show a figure whose parameter the reader moves.
 
     The frames must consist of the same elements: fix the limits of the axes, and put words that change into the
-    sentence.  `draw`: function of a value that returns a Figure; `values`: sequence of 2 to 100 values, in the order of
-    the slider; `name`: the id of the figure, small letters, digits and hyphens; `label`: what the slider changes, with
-    its symbol; `sentence`: function of a value, says what is seen; `alt`: describes the figure; `start`: which value is
-    shown first, 0 <= start < len(values); `show`: function of a value, how it is written.  Returns None; an output of
-    more than 250 kB is a ValueError.
+    sentence.  `draw`: function of a value that returns a Figure; `values`: 2 to 100; `name`: the id of the figure,
+    small letters, digits and hyphens; `label`: what the slider changes; `sentence`: function of a value; `alt`:
+    describes the figure; `start`: which value is shown first; `show`: function of a value, how it is written.  An
+    output of more than 250 kB is a ValueError.
 
     >>> def draw(slope):
     ...     figure, axes = plt.subplots()
@@ -63,19 +61,16 @@ def slider(draw, values, *, name, label, sentence, alt, start=0, show="{:g}".for
     >>> slider(draw, [1, 2], name="line", label="slope", sentence="It rises by {}.".format, alt="A line.")
     slope = 1: It rises by 1.
     """
-    if not _NAME.fullmatch(str(name)):
-        checks.fail("name", "be small letters, digits and hyphens", name)
+    checks.fail_if(not _NAME.fullmatch(str(name)), "name", "be small letters, digits and hyphens", name)
     values = list(values)
-    if not 2 <= len(values) <= 100:
-        checks.fail("values", "hold 2 to 100 values", f"{len(values)}")
+    checks.fail_if(not 2 <= len(values) <= 100, "values", "hold 2 to 100 values", f"{len(values)}")
     start = checks.integer("start", start, at_least=0)
-    if start >= len(values):
-        checks.fail("start", f"be below {len(values)}, the number of values", start)
+    checks.fail_if(start >= len(values), "start", f"be below {len(values)}, the number of values", start)
     frames = [_frame(draw, value) for value in values]
     labels, sentences = [show(value) for value in values], [str(sentence(value)) for value in values]
     first, drawing = frames[start], ElementTree.fromstring(frames[start])
     text = f"{label} = {labels[start]}: {sentences[start]}"
-    changes = _changes([_parts(ElementTree.fromstring(frame)) for frame in frames])
+    changes = _changes([list(ElementTree.fromstring(frame).iter())[1:] for frame in frames])  # without the root
     page = _page(name, label, alt, start, drawing, changes, labels, sentences)
     if len(page) > LARGEST:
         checks.fail("values", f"give an output of at most {LARGEST // 1000} kB: take fewer", f"{len(page) // 1000} kB")
@@ -92,16 +87,8 @@ def _frame(draw, value):
     with mpl.rc_context({"svg.hashsalt": "physics-of-learning"}):
         figure.savefig(file, format="svg", metadata={"Date": None})
     plt.close(figure)
-    return _COORDINATES.sub(lambda match: _NUMBER.sub(_short, match[0]), _METADATA.sub("", file.getvalue()))
-
-
-def _short(number):
-    return f"{float(number[0]):.1f}".removesuffix(".0")
-
-
-def _parts(drawing):
-    """The elements of a drawing in the order in which a browser lists them, without the root."""
-    return [element for element in drawing.iter() if element is not drawing]
+    short = partial(_NUMBER.sub, lambda number: f"{float(number[0]):.1f}".removesuffix(".0"))
+    return _COORDINATES.sub(lambda match: short(match[0]), _METADATA.sub("", file.getvalue()))
 
 
 def _changes(frames):

@@ -1,8 +1,7 @@
-"""The reproduction ledger: what the sources claim, what we measure, and the verdict.
+"""The reproduction ledger: what the sources claim (``claims``), what we measure, and the verdict.
 
-The claims are declared in ``lib/claims`` (see ``claims``).  A chapter calls :func:`check` with what it measured: that
-shows one line, raises :class:`ClaimFailed` if the value is out of tolerance, and attaches a record to the output of its
-cell.  The build reads the records back from the executed notebooks: a record lives and dies with its output.
+A chapter calls :func:`check` with what it measured: that shows one line, raises :class:`ClaimFailed` if the value is
+out of tolerance, and attaches a record to the output of its cell, from which the build reads it.
 """
 
 import difflib
@@ -76,14 +75,7 @@ def _number(value):
 
 
 def finding(claim, measured, error=None):
-    """What was found and what is allowed, in words.
-
-    `claim`: a Claim that is not open; `measured`, `error`: as in :func:`check`.  Returns a str.
-
-    >>> from lib.services.claims import Claim, Source
-    >>> finding(Claim(id="demo/a", source=Source("demo"), locator="", statement="", below=5.0), 2.696)
-    'Found 2.696; allowed: below 5.'
-    """
+    """What was found and what is allowed, in words:  `measured`, `error` as in :func:`check` of this `claim`."""
     if claim.true is not None:
         return f"{claim.true[0].upper()}{claim.true[1:]}."
     found = f"Found {_number(measured)}" + (f" ± {error:.2g}" if error is not None else "")
@@ -138,10 +130,9 @@ def _show(claim, record):
 def check(claim_id, measured, *, error=None, control=None, claims=None):
     """Hold a measured value against a declared claim: say so, record it, and raise if it is out of tolerance.
 
-    `claim_id`: declared in ``lib/claims``, else a ValueError names the nearest one; `measured`: the number that the
-    chapter computed, or True or False for a property; `error`: its standard error, required where the tolerance counts
-    standard errors; `control`: what the alternative gives that the claim declares as its control, required there: it
-    must fail the test; `claims`: dict by id, for tests, default the declared ones.  Returns the Record.
+    `claim_id`: declared in ``lib/claims``; `measured`: number, or True or False for a property; `error`: its standard
+    error, required where the tolerance counts standard errors; `control`: what the declared alternative gives, which
+    must fail; `claims`: dict by id, for tests.  Returns the Record.
 
     >>> from lib.services.claims import Claim, Source
     >>> claim = Claim(id="demo/pi", source=Source("demo"), locator="", statement="Half a turn.", value=3.14, atol=0.01)
@@ -149,8 +140,7 @@ def check(claim_id, measured, *, error=None, control=None, claims=None):
     ✓ Half a turn. Found 3.1416, expected 3.14: off by 0.002; allowed 0.01.
     """
     claims = declared() if claims is None else claims
-    if not isinstance(claim_id, str):
-        checks.fail("claim_id", "be a string", claim_id)
+    checks.fail_if(not isinstance(claim_id, str), "claim_id", "be a string", claim_id)
     if claim_id not in claims:
         near = next(iter(difflib.get_close_matches(claim_id, claims, n=1, cutoff=0)), None)
         raise ValueError(f"claim_id {claim_id!r} is not declared in lib/claims; the nearest declared id is {near!r}")
@@ -195,8 +185,8 @@ def tallies(rows):
 def rows(records, claims=None):
     """The ledger: one row a declared claim, joined with the records of the chapters; unchecked claims are "open".
 
-    `records`: dicts as attached to cell outputs, each with "chapter" added, in reading order; `claims`: dict by id,
-    default the declared ones.  Returns a list of dicts.  A record without a claim, or a second one, is a ValueError.
+    `records`: dicts as attached to cell outputs, with "chapter", in reading order; `claims`: dict by id.  Returns a
+    list of dicts.  A record without a claim, or a second one, is a ValueError.
     """
     claims = declared() if claims is None else claims
     found = {}

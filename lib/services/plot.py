@@ -1,9 +1,7 @@
 """One look for every figure of the book.
 
-Figures are SVG.  For the site they are transparent: it inverts lightness (not hue) in dark mode, so dark ink becomes
-light ink and one file serves both.  Everywhere else they have a white ground, for a notebook in a dark JupyterLab.
-Theory is drawn as lines, data as markers with error bars, and neighbouring colours differ in lightness as well as in
-hue, so that nothing depends on colour alone.
+Figures are SVG, transparent for the site, which inverts lightness (not hue) in dark mode; elsewhere on a white ground.
+Theory is drawn as lines, data as markers with error bars; neighbouring colours differ in lightness as well as in hue.
 """
 
 import os
@@ -56,10 +54,7 @@ def use_style():
 
 
 def with_residuals(*, height=4.6):
-    """A figure with a main panel and, under it, a residual panel with its zero line that shares the horizontal axis.
-
-    `height`: in inches, > 0.  Returns the Figure and both Axes.
-    """
+    """A figure of `height` inches with a main and, under it, a residual panel with its zero line: it and both Axes."""
     height = checks.number("height", height, above=0)
     figure, (main, residual) = plt.subplots(2, 1, sharex=True, figsize=(WIDTH, height), height_ratios=(3, 1))
     residual.axhline(0, color=FAINT, linewidth=1)
@@ -69,9 +64,8 @@ def with_residuals(*, height=4.6):
 def theory_and_data(main, residual, x, theory, data, error, *, index=0, label=None, relative=False):
     """Draw theory as a line, data as markers with error bars, and what is left over in the residual panel.
 
-    `main`, `residual`: panels of :func:`with_residuals`; `x`, `theory`, `data`, `error` (n,): the last a standard error
-    > 0; `index`: which colour, marker and line of the palette, >= 0; `label`: for a legend; `relative`: residuals as
-    (data - theory) / theory instead of in units of the standard error.  Returns the residuals shown (n,).
+    `main`, `residual`: of :func:`with_residuals`; `x`, `theory`, `data`, `error` (n,); `index`: of the palette;
+    `label`: of the data; `relative`: (data - theory) / theory, not in standard errors.  Returns the residuals.
     """
     x = checks.array("x", x, ndim=1)
     theory = checks.array("theory", theory, shape=x.shape)
@@ -97,8 +91,7 @@ def reference_slope(axes, x, y, exponent, *, label=None):
     `x`: (begin, end), 0 < x[0] < x[1]; `y` > 0: the value at x[0]; `label`: default "slope <exponent>".
     """
     x = checks.entries("x", x, above=0, shape=(2,))
-    if x[1] <= x[0]:
-        checks.fail("x", "increase from its first to its second entry", tuple(x))
+    checks.fail_if(x[1] <= x[0], "x", "increase from its first to its second entry", tuple(x))
     y = checks.number("y", y, above=0)
     exponent = checks.number("exponent", exponent)
     axes.set(xscale="log", yscale="log")

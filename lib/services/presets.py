@@ -1,7 +1,4 @@
-"""How large the book's experiments are: ``quick`` in every build; ``paper``, the sources' own sizes; ``beyond``.
-
-PHYSICS_OF_LEARNING_PRESET names one for a whole process; code is the same for all, only sizes differ.
-"""
+"""How large the book's experiments are: ``quick`` in every build; ``paper``, the sources' own sizes; ``beyond``."""
 
 import os
 

@@ -1,7 +1,6 @@
-"""Which modules of this package a piece of code reaches, and sums over them.
+"""Which modules of this package a piece of code reaches, and sums over them: a kept result serves only its code.
 
-A kept result serves only the code that made it.  A sum is taken over the syntax tree without docstrings, so that what a
-comment or a docstring says costs no result.
+A sum is taken over the syntax tree without docstrings: what a comment or a docstring says costs no result.
 """
 
 import ast
@@ -27,10 +26,7 @@ def files(package=PACKAGE):
 
 
 def imports_of(node, names):
-    """What a statement takes from ``lib``: name here -> (module, name there or None).
-
-    ``lib`` or a package of it is (path, None).  `names`: the modules, as in "scaling.spectra", without the packages.
-    """
+    """What a statement takes from ``lib``: name here -> (module of `names`, name there), or (path, None)."""
     found = {}
     if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] == "lib":
         inside = node.module.removeprefix("lib").removeprefix(".")
@@ -71,9 +67,9 @@ def _known(path):
 
 
 def reached(trees, package=PACKAGE):
-    """All modules that some code reaches, directly or through others, with the packages that hold them: name -> file.
+    """All modules that some code reaches, with the packages that hold them: name -> file; "" is the __init__.py.
 
-    `trees`: syntax trees, say of the cells of a notebook; `package`: the folder of lib.  Sorted; "" is its __init__.py.
+    `trees`: syntax trees, say of the cells of a notebook; `package`: the folder of lib.
     """
     known = files(package)
     seen, ahead = set(), set().union(*map(taken, trees)) & set(known)

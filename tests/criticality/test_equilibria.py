@@ -12,7 +12,7 @@ from scipy.optimize import fsolve
 from scipy.special import ndtri
 from scipy.stats import norm
 
-from lib.criticality import compositions, equilibria, neuron_gradient
+from lib.criticality import compositions, equilibria
 
 TRUE = ("sigmoid + cross-entropy", "sigmoid + squared")
 ALL = [
@@ -257,7 +257,7 @@ def test_narrow_classes_saturate_a_clip_before_it_comes_to_rest():
         equilibria.equilibrium(compositions.named("clip + cross-entropy"), deviation=0.05)
     weight = equilibria.clip_weight(0.01, deviation=0.05)  # the root exists, but hardly an input leads there
     clip = compositions.named("clip + cross-entropy")
-    live = neuron_gradient.live_probability(clip, weight, (1 - weight) / 2, deviation=0.05)
+    live = equilibria.live_probability(clip, weight, (1 - weight) / 2, deviation=0.05)
     assert live.max() < equilibria.LIVE
 
 

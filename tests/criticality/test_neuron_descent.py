@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import logit, ndtri
 from scipy.stats import binom, kstest, norm
 
-from lib.criticality import compositions, equilibria, neuron_descent, neuron_gradient
+from lib.criticality import compositions, equilibria, neuron_descent
 
 UNCUT = compositions.named("clip + cross-entropy", epsilon=0.0)
 CUT = compositions.named("clip + cross-entropy", epsilon=1e-2)
@@ -48,7 +48,7 @@ def test_one_step_has_the_moments_of_the_gradient(name, batch):
     composition, replicas = compositions.named(name), 40_000
     found = neuron_descent.simulate(composition, np.tile([1.7, -0.3], (replicas, 1)), 0.1, 1, seed=2, batch=batch)
     drawn = np.concatenate([found.weight_step, found.bias_step])
-    moments = neuron_gradient.moments(composition, 1.7, -0.3)
+    moments = equilibria.moments(composition, 1.7, -0.3)
     spread = 0.01 * moments.covariance / batch
     assert np.all(np.abs(drawn.mean(axis=1) + 0.1 * moments.gradient) < 4 * np.sqrt(np.diag(spread) / replicas))
     products = (drawn - drawn.mean(axis=1, keepdims=True))[:, None] * (drawn - drawn.mean(axis=1, keepdims=True))
@@ -128,7 +128,7 @@ def test_without_a_cut_giant_steps_kill_and_the_dead_stay_dead():
     assert dead[0] == 0 and np.all(np.diff(dead) > 0) and 0.55 < dead[-1] < 0.78
     for_ever = neuron_descent.dead_fraction(UNCUT, run.weight, run.bias, threshold=1e-12)
     assert np.all(np.diff(for_ever) > 0) and 0.3 < for_ever[-1] < dead[-1]
-    live = neuron_gradient.live_probability(UNCUT, run.weight, run.bias).mean(axis=0)
+    live = equilibria.live_probability(UNCUT, run.weight, run.bias).mean(axis=0)
     np.testing.assert_allclose(for_ever, (live < 1e-12).mean(axis=1))
     buried = live[1] < 1e-12
     assert buried.sum() > 20 and np.array_equal(run.weight[1:, buried], np.tile(run.weight[1, buried], (5, 1)))

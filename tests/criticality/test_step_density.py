@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import lognorm, norm
 from step_cases import NAMES, figure, maps
 
-from lib.criticality import amplitude, branches, compositions, step_density, step_probabilities
+from lib.criticality import amplitude, branches, compositions, step_density
 
 
 @pytest.mark.parametrize("observable", ["step", "bias"])
@@ -18,7 +18,7 @@ from lib.criticality import amplitude, branches, compositions, step_density, ste
 def test_the_density_and_the_atom_integrate_to_one(name, label, observable):
     m = figure(name, label, observable=observable)
     drawn = step_density.curve(m)
-    total = step_probabilities.atom(m)
+    total = step_density.atom(m)
     for s, log in zip(drawn.amplitude, drawn.log_density):
         total += abs(np.trapezoid(np.exp(log), s))
     assert total == pytest.approx(1, abs=2e-3)
@@ -34,8 +34,8 @@ def test_the_density_is_the_slope_of_the_distribution_function(m, seed):
     ends = np.concatenate([found.at_left, found.at_right, [0.0]])
     s = s[np.abs(s[:, None] - ends).min(axis=1) > 1e-3 * np.abs(s)]
     step = 1e-5 * np.abs(s)
-    rise = step_probabilities.cumulative(s + step, m) - step_probabilities.cumulative(s - step, m)
-    rise_far = step_probabilities.cumulative(s + 2 * step, m) - step_probabilities.cumulative(s - 2 * step, m)
+    rise = step_density.cumulative(s + step, m) - step_density.cumulative(s - step, m)
+    rise_far = step_density.cumulative(s + 2 * step, m) - step_density.cumulative(s - 2 * step, m)
     mass = 12 * step * step_density.density(s, m)
     assert np.all(np.abs(8 * rise - rise_far - mass) <= 1e-5 * mass + 1e-12)
 

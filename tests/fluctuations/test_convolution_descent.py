@@ -1,4 +1,4 @@
-"""lib.fluctuations.convolution_descent against a plain loop of PyTorch's gradients, and the law of the two norms."""
+"""lib.fluctuations.convolution against a plain loop of PyTorch's gradients, and the law of the two norms."""
 
 import numpy as np
 import pytest
@@ -7,13 +7,13 @@ from convolution_data import SIZES, by_torch, close, drawn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib.fluctuations import convolution_descent, minibatches
+from lib.fluctuations import convolution, minibatches
 
 
 def test_descent_is_a_loop_of_gradient_steps():
     taps, weights, images, targets = drawn(5, 3, 2)
     batches = minibatches.draw(7, 3, 20, seed=1)
-    run = convolution_descent.descend(taps, weights, images, targets, 0.01, batches, record_every=5)
+    run = convolution.descend(taps, weights, images, targets, 0.01, batches, record_every=5)
     c, w, moved = taps, weights, np.zeros(2)
     for step, chosen in enumerate(batches, start=1):
         by_taps, by_weights = by_torch(c, w, images[chosen], targets[chosen])
@@ -33,7 +33,7 @@ def test_descent_is_a_loop_of_gradient_steps():
 @given(st.sampled_from(SIZES), st.integers(1, 7), st.floats(1e-4, 0.02), st.integers(0, 100))
 def test_norms_change_by_the_difference_of_squared_steps(sizes, batch, rate, seed):
     start = drawn(*sizes, seed=seed)
-    run = convolution_descent.descend(*start, rate, minibatches.draw(7, batch, 300, seed=seed))
+    run = convolution.descend(*start, rate, minibatches.draw(7, batch, 300, seed=seed))
     difference = (run.weights**2).sum(axis=(1, 2)) - (run.taps**2).sum(axis=(1, 2))
     error = difference - difference[0] - (run.weights_moved - run.taps_moved)
     size = run.weights_moved[-1] + run.taps_moved[-1]
@@ -46,7 +46,7 @@ def test_the_drift_over_a_span_of_time_falls_as_the_rate_and_arguments_are_left_
     batches = minibatches.draw(7, 2, 4000, seed=2)
     drifts = []
     for rate, steps in ((0.002, 1000), (0.001, 2000), (0.0005, 4000)):  # one span of time: the drift falls as the rate
-        run = convolution_descent.descend(taps, weights, images, targets, rate, batches[:steps], record_every=steps)
+        run = convolution.descend(taps, weights, images, targets, rate, batches[:steps], record_every=steps)
         drifts.append(run.weights_moved[-1] - run.taps_moved[-1])
     assert np.divide(drifts[1:], drifts[:-1]) == pytest.approx(0.5, abs=0.1)
     for given_, copy in zip((taps, weights, images, targets), copies):
@@ -57,7 +57,7 @@ def test_the_drift_over_a_span_of_time_falls_as_the_rate_and_arguments_are_left_
 
 TAPS, WEIGHTS, IMAGES, TARGETS = drawn(3, 2, 2, samples=20)
 CALLS = {
-    convolution_descent.descend: {
+    convolution.descend: {
         "taps": TAPS,
         "weights": WEIGHTS,
         "images": IMAGES,
@@ -80,4 +80,4 @@ test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, B
 
 
 def test_the_good_call_passes():
-    convolution_descent.descend(**CALLS[convolution_descent.descend])
+    convolution.descend(**CALLS[convolution.descend])

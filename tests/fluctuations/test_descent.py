@@ -5,7 +5,7 @@ import pytest
 from bad_input import COUNT, NUMBER, SEED, exercised
 from linear_data import chain_matrices, digits, every_batch, listed_moments, listed_second_moment, small
 
-from lib.fluctuations import descent, linear, linear_extensions, minibatches, regression, relations
+from lib.fluctuations import descent, linear, minibatches, regression, relations
 
 DIGITS = regression.fit(*digits())
 LIMIT = linear.learning_rate_threshold(DIGITS, 5)
@@ -213,7 +213,7 @@ def test_digits_with_momentum_have_the_exact_covariance_and_its_circulation():
     mu = 0.9
     rate = 0.26 * (1 - mu) * LIMIT
     run = descent.simulate(DIGITS, rate, 5, steps=3000, chains=200, seed=14, momentum=mu, record_every=10, blocks=40)
-    g = linear_extensions.momentum_covariance(DIGITS, rate, mu, 5)
+    g = linear.momentum_covariance(DIGITS, rate, mu, 5)
     assert rms(sigmas(run.second_moment, g)) < 1.3
     assert rms(np.diag(sigmas(run.second_moment, linear.stationary_covariance(DIGITS, rate / (1 - mu), 5)))) > 3
     slope, error, _ = circulating(run, rate, g / (1 - mu))

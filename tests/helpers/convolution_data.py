@@ -1,4 +1,4 @@
-"""Random convolutional networks for the tests of lib.fluctuations.convolution and lib.fluctuations.convolution_descent,
+"""Random convolutional networks for the tests of lib.fluctuations.convolution,
 with PyTorch's own loss and gradients.
 """
 

@@ -1,4 +1,4 @@
-"""Step maps that the tests of amplitude, branches, step_density, step_probabilities and step_laws share."""
+"""Step maps that the tests of amplitude, branches and step_density share."""
 
 from hypothesis import strategies as st
 

@@ -1,4 +1,4 @@
-"""neuron_gradient against adaptive quadrature, lognormal closed forms, finite differences, Monte Carlo and normal
+"""equilibria against adaptive quadrature, lognormal closed forms, finite differences, Monte Carlo and normal
 tails."""
 
 import numpy as np
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from lib.criticality import compositions, neuron_gradient
+from lib.criticality import compositions, equilibria
 
 NAMES = (
     "sigmoid + cross-entropy",
@@ -47,7 +47,7 @@ def integral(composition, weight, bias, power, by, *, means, deviation, priors):
 def test_moments_by_adaptive_quadrature(name):
     composition = compositions.named(name)
     for weight, bias in PLACES[:2]:
-        found = neuron_gradient.moments(composition, weight, bias, **DATA)
+        found = equilibria.moments(composition, weight, bias, **DATA)
         gradient = [integral(composition, weight, bias, power, 1, **DATA) for power in (1, 0)]
         square = [integral(composition, weight, bias, power, 2, **DATA) for power in (2, 1, 0)]
         np.testing.assert_allclose(found.gradient, gradient, rtol=1e-9, atol=1e-11)
@@ -60,11 +60,11 @@ def test_moments_by_adaptive_quadrature(name):
 def test_the_hessian_is_the_derivative_of_the_mean_gradient_jumps_included(name, place):
     composition, step = compositions.named(name), 1e-5
     ends = [
-        [neuron_gradient.moments(composition, *(place + sign * step * axis), **DATA).gradient for sign in (1, -1)]
+        [equilibria.moments(composition, *(place + sign * step * axis), **DATA).gradient for sign in (1, -1)]
         for axis in np.eye(2)
     ]
     differences = np.stack([(up - down) / (2 * step) for up, down in ends], axis=1)
-    found = neuron_gradient.moments(composition, *place, **DATA).hessian
+    found = equilibria.moments(composition, *place, **DATA).hessian
     np.testing.assert_allclose(found, differences, rtol=1e-6, atol=2e-7 * np.abs(found).max())
 
 
@@ -72,7 +72,7 @@ def test_the_hessian_is_the_derivative_of_the_mean_gradient_jumps_included(name,
 @settings(deadline=None, max_examples=25)
 def test_an_exponential_has_the_moments_of_lognormals(weight, bias, deviation, prior):
     means, priors, c = np.array([0.2, 1.0]), np.array([1 - prior, prior]), -1.5
-    found = neuron_gradient.moments(
+    found = equilibria.moments(
         compositions.named("exponential", rate=c), weight, bias, means=means, deviation=deviation, priors=priors
     )
 
@@ -95,7 +95,7 @@ def test_an_exponential_has_the_moments_of_lognormals(weight, bias, deviation, p
 @pytest.mark.parametrize("epsilon", [1e-2, 1e-5, 1e-9])
 def test_a_small_cut_costs_no_accuracy(epsilon):
     weight, bias = 2.1, -0.55
-    found = neuron_gradient.moments(compositions.named("clip + cross-entropy", epsilon=epsilon), weight, bias)
+    found = equilibria.moments(compositions.named("clip + cross-entropy", epsilon=epsilon), weight, bias)
     ends = (
         np.log(epsilon),
         np.log1p(-epsilon),
@@ -117,7 +117,7 @@ def test_moments_by_drawing_examples():
     t = (rng.random(400_000) < DATA["priors"][1]).astype(float)
     x = np.take(DATA["means"], t.astype(int)) + DATA["deviation"] * rng.standard_normal(len(t))
     drawn = composition.slope(0.8 * x + 0.1, t) * np.stack([x, np.ones_like(x)])
-    found = neuron_gradient.moments(composition, 0.8, 0.1, **DATA)
+    found = equilibria.moments(composition, 0.8, 0.1, **DATA)
     assert np.all(np.abs(drawn.mean(axis=1) - found.gradient) < 4 * np.sqrt(np.diag(found.covariance) / len(t)))
     np.testing.assert_allclose(np.cov(drawn), found.covariance, rtol=0.02)
 
@@ -126,8 +126,8 @@ def test_moments_by_drawing_examples():
 @settings(deadline=None, max_examples=15)
 def test_a_shift_of_the_input_is_a_change_of_the_bias(weight, bias, shift):
     composition = compositions.named("sigmoid + squared")
-    here = neuron_gradient.moments(composition, weight, bias)
-    there = neuron_gradient.moments(composition, weight, bias - weight * shift, means=(shift, 1 + shift))
+    here = equilibria.moments(composition, weight, bias)
+    there = equilibria.moments(composition, weight, bias - weight * shift, means=(shift, 1 + shift))
     mixing = np.array([[1, shift], [0, 1]])
     np.testing.assert_allclose(there.gradient, mixing @ here.gradient, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(there.hessian, mixing @ here.hessian @ mixing.T, rtol=1e-9, atol=1e-12)
@@ -140,28 +140,26 @@ def test_live_probability_is_the_normal_law_outside_the_dead_intervals():
     weight, bias = np.array([[1.0, -2.0, 0.3]]), np.array([[0.1], [0.7]])
     laws = [norm(weight * mean + bias, np.abs(weight) * 0.5) for mean in (-1, 2)]
     kept = {"means": (-1, 2), "deviation": 0.5}
-    relu = neuron_gradient.live_probability(compositions.named("ReLU + quartic"), weight, bias, **kept)
+    relu = equilibria.live_probability(compositions.named("ReLU + quartic"), weight, bias, **kept)
     np.testing.assert_allclose(relu, [law.sf(0) for law in laws], rtol=1e-12)
-    clip = neuron_gradient.live_probability(
-        compositions.named("clip + cross-entropy", epsilon=0.1), weight, bias, **kept
-    )
+    clip = equilibria.live_probability(compositions.named("clip + cross-entropy", epsilon=0.1), weight, bias, **kept)
     np.testing.assert_allclose(clip, [law.cdf(0.9) - law.cdf(0.1) for law in laws], rtol=1e-9)
     assert np.array_equal(
-        neuron_gradient.live_probability(compositions.named("sigmoid + squared"), weight, bias), np.ones((2, 2, 3))
+        equilibria.live_probability(compositions.named("sigmoid + squared"), weight, bias), np.ones((2, 2, 3))
     )
 
 
 def test_a_tiny_live_probability_keeps_its_digits_on_either_side():
     clip = compositions.named("clip + cross-entropy", epsilon=0.0)
     for bias in (6.0, -6.0):
-        found = neuron_gradient.live_probability(clip, 1.0, bias, deviation=0.3)
+        found = equilibria.live_probability(clip, 1.0, bias, deviation=0.3)
         edge = [min(abs(mean + bias), abs(mean + bias - 1)) / 0.3 for mean in (0, 1)]
         np.testing.assert_allclose(found, norm.sf(edge), rtol=1e-9)
         assert np.all((found > 0) & (found < 1e-36))
 
 
 def test_without_a_weight_all_inputs_are_alike():
-    found = neuron_gradient.live_probability(compositions.named("ReLU + squared"), [0.0, 0.0], [0.5, -0.5])
+    found = equilibria.live_probability(compositions.named("ReLU + squared"), [0.0, 0.0], [0.5, -0.5])
     assert np.array_equal(found, [[1, 0], [1, 0]])
 
 
@@ -170,20 +168,20 @@ def test_without_a_weight_all_inputs_are_alike():
 
 def test_poles_and_weights_out_of_range_are_refused_with_the_reason():
     with pytest.raises(ValueError, match="^composition must have a mean gradient: h has a pole at y = 1 in class 0"):
-        neuron_gradient.moments(compositions.named("clip + cross-entropy", epsilon=0.0), 2.0, -0.5)
+        equilibria.moments(compositions.named("clip + cross-entropy", epsilon=0.0), 2.0, -0.5)
     for weight in (1e-12, 1e120, 1e308):
         with pytest.raises(ValueError, match="^weight must"):
-            neuron_gradient.moments(compositions.named("ReLU + quartic"), weight, 1.0)
+            equilibria.moments(compositions.named("ReLU + quartic"), weight, 1.0)
         with pytest.raises(ValueError, match="^weight must be small enough for a finite"):
-            neuron_gradient.live_probability(compositions.named("ReLU + quartic"), 1e308, 1.0, means=(2.0, 20.0))
+            equilibria.live_probability(compositions.named("ReLU + quartic"), 1e308, 1.0, means=(2.0, 20.0))
     for weight in (80.0, 1000.0):  # the mean of e^{2y} comes from 40 deviations above
         with pytest.raises(ValueError, match="^weight must be small enough"):
-            neuron_gradient.moments(compositions.named("exponential"), weight, -80.0)
+            equilibria.moments(compositions.named("exponential"), weight, -80.0)
 
 
 SIGMOID = compositions.named("sigmoid + squared")
 CALLS = {
-    neuron_gradient.moments: {
+    equilibria.moments: {
         "composition": SIGMOID,
         "weight": 2.0,
         "bias": 0.0,
@@ -191,7 +189,7 @@ CALLS = {
         "deviation": 1.0,
         "priors": (0.5, 0.5),
     },
-    neuron_gradient.live_probability: {
+    equilibria.live_probability: {
         "composition": SIGMOID,
         "weight": [2.0, 3.0],
         "bias": [0.0, 1.0],

@@ -1,4 +1,4 @@
-"""lib.criticality.step_laws by the approach to folds and poles, and the general density against laws written out."""
+"""lib.criticality.step_density by the approach to folds and poles, and the general density against laws written out."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from scipy.special import logit
 from scipy.stats import norm
 from step_cases import figure
 
-from lib.criticality import amplitude, compositions, step_density, step_laws, step_probabilities
+from lib.criticality import amplitude, compositions, step_density
 
 
 def test_three_laws_of_the_bias_step_written_out():
@@ -52,7 +52,7 @@ def test_law_of_the_bias_step_of_a_saturated_sigmoid_with_squared_loss_written_o
 )
 def test_the_density_at_a_fold_is_an_inverse_root_with_the_stated_constant(name, label):
     m = figure(name, label, learning_rate=0.4)
-    x, edge, constant, side = step_laws.fold_edges(m)
+    x, edge, constant, side = step_density.fold_edges(m)
     assert x.size == (2 if "cross" in name else 1)
     for e, c, sign in zip(edge, constant, side):
         gap = abs(e) * np.array([1e-6, 1e-7])
@@ -68,12 +68,12 @@ def test_the_density_at_a_fold_is_an_inverse_root_with_the_stated_constant(name,
 def test_the_tail_of_a_pole(label, observable):
     clip = compositions.named("clip + cross-entropy", epsilon=1e-9)
     m = amplitude.step_map(clip, 2.25, -0.625, label, learning_rate=0.3, observable=observable)
-    constant = step_laws.pole_constant(m)
+    constant = step_density.pole_constant(m)
     sign = -1 if label == 0 else 1
     s = sign * 0.3 * np.array([1e4, 1e5])
     wrong = np.abs(s**2 * step_density.density(s, m) / constant - 1)
     assert wrong[1] < 1e-3 and wrong[1] == pytest.approx(0.1 * wrong[0], rel=0.05)
-    beyond = step_probabilities.cumulative(s[1], m)
+    beyond = step_density.cumulative(s[1], m)
     assert (beyond if label == 0 else 1 - beyond) * abs(s[1]) == pytest.approx(constant, rel=1e-3)
 
 
@@ -87,8 +87,8 @@ def test_the_tail_is_cut_where_the_gradient_is():
 M = figure("sigmoid + squared", 0)
 LINE = figure("clip + cross-entropy", 0)
 CALLS = {
-    step_laws.fold_edges: {"step_map": M},
-    step_laws.pole_constant: {"step_map": LINE},
+    step_density.fold_edges: {"step_map": M},
+    step_density.pole_constant: {"step_map": LINE},
 }
 BAD = {"step_map": ["step", None, 1.0]}
 test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)
@@ -97,4 +97,4 @@ test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, B
 def test_compositions_without_a_pole_are_refused():
     other = amplitude.step_map(compositions.named("GELU + squared"), 1.0, 0.0, 0)
     with pytest.raises(ValueError, match="^step_map must have"):
-        step_laws.pole_constant(other)
+        step_density.pole_constant(other)
