@@ -1,10 +1,10 @@
-r"""Ridge regression on random features of a given spectrum: the experiment that the effective ridge is held against.
+"""Ridge regression on random features of a given spectrum: the experiment that the effective ridge is held against.
 
 The features  φ_k(x),  k = 1..M, have mean zero, variance one and no correlation under the input measure, so the kernel
 Σ_k λ_k φ_k φ_k  has the eigenvalues λ_k, and the error of a fitted function is  Σ_k (f_k - v_k)²  plus the label noise:
 exact, without test points.  What the theory assumes besides is that they look Gaussian; signs, heavy tails and an
-amplitude common to the tail modes of an input try that.
-Source: ringel2025talk, on learning curves; the kinds of features are not in it.
+amplitude common to the tail modes of an input try that.  Source: ringel2025talk, on learning curves; the kinds of
+features are not in it.
 """
 
 from dataclasses import dataclass
@@ -35,26 +35,14 @@ class Curves:
 
 
 def draw_features(kind, samples, modes, seed, *, amplitude_spread=0.0, amplitude_from=0):
-    r"""Features φ_k(x_μ) of random inputs: uncorrelated, with mean zero and variance one.
+    """Features φ_k(x_μ) of random inputs: uncorrelated, with mean zero and variance one.
 
-    "gaussian"; "sign", ±1 with equal odds; "heavy", Student's t with five degrees of freedom.  The amplitude
-    z(x) = e^{sη - s²}  with Gaussian η multiplies all features of an input from one mode on.  It has ⟨z²⟩ = 1, so that
-    s > 0 keeps every covariance but makes the variance of the tail depend on the input.
+    The amplitude  z(x) = e^{sη - s²}  with Gaussian η multiplies all features of an input from one mode on; as ⟨z²⟩ =
+    1, it keeps every covariance but makes the variance of the tail depend on the input.  `kind`: "gaussian"; "sign",
+    ±1; or "heavy", Student's t with five degrees of freedom; `samples`, `modes`: P, M >= 1; `seed`: int, SeedSequence
+    or Generator; `amplitude_spread`: s, deviation of ln z, from 0 to 5; `amplitude_from`: first mode (from 0) that z
+    multiplies.  Returns (P, M).
 
-    Parameters
-    ----------
-    kind : str                  "gaussian", "sign" or "heavy"
-    samples, modes : int        P, M; >= 1
-    seed : int, SeedSequence or Generator
-    amplitude_spread : float    s, standard deviation of ln z; from 0 to 5
-    amplitude_from : int        first mode (from 0) that z multiplies; >= 0
-
-    Returns
-    -------
-    array (P, M)
-
-    Examples
-    --------
     >>> draw_features("sign", 2, 3, seed=1).tolist()
     [[-1.0, 1.0, 1.0], [-1.0, -1.0, -1.0]]
     """
@@ -78,23 +66,11 @@ def _drawn(kind, shape, random, spread, start):
 
 
 def dual_fit(gram, targets, ridges):
-    r"""Dual weights  α = (K + T)⁻¹y  and  κ̂ = 1/tr(K + T)⁻¹  at every ridge, from one eigendecomposition.
+    """Dual weights  α = (K + T)⁻¹y  and  κ̂ = 1/tr(K + T)⁻¹  at every ridge, from one eigendecomposition.
 
-    κ̂ is the effective ridge per sample as the training set shows it, whatever the spectrum; for one Gaussian data set
-    it is κ up to fluctuations.
+    κ̂ is the effective ridge per sample as the training set shows it, whatever the spectrum.  `gram` (P, P): K,
+    symmetric, positive semidefinite; `targets` (P,): y; `ridges` (m,): T > 0.  Returns α (m, P) and κ̂ (m,).
 
-    Parameters
-    ----------
-    gram : array (P, P)     K, kernel between the samples; symmetric, positive semidefinite
-    targets : array (P,)    y
-    ridges : array (m,)     T; > 0
-
-    Returns
-    -------
-    (array (m, P), array (m,))    α, κ̂
-
-    Examples
-    --------
     >>> weights, kappa = dual_fit([[1.0, 0.0], [0.0, 3.0]], [2.0, 4.0], [1.0])
     >>> weights.tolist(), kappa.round(6).tolist()
     ([[1.0, 1.0]], [1.333333])
@@ -108,29 +84,15 @@ def measure(
     eigenvalues, coefficients, samples, ridges, seed, *,
     sets=30, noise_variance=0.0, kind="gaussian", amplitude_spread=0.0, amplitude_from=0,
 ):  # fmt: skip
-    r"""Regressions on fresh data sets: errors, learned coefficients and diagnostics at every P and T.
+    """Regressions on fresh data sets: errors, learned coefficients and diagnostics at every P and T.
 
-    f_k = λ_k Σ_μ φ_k(x_μ) α_μ,  α = (K + T)⁻¹y,  K = ΦλΦᵀ,  y = Φv + ε.  With the eigenvalues and coefficients of a
-    kernel on real data (:mod:`lib.fields.kernel_data`) and Gaussian features these are its surrogates: what is left of
-    the real data if only the spectrum counts.
+    f_k = λ_k Σ_μ φ_k(x_μ) α_μ,  α = (K + T)⁻¹y,  K = ΦλΦᵀ,  y = Φv + ε.  With the λ_k and v_k of real data
+    (:mod:`lib.fields.kernel_data`) and Gaussian features these are its surrogates: what is left if only the spectrum
+    counts.  `eigenvalues` (M,): λ_k >= 0, not all zero; `coefficients` (M,): v_k; `samples` (n,): integers P >= 1;
+    `ridges` (m,): T > 0; `seed`: int or SeedSequence, of which data set i of each P has a stream of its own; `sets`: S
+    >= 2 data sets at each P; `noise_variance`: σ² >= 0; `kind`, `amplitude_spread`, `amplitude_from`: as in
+    :func:`draw_features`.  Returns Curves.
 
-    Parameters
-    ----------
-    eigenvalues : array (M,)      λ_k, one a mode; >= 0, not all zero
-    coefficients : array (M,)     v_k
-    samples : int array (n,)      P; >= 1
-    ridges : array (m,)           T; > 0
-    seed : int or SeedSequence    data set number i of each P has a stream of its own
-    sets : int                    S, data sets at each P; >= 2
-    noise_variance : float        σ²; >= 0
-    kind, amplitude_spread, amplitude_from    as in :func:`draw_features`
-
-    Returns
-    -------
-    Curves
-
-    Examples
-    --------
     >>> curves = measure([1.0, 0.5], [1.0, 0.0], [10, 200], [1e-3], seed=1, sets=4)
     >>> bool(curves.test_error[:, 1].max() < curves.test_error[:, 0].min())
     True

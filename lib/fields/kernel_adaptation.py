@@ -1,15 +1,15 @@
-r"""Kernel adaptation on a fixed data set: the weights of a wide network as one Gaussian, learned from the data.
+"""Kernel adaptation on a fixed data set: the weights of a wide network as one Gaussian, learned from the data.
 
 The posterior of the network  f(x) = Σ_c a_c φ(w_c·x)  with the prior  w_c ~ N(0, Σ_0), a_c ~ N(0, s_a²/N)  is matched
 by weights w_c ~ N(0, Σ).  What decides is the free energy
 
     F(Σ) = ½ yᵀA⁻¹y + (N/2) [tr(Σ_0⁻¹Σ) - log det(Σ_0⁻¹Σ) - rank],    A = s_a² Q(Σ) + T,    Q = ⟨φφᵀ⟩ over w ~ N(0, Σ),
 
-whose stationary points are the mean-field equations  Σ⁻¹ = Σ_0⁻¹ - (s_a²/N) ∂_Σ[tᵀQt],  t = A⁻¹y held fixed in the
-derivative.  The damped step  Σ⁻¹ ← Σ⁻¹ + η(right-hand side - Σ⁻¹)  is descent of F along its natural gradient, so that
-halving η where F would rise ends in a minimum and not in a limit cycle; in directions that have grown it is shortened,
-which keeps it a descent.  At N → ∞ it is the Gaussian process of :mod:`lib.fields.nngp`.
-Source: ringel2025talk, on kernel adaptation; F, the step and the optional term of :func:`adapt` are not in it.
+whose stationary points are the mean-field equations  Σ⁻¹ = Σ_0⁻¹ - (s_a²/N) ∂_Σ[tᵀQt],
+t = A⁻¹y held fixed in the derivative.  The damped step  Σ⁻¹ ← Σ⁻¹ + η(right-hand side - Σ⁻¹)  is descent of F along its
+natural gradient, so that halving η where F would rise ends in a minimum and not in a limit cycle.  At N → ∞ it is the
+Gaussian process of :mod:`lib.fields.nngp`.  Source: ringel2025talk, on kernel adaptation; F, the step and the optional
+term of :func:`adapt` are not in it.
 """
 
 from dataclasses import dataclass
@@ -37,25 +37,13 @@ class Adaptation:
 
 
 def slope(activation, inputs, pairs, covariance):
-    r"""Derivative of a kernel by the weights' covariance,  ∂_Σ Σ_μν C_μν Q_μν(Σ):  the force on Σ at C = ttᵀ.
+    """Derivative of a kernel by the weights' covariance,  ∂_Σ Σ_μν C_μν Q_μν(Σ):  the force on Σ at C = ttᵀ.
 
-    With s_12 = x_μᵀΣx_ν it is  Xᵀ[C∘∂Q/∂s_12 + 2 diag Σ_ν C_μν ∂Q_μν/∂s_11]X;  for erf units  ∂Q/∂s_12 = 4/πD,
-    ∂Q/∂s_11 = -4s_12/[πD(1 + 2s_11)], D² = (1 + 2s_11)(1 + 2s_22) - 4s_12²,  and for ReLU  (π - θ)/2π  and
-    √(s_22/s_11) sin θ/4π.
+    With s_12 = x_μᵀΣx_ν it is  Xᵀ[C∘∂Q/∂s_12 + 2 diag Σ_ν C_μν ∂Q_μν/∂s_11]X;  for erf units  ∂Q/∂s_12 = 4/πD, ∂Q/∂s_11
+    = -4s_12/[πD(1 + 2s_11)], D² = (1 + 2s_11)(1 + 2s_22) - 4s_12²,  and for ReLU  (π - θ)/2π  and  √(s_22/s_11) sin
+    θ/4π.  `activation`: "erf" or "relu"; `inputs` (P, d): X; `pairs` (P, P): C, symmetric; `covariance` (d, d): Σ,
+    symmetric positive semidefinite.  Returns (d, d), symmetric; a change δΣ moves the sum by tr(slope δΣ).
 
-    Parameters
-    ----------
-    activation : str             "erf" or "relu"
-    inputs : array (P, d)        X, one row an input
-    pairs : array (P, P)         C, symmetric
-    covariance : array (d, d)    Σ, symmetric positive semidefinite
-
-    Returns
-    -------
-    array (d, d)    symmetric; a change δΣ moves the sum by tr(slope δΣ)
-
-    Examples
-    --------
     >>> slope("relu", [[2.0]], [[3.0]], [[1.0]]).tolist()  # 3 · 2² Σ/2
     [[6.0]]
     """
@@ -78,33 +66,17 @@ def adapt(
     activation, inputs, targets, ridge, width, *, weight_variance=1.0, weight_covariance=None, readout_variance=1.0,
     fluctuations=False, start=None, damping=0.3, tolerance=1e-9, iterations=2000,
 ):  # fmt: skip
-    r"""Weights' covariance adapted to the data:  Σ⁻¹ = Σ_0⁻¹ - (s_a²/N) ∂_Σ[tᵀQ(Σ)t],  t = (s_a² Q(Σ) + T)⁻¹ y.
+    """Weights' covariance adapted to the data:  Σ⁻¹ = Σ_0⁻¹ - (s_a²/N) ∂_Σ[tᵀQ(Σ)t],  t = (s_a² Q(Σ) + T)⁻¹ y.
 
-    With `fluctuations` the free energy also holds ½ log det(s_a² Q + T), as the density of the weights in
-    :mod:`lib.fields.network_posterior` does, and ttᵀ becomes ttᵀ - (s_a² Q + T)⁻¹: what the posterior variance of f
-    takes back, about P/Nd of the prior in each direction or less.
+    `activation`: "erf" or "relu"; `inputs` (P, d), `targets` (P,): X, y, P = 0 leaves the prior; `ridge`, `width`: T, N
+    > 0; `weight_covariance` (d, d): C in Σ_0 = σ_w² C, symmetric positive semidefinite, by default I/d;
+    `weight_variance`, `readout_variance`: σ_w², s_a² > 0; `fluctuations`: whether F also holds ½ log det A, as the
+    density of the weights in :mod:`lib.fields.network_posterior` does, so that ttᵀ becomes ttᵀ - A⁻¹, which takes back
+    about P/Nd of the prior in each direction or less; `start` (d, d): first Σ, positive definite where Σ_0 is, by
+    default Σ_0, lazy; `damping`: first η, 0 < η <= 1, later steps are as long as F allows; `tolerance`: > 0, on the
+    residual, below 1e-12 rounding may keep it away; `iterations`: how many steps at most.  Returns Adaptation.
 
-    Parameters
-    ----------
-    activation : str                              "erf" or "relu"
-    inputs, targets : array (P, d), (P,)    X, y; P = 0 leaves the prior
-    ridge, width : float                          T, N; > 0
-    weight_covariance : array (d, d), optional    C in Σ_0 = σ_w² C, symmetric positive semidefinite; default: I/d
-    weight_variance, readout_variance : float     σ_w², s_a²; > 0
-    fluctuations : bool                           whether F holds the determinant
-    start : array (d, d), optional                first Σ, positive definite where Σ_0 is; default: Σ_0, lazy
-    damping : float                               first η; 0 < damping <= 1; later steps are as long as F allows
-    tolerance : float                             on the residual; > 0; below 1e-12 rounding may keep it away
-    iterations : int                              how many steps at most; >= 1
-
-    Returns
-    -------
-    Adaptation
-
-    Examples
-    --------
-    >>> x, y = np.eye(2), [2.0, 0.0]
-    >>> found = adapt("erf", x, y, 0.1, 10)  # the direction that carries a label grows
+    >>> found = adapt("erf", np.eye(2), [2.0, 0.0], 0.1, 10)  # the direction that carries a label grows
     >>> (2 * found.covariance).round(2).tolist(), found.residual < 1e-9
     ([[1.32, 0.0], [0.0, 1.0]], True)
     """
@@ -145,23 +117,14 @@ def rescale(
     activation, inputs, targets, ridge, width, *,
     weight_variance=1.0, weight_covariance=None, readout_variance=1.0, fluctuations=False,
 ):  # fmt: skip
-    r"""The scaling competitor: the same free energy where the covariance may only grow as a whole,  Σ = s Σ_0.
+    """The scaling competitor: the same free energy where the covariance may only grow as a whole,  Σ = s Σ_0.
 
-    The lowest minimum over s, which obeys  1/s = 1 - (s_a²/N rank) tr(Σ_0 ∂_Σ[tᵀQt]).  It lies where N rank
-    (s - 1 - log s) is no more than F(1) pays, an interval that is searched on a grid.  A scalar cannot turn the kernel
-    towards the target.
+    The lowest minimum over s, which obeys  1/s = 1 - (s_a²/N rank) tr(Σ_0 ∂_Σ[tᵀQt]),  searched on a grid where N rank
+    (s - 1 - log s) is no more than F(1) pays.  A scalar cannot turn the kernel towards the target.  `activation`,
+    `inputs`, `targets`, `ridge`, `width`, `weight_variance`, `weight_covariance`, `readout_variance`, `fluctuations`:
+    as in :func:`adapt`.  Returns Adaptation; its residual is that of the equation for s, its iterations the free
+    energies looked at.
 
-    Parameters
-    ----------
-    activation, inputs, targets, ridge, width, weight_variance, weight_covariance, readout_variance, fluctuations
-        as in :func:`adapt`
-
-    Returns
-    -------
-    Adaptation    Σ = s Σ_0; residual: of the equation for s; iterations: free energies looked at
-
-    Examples
-    --------
     >>> found = rescale("erf", np.eye(2), [2.0, 0.0], 0.1, 10)
     >>> (2 * found.covariance).round(2).tolist()  # both directions, for one label
     [[1.18, 0.0], [0.0, 1.18]]
@@ -192,20 +155,11 @@ def rescale(
 
 
 def predict(covariance, activation, inputs, targets, ridge, points, *, readout_variance=1.0):
-    r"""Posterior mean function of the adapted network:  f̄(x) = K_xX (K_XX + T)⁻¹ y  with  K = s_a² Q(Σ).
+    """Posterior mean function of the adapted network:  f̄(x) = K_xX (K_XX + T)⁻¹ y  with  K = s_a² Q(Σ).
 
-    Parameters
-    ----------
-    covariance : array (d, d)    Σ, symmetric positive semidefinite
-    activation, inputs, targets, ridge, readout_variance    as in :func:`adapt`
-    points : array (M, d)        where to predict
+    `covariance` (d, d): Σ, symmetric positive semidefinite; `activation`, `inputs`, `targets`, `ridge`,
+    `readout_variance`: as in :func:`adapt`; `points` (M, d): where to predict.  Returns f̄ (M,).
 
-    Returns
-    -------
-    array (M,)    f̄ at the points
-
-    Examples
-    --------
     >>> predict([[0.5]], "relu", [[2.0]], [3.0], 1.0, [[2.0], [4.0], [-1.0]]).round(12).tolist()  # K = 1 at the example
     [1.5, 3.0, 0.0]
     """
@@ -221,22 +175,12 @@ def predict(covariance, activation, inputs, targets, ridge, points, *, readout_v
 
 
 def learnabilities(values, components):
-    r"""Parts R_k of the target's components that a function has learned:  f ≈ Σ_k R_k y_k  by least squares.
+    """Parts R_k of the target's components that a function has learned:  f ≈ Σ_k R_k y_k  by least squares.
 
     For components that are orthogonal under the law of the inputs these are the ratios  ⟨f y_k⟩/⟨y_k y_k⟩;  least
-    squares remove what the sample leaves of their overlaps, which a strong component would pass on to a weak one.
+    squares remove what the sample leaves of their overlaps.  `values` (..., M): f at M test inputs; `components` (K,
+    M): y_k there, linearly independent.  Returns R (..., K).
 
-    Parameters
-    ----------
-    values : array (..., M)      f at M test inputs
-    components : array (K, M)    y_k at the same inputs, linearly independent; K <= M
-
-    Returns
-    -------
-    array (..., K)    R
-
-    Examples
-    --------
     >>> v = np.linspace(-2, 2, 9)
     >>> learnabilities(0.9 * v + 0.1 * (v**3 - 3 * v), [v, 0.4 * (v**3 - 3 * v)]).round(12).tolist()
     [0.9, 0.25]

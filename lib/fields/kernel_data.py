@@ -1,11 +1,10 @@
-r"""A kernel on a pool of real data: its spectrum, the target's coefficients, and learning curves over random subsets.
+"""A kernel on a pool of real data: its spectrum, the target's coefficients, and learning curves over random subsets.
 
 The pool of M points stands for the input measure:  K/M  has eigenvalues λ_k and eigenvectors u_k, the eigenfunctions
-are φ_k = √M u_k  and the target's coefficients  v_k = u_kᵀy/√M.  Theory with these numbers knows nothing of the data
-but its spectrum; where a measured curve leaves it, Gaussian surrogates (:func:`lib.fields.feature_regression.measure`
-with the same λ_k and v_k) tell whether the theory fails or the data is not Gaussian.  The pool is finite: quote
-agreement for P up to a tenth of it.
-Source: ringel2025talk, on learning curves of real data sets; it does not say how its images are scaled.
+are φ_k = √M u_k  and the target's coefficients  v_k = u_kᵀy/√M.  Where a measured curve leaves the theory with these
+numbers, Gaussian surrogates (:func:`lib.fields.feature_regression.measure` with the same λ_k and v_k) tell whether the
+theory fails or the data is not Gaussian.  The pool is finite: quote agreement for P up to a tenth of it.  Source:
+ringel2025talk, on learning curves of real data sets; it does not say how its images are scaled.
 """
 
 from dataclasses import dataclass
@@ -29,18 +28,10 @@ class Spectrum:
 
 
 def unit_rows(inputs):
-    r"""Inputs with their mean over the pool removed, each then scaled to length one.
+    """Inputs with their mean over the pool removed, each then scaled to length one.
 
-    Parameters
-    ----------
-    inputs : array (M, d)    one row a point, M >= 2; none at the mean
+    `inputs` (M, d): one row a point, M >= 2, none at the mean.  Returns (M, d).
 
-    Returns
-    -------
-    array (M, d)
-
-    Examples
-    --------
     >>> unit_rows([[0.0, 0.0], [6.0, 8.0]]).round(6).tolist()
     [[-0.6, -0.8], [0.6, 0.8]]
     """
@@ -65,21 +56,11 @@ def _pool(gram, targets):
 
 
 def spectrum(gram, targets):
-    r"""Eigenvalues λ_k, target coefficients v_k and eigenfunctions φ_k of a kernel under the measure of the pool.
+    """Eigenvalues λ_k, target coefficients v_k and eigenfunctions φ_k of a kernel under the measure of the pool.
 
-    Negative eigenvalues within rounding become zero; others are refused.
+    Negative eigenvalues within rounding become zero; others are refused.  `gram` (M, M): K between all points of the
+    pool, symmetric, positive semidefinite; `targets` (M,): y.  Returns Spectrum.
 
-    Parameters
-    ----------
-    gram : array (M, M)     K between all points of the pool; symmetric, positive semidefinite
-    targets : array (M,)    y
-
-    Returns
-    -------
-    Spectrum
-
-    Examples
-    --------
     >>> found = spectrum([[1.0, 0.5], [0.5, 1.0]], [1.0, 1.0])
     >>> found.eigenvalues.round(6).tolist(), np.abs(found.coefficients).round(6).tolist()
     ([0.75, 0.25], [1.0, 0.0])
@@ -96,22 +77,12 @@ def spectrum(gram, targets):
 
 
 def measure(gram, targets, samples, ridges, seed, *, sets=40):
-    r"""Regressions on random subsets of the pool, tested on the points left out.
+    """Regressions on random subsets of the pool, tested on the points left out.
 
-    Parameters
-    ----------
-    gram, targets                 as in :func:`spectrum`
-    samples : int array (n,)      P; from 1 to M - 1
-    ridges : array (m,)           T; > 0
-    seed : int or SeedSequence    each subset is the start of a shuffled pool of its own
-    sets : int                    S, subsets at each P; >= 2
+    `gram`, `targets`: as in :func:`spectrum`; `samples` (n,): integers P from 1 to M - 1; `ridges` (m,): T > 0; `seed`:
+    int or SeedSequence; `sets`: S >= 2 subsets at each P, each the start of a shuffled pool of its own.  Returns
+    feature_regression.Curves without coefficients; the test error is the mean square error on the points left out.
 
-    Returns
-    -------
-    feature_regression.Curves    without coefficients; the test error is the mean square error on the points left out
-
-    Examples
-    --------
     >>> x = np.linspace(-1, 1, 50)
     >>> curves = measure(np.exp(-np.subtract.outer(x, x)**2), x, [2, 10], [1e-6], seed=1, sets=3)
     >>> curves.test_error.shape, bool(curves.test_error[:, 1].max() < curves.test_error[:, 0].min())
