@@ -1,11 +1,9 @@
 """Gaussian-process regression with its weak modes integrated out: they leave a larger ridge for the modes that remain.
 
-Modes k > Λ' of a kernel, too weak to be learned, fluctuate under the prior alone.  Averaging the loss over them
-replaces the ridge T by  T(Λ') = T + Σ_{k>Λ'} g_k λ_k  and keeps the form of the action.  Then the retained modes are
-solved, by the equivalent kernel, κ = T(Λ')/P, or by the self-consistent ridge of :mod:`lib.fields.effective_ridge`.
-`eigenvalues` (n,): λ_k >= 0, descending, not all zero; `multiplicities` (n,): g_k > 0, by default 1; `samples`,
-`ridge`: P > 0 and T >= 0, one number each; `cuts` (...): Λ', numbers of retained levels, 0 to n.  Source:
-ringel2025talk, on the renormalization group of Gaussian-process regression.
+Modes k > Λ', too weak to be learned, fluctuate under the prior alone.  Averaging the loss over them replaces the ridge
+T by  T(Λ') = T + Σ_{k>Λ'} g_k λ_k  and keeps the form of the action.  `eigenvalues` (n,): λ_k >= 0, descending, not all
+zero; `multiplicities` (n,): g_k > 0, by default 1; `samples`, `ridge`: P > 0 and T >= 0, one number each; `cuts` (...):
+Λ', numbers of retained levels.  Source: ringel2025talk, on the renormalization group of Gaussian-process regression.
 """
 
 from dataclasses import dataclass
@@ -36,9 +34,8 @@ def _problem(eigenvalues, samples, ridge, multiplicities):
 def running_ridge(eigenvalues, ridge, cuts, *, multiplicities=None):
     """Ridge after the modes beyond a cut have been integrated out:  T(Λ') = T + Σ_{k>Λ'} g_k λ_k.
 
-    First order in the vertex, for tails whose variance is the same at every input; see :func:`tail_variance` where it
-    is not.  `eigenvalues`, `ridge`, `cuts`, `multiplicities`: λ_k, T, Λ', g_k.
-    Returns T(Λ') (...), the ridge itself at Λ' = n.
+    First order in the vertex, where the tail's variance does not depend on the input (see :func:`tail_variance`).
+    `eigenvalues`, `ridge`, `cuts`, `multiplicities`: λ_k, T, Λ', g_k.  Returns T(Λ') (...).
 
     >>> running_ridge([4.0, 2.0, 1.0], 0.5, [0, 1, 3]).tolist()
     [7.5, 3.5, 0.5]
@@ -51,9 +48,8 @@ def running_ridge(eigenvalues, ridge, cuts, *, multiplicities=None):
 def cut_at(eigenvalues, samples, ridge, threshold, *, multiplicities=None):
     """Smallest cut whose strongest integrated mode is little learned,  Pλ/(Pλ + T(Λ')) < threshold  at λ_{Λ'+1}.
 
-    With the ridge that runs up from the weakest mode in place of the final T(Λ'), it would stop the decimation at once
-    when T → 0.  `eigenvalues`, `samples`, `ridge`, `multiplicities`: λ_k, P, T, g_k; `threshold`: between 0 and 1.
-    Returns the int Λ'; n if no mode can be integrated out.
+    `eigenvalues`, `samples`, `ridge`, `multiplicities`: λ_k, P, T, g_k; `threshold`: between 0 and 1.  Returns the int
+    Λ'; n if no mode can be integrated out.
 
     >>> [cut_at(np.arange(1, 1001) ** -2.0, 10, 1.0, threshold) for threshold in (0.5, 0.1, 0.01)]
     [2, 8, 30]
@@ -101,9 +97,9 @@ def self_consistent(eigenvalues, samples, ridge, cuts, *, multiplicities=None):
 def bookkeeping(eigenvalues, kappa, samples, ridge, cuts, *, multiplicities=None):
     """The self-consistent equation split at a cut,  κ = [T + Σ_{k>Λ'} g_k λ_k (1 - L_k)] / [P - Σ_{k≤Λ'} g_k L_k].
 
-    It holds at every cut and shows what decimation neglects: L in the tail and, with the bare equivalent kernel, the
-    sum below.  `eigenvalues`, `samples`, `ridge`, `cuts`, `multiplicities`: λ_k, P > Σ_{k≤Λ'} g_k L_k, T, Λ', g_k;
-    `kappa`: κ > 0 of the left-hand side, as from :func:`lib.fields.effective_ridge.solve`.  Returns Bookkeeping.
+    It holds at every cut; decimation neglects L in the tail and, with the bare equivalent kernel, the sum below.
+    `eigenvalues`, `samples`, `ridge`, `cuts`, `multiplicities`: λ_k, P > Σ_{k≤Λ'} g_k L_k, T, Λ', g_k; `kappa`: κ > 0,
+    as from :func:`lib.fields.effective_ridge.solve`.  Returns Bookkeeping.
 
     >>> found = bookkeeping([1.0, 1.0], 1.0, 3, 2.0, [0, 1, 2])  # 3 = 2/1 + 1/2 + 1/2
     >>> found.kappa.tolist(), found.retained_learned.tolist(), found.equivalent_kernel_accurate.tolist()
@@ -127,9 +123,8 @@ def bookkeeping(eigenvalues, kappa, samples, ridge, cuts, *, multiplicities=None
 def tail_variance(features, eigenvalues):
     """Prior variance of the weak modes,  s(x) = Σ_{k>Λ'} λ_k φ_k(x)²,  by which the ridge of a sample at x grows.
 
-    Where it depends on x,  T(x) = T + s(x)  is heteroscedastic regression, an open question of the source.  `features`
-    (P, m): φ_k(x) of the modes that are integrated out; `eigenvalues` (m,): their λ_k >= 0, in any order.  Returns s(x)
-    (P,).
+    Where it depends on x, regression is heteroscedastic, an open question of the source.  `features` (P, m): φ_k(x) of
+    the modes that are integrated out; `eigenvalues` (m,): their λ_k >= 0, in any order.  Returns s(x) (P,).
 
     >>> tail_variance([[1.0, 1.0], [2.0, 0.0]], [0.5, 0.25]).tolist()
     [0.75, 2.0]
@@ -142,9 +137,8 @@ def tail_variance(features, eigenvalues):
 def coefficients(features, eigenvalues, targets, ridge):
     """Coefficients of the regressed function,  f_k = λ_k Σ_μ φ_k(x_μ) [(K + diag T)⁻¹ y]_μ,  K = Σ_k λ_k φ_k φ_kᵀ.
 
-    With all features and the ridge T, and with the retained ones and T(Λ') or T + s(x), it measures what decimation
-    costs on given data.  `features` (P, m): φ_k(x_μ); `eigenvalues` (m,): λ_k >= 0, in any order; `targets` (P,): y;
-    `ridge`: T > 0, a float or (P,).  Returns f_k (m,).
+    `features` (P, m): φ_k(x_μ), all of them with the ridge T, or the retained ones with T(Λ') or T + s(x);
+    `eigenvalues` (m,): λ_k >= 0, in any order; `targets` (P,): y; `ridge`: > 0, a float or (P,).  Returns f_k (m,).
 
     >>> coefficients([[1.0], [1.0]], [2.0], [3.0, 3.0], 1.0).round(12).tolist()  # 3 · 2/(2 + T/P)
     [2.4]

@@ -2,10 +2,9 @@
 
 The unlearned modes of a kernel act as noise on the learned ones, so that the ridge is renormalized,  T → T_eff = Pκ,
 and mode k is learned to the fraction  L_k = λ_k/(λ_k + κ).  κ is the effective ridge per sample.  `eigenvalues` (n,):
-λ_k >= 0, in any order but not all zero, and `multiplicities` (n,): g_k > 0, by default one each, under the input
-measure; `samples`: P > 0; `ridge`: T >= 0, the variance of label noise that the regression assumes; P and T may be
-arrays that broadcast.  Source: ringel2025talk, on the effective ridge, with the closure corrected (see
-:func:`closure_learnability`).
+λ_k >= 0, in any order but not all zero; `multiplicities` (n,): g_k > 0, by default 1; `samples`: P > 0; `ridge`: T >=
+0, the variance of label noise that the regression assumes; P and T may be arrays that broadcast.  Source:
+ringel2025talk, on the effective ridge, with the closure corrected (see :func:`closure_learnability`).
 """
 
 import numpy as np
@@ -13,8 +12,8 @@ from scipy.optimize import brentq
 from scipy.optimize.elementwise import find_root
 
 from lib.common import checks
-from lib.fields import _effective_ridge
-from lib.fields._effective_ridge import bracket, excess, learned, modes, settings, unlearned
+from lib.fields import _modes
+from lib.fields._modes import bracket, excess, learned, modes, settings, unlearned
 
 CLOSURES = {"quenched": (1.0, 0.0), "annealed": (1.0, 1.0), "half": (0.5, 0.5)}  # shares of ∫Var_post and of the bias
 
@@ -22,9 +21,9 @@ CLOSURES = {"quenched": (1.0, 0.0), "annealed": (1.0, 1.0), "half": (0.5, 0.5)} 
 def solve(eigenvalues, samples, *, ridge, multiplicities=None):
     """Effective ridge per sample κ, the root of  P = T/κ + Σ_k g_k λ_k/(λ_k + κ).
 
-    Without a ridge and with P at or above the rank Σ_{λ>0} g_k, it is zero.  All roots are found side by side in log κ,
-    between bounds that are exact.  `eigenvalues`, `samples`, `ridge`, `multiplicities`: λ_k, P, T, g_k.  Returns κ, a
-    float or an array, in the unit of the eigenvalues; >= T/P.
+    It is zero without a ridge at P at or above the rank Σ_{λ>0} g_k.  All roots are found side by side, between exact
+    bounds.  `eigenvalues`, `samples`, `ridge`, `multiplicities`: λ_k, P, T, g_k.
+    Returns κ >= T/P, a float or an array.
 
     >>> solve([1.0], [1, 2, 3], ridge=0.0, multiplicities=[4]).round(6).tolist()  # P = 4/(1 + κ)
     [3.0, 1.0, 0.333333]
@@ -42,13 +41,10 @@ def solve(eigenvalues, samples, *, ridge, multiplicities=None):
     if active.size:
         p, t = p[active], t[active]
         below, above = bracket(values, counts, p, t)  # (A,), (A,)
-        found = find_root(
-            lambda u, low, p, t: excess(low * np.exp(u), values, counts, p, t),
-            (np.full(p.size, -1e-6), np.log(above / below) + 1e-6),
-            args=(below, p, t),
-            tolerances={"xatol": 1e-15, "xrtol": 1e-15},
-        )
-        kappa[active] = checks.finite("samples", below * np.exp(found.x))
+        ends = np.full(p.size, -1e-6), np.log(above / below) + 1e-6  # (A,), (A,)
+        ways = {"args": (below, p, t), "tolerances": {"xatol": 1e-15, "xrtol": 1e-15}}
+        found = find_root(lambda u, low, p, t: excess(low * np.exp(u), values, counts, p, t), ends, **ways).x  # (A,)
+        kappa[active] = checks.finite("samples", below * np.exp(found))
     with np.errstate(over="ignore"):
         return checks.finite("ridge", kappa.reshape(shape) * unit)[()]  # (...)
 
@@ -56,8 +52,7 @@ def solve(eigenvalues, samples, *, ridge, multiplicities=None):
 def learnability(eigenvalues, kappa):
     """Fraction of each target coefficient that the mean prediction reaches,  L_k = λ_k/(λ_k + κ).
 
-    `eigenvalues`: λ_k; `kappa` (...): κ >= 0, where 0 teaches every mode with λ_k > 0.  Returns L_k (..., n), from 0 to
-    1.
+    `eigenvalues`: λ_k; `kappa` (...): κ >= 0, where 0 teaches every mode with λ_k > 0.  Returns L_k (..., n).
 
     >>> learnability([3.0, 1.0, 0.0], [0.0, 1.0]).tolist()
     [[1.0, 1.0, 0.0], [0.75, 0.5, 0.0]]
@@ -107,7 +102,7 @@ def degenerate(eigenvalue, multiplicity, samples, *, ridge):
     p, t = settings(samples, ridge)
     with np.errstate(over="ignore", invalid="ignore"):
         checks.finite("ridge", t / value)
-        return checks.finite("eigenvalue", _effective_ridge.degenerate(value, count, p, t))[()]
+        return checks.finite("eigenvalue", _modes.degenerate(value, count, p, t))[()]
 
 
 def ridgeless_amplitude(exponent):
@@ -126,10 +121,10 @@ def ridgeless_amplitude(exponent):
 def closure_learnability(closure, eigenvalues, target_power, samples, *, ridge, multiplicities=None):
     """Learnabilities under one of three closures, to compare:  Pκ = T + α Σ_k g_k λ_k(1 - L_k) + β Σ_k (1 - L_k)² w_k.
 
-    "quenched", (α, β) = (1, 0), is the average over data sets with replicas; its ridge does not know the target.
-    "annealed", (1, 1), averages the partition function instead, and takes the whole discrepancy for noise; "half", (½,
-    ½), is its variant with a factor too many.  The source, without replicas, prints these two; but regression is linear
-    in the target.  Of several roots the largest is taken: it belongs to the fewest samples.  `closure`: the name;
+    `closure`: "quenched", (α, β) = (1, 0), the average over data sets with replicas; "annealed", (1, 1), which averages
+    the partition function and takes the whole discrepancy for noise; or "half", (½, ½), its variant with a factor too
+    many.  The source, without replicas, prints these two; but regression is linear in the target, so a ridge that
+    depends on it cannot be right.  Of several roots the largest is taken: it belongs to the fewest samples.
     `target_power` (n,): w_k >= 0, squared coefficients, summed over an eigenvalue's modes; `eigenvalues`, `samples`,
     `ridge`, `multiplicities`: λ_k, P, T > 0, g_k, P and T one number each.  Returns L_k (n,).
 

@@ -108,8 +108,7 @@ def squared_norm(gram, targets, ridge):
 def leave_one_out(gram, targets, ridge):
     """Prediction of each example from all the others, without refitting:  y_μ - f̄_{-μ}(x_μ) = α_μ / [(K + T)⁻¹]_μμ.
 
-    The predictive variance of y_μ, noise included, is 1/[(K + T)⁻¹]_μμ.  `gram`, `targets`, `ridge`: K_XX, y, T.
-    Returns LeaveOneOut.
+     `gram`, `targets`, `ridge`: K_XX, y, T.  Returns LeaveOneOut.
 
     >>> found = leave_one_out([[2.0, 1.0], [1.0, 2.0]], [3.0, 6.0], 1.0)  # from the other: f̄ = K_12 y/(K_11 + T)
     >>> found.residuals.round(12).tolist(), found.variances.round(6).tolist()
@@ -123,9 +122,8 @@ def leave_one_out(gram, targets, ridge):
 def generalized_cross_validation(gram, targets, ridge):
     """Test error guessed from training alone:  GCV = E_train/[T tr(K + T)⁻¹/P]²,  E_train = Σ_μ (f̄_μ - y_μ)²/P.
 
-    Computed as  P αᵀα / [tr(K + T)⁻¹]²,  finite at T = 0.  It is right where the features are as good as Gaussian, and
-    so a diagnostic of that assumption.  `gram`, `targets`: K_XX, y; `ridge`: T, the same for all examples.  Returns
-    GCV, with the noise of the labels included.
+    Computed as  P αᵀα / [tr(K + T)⁻¹]²,  finite at T = 0; right where the features are as good as Gaussian.  `gram`,
+    `targets`: K_XX, y; `ridge`: T, the same for all examples.  Returns GCV, with the noise of the labels included.
 
     >>> round(generalized_cross_validation(np.eye(2), [1.0, 3.0], 1.0), 12)  # each knows nothing of the other: ⟨y²⟩
     5.0
@@ -139,8 +137,8 @@ def generalized_cross_validation(gram, targets, ridge):
 def measured_ridge(gram, ridge):
     """Effective ridge per sample as one data set shows it:  κ̂ = 1 / tr(K_XX + T)⁻¹.
 
-    It estimates, without the eigenvalues λ_k of the kernel, the κ that solves  P = T/κ + Σ_k λ_k/(λ_k + κ),  since
-    T tr(K_XX + T)⁻¹ = P - Σ_i γ_i/(γ_i + T)  over those of the Gram matrix.  `gram`, `ridge`: K_XX, T.  Returns κ̂.
+    It estimates, without knowing the λ_k, the κ of  P = T/κ + Σ_k λ_k/(λ_k + κ).  `gram`, `ridge`: K_XX, T.  Returns
+    κ̂.
 
     >>> round(measured_ridge(np.eye(4), 1.0), 12)
     0.5

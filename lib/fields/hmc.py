@@ -94,20 +94,18 @@ def sample(
 ):
     """Samples of  p(x) ∝ e^{-U(x)}  from many chains that run side by side and share one step.
 
-    During burn-in, and only then, the step follows  log h ← log h + (1 + n/20)^{-0.6} (acceptance found - wanted);
-    afterwards log h is its mean over the second half of burn-in.  `potential`: function of x (C, ...) that returns U
-    (C,), inf allowed, and its gradient; `start` (C, ...): first states, one row a chain, far apart to show whether the
-    chains mix; `steps`: S >= 1 proposals kept of each chain; `seed`: int, SeedSequence or Generator; `leapfrog`: mean
-    number of leapfrog steps, drawn from 1 to 2 leapfrog - 1; `burn_in`: proposals thrown away first, >= 0, by default
-    as many as are kept, and 100 or more; `acceptance`: wanted mean probability, between 0 and 1; `scale`: s > 0,
-    expected deviation of each coordinate, broadcast to x; `step`: first step, in units of scale, kept if burn_in = 0;
-    `observable`: function of x whose value (C, ...) is kept in place of x.  Returns Chains.
+    During burn-in alone the step follows  log h ← log h + (1 + n/20)^{-0.6} (acceptance found - wanted);  afterwards
+    log h is its mean over the second half of burn-in.  `potential`: function of x (C, ...) that returns U (C,), inf
+    allowed, and its gradient; `start` (C, ...): first states, one row a chain; `steps`: S >= 1 proposals kept of each
+    chain; `seed`: int, SeedSequence or Generator; `leapfrog`: mean number of leapfrog steps, drawn from 1 to 2 leapfrog
+    - 1; `burn_in`: proposals thrown away first, by default as many as are kept, and 100 or more; `acceptance`: wanted
+    mean probability; `scale`: s > 0, expected deviation of each coordinate, broadcast to x; `step`: first step, in
+    units of scale; `observable`: function of x whose value (C, ...) is kept in place of x.  Returns Chains.
 
-    >>> stiffness = np.array([1.0, 100.0])
     >>> def bowl(x):
-    ...     return (stiffness * x**2).sum(axis=1) / 2, stiffness * x
-    >>> chains = sample(bowl, np.zeros((20, 2)), 500, seed=1, scale=stiffness**-0.5)
-    >>> chains.samples.shape, (chains.samples.var(axis=(0, 1)) * stiffness).round(1).tolist()
+    ...     return (x**2).sum(axis=1) / 2, x
+    >>> chains = sample(bowl, np.zeros((20, 2)), 500, seed=1)
+    >>> chains.samples.shape, chains.samples.var(axis=(0, 1)).round(1).tolist()
     ((500, 20, 2), [1.0, 1.0])
     """
     x, scale = _start(start, scale)
@@ -116,8 +114,7 @@ def sample(
     burn_in = max(steps, 100) if burn_in is None else checks.integer("burn_in", burn_in, at_least=0)
     wanted = checks.number("acceptance", acceptance, above=0, below=1)
     first = log_step = np.log(checks.number("step", step, above=0))
-    if observable is None:
-        observable = np.copy
+    observable = np.copy if observable is None else observable
     if not callable(observable):
         checks.fail("observable", "be a function of x", observable)
     random = checks.generator("seed", seed)
@@ -160,9 +157,8 @@ def summary(series):
     """Mean of a series of chains, its standard error with the autocorrelation time, and the split-half difference.
 
     The time is  τ = 1 + 2 Σ_k ρ_k,  summed over pairs  ρ_{2k} + ρ_{2k+1}  while these are positive, and cut where they
-    rise: in a reversible chain they do neither but fall to zero.  Deviations are from the mean of all chains: chains
-    that stay apart lengthen τ.  `series` (S, C, ...): values after burn-in, S >= 8 steps of C independent chains.
-    Returns Summary, with entries (...), numbers for a series (S, C).
+    rise. Deviations are from the mean of all chains: chains that stay apart lengthen τ.  `series` (S, C, ...): values
+    after burn-in, S >= 8 steps of C independent chains.  Returns Summary, with entries (...).
 
     >>> found = summary(5 + np.random.default_rng(0).standard_normal((1000, 4)))
     >>> round(float(found.mean), 1), round(float(found.error), 2), round(float(found.time), 1)

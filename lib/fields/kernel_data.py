@@ -1,10 +1,10 @@
 """A kernel on a pool of real data: its spectrum, the target's coefficients, and learning curves over random subsets.
 
 The pool of M points stands for the input measure:  K/M  has eigenvalues λ_k and eigenvectors u_k, the eigenfunctions
-are φ_k = √M u_k  and the target's coefficients  v_k = u_kᵀy/√M.  Where a measured curve leaves the theory with these
-numbers, Gaussian surrogates (:func:`lib.fields.feature_regression.measure` with the same λ_k and v_k) tell whether the
-theory fails or the data is not Gaussian.  The pool is finite: quote agreement for P up to a tenth of it.  Source:
-ringel2025talk, on learning curves of real data sets; it does not say how its images are scaled.
+are φ_k = √M u_k  and the target's coefficients  v_k = u_kᵀy/√M.  Where a measured curve leaves the theory, Gaussian
+surrogates (:func:`lib.fields.feature_regression.measure` with the same λ_k and v_k) tell whether the theory fails or
+the data is not Gaussian.  Quote agreement for P up to a tenth of the pool.  Source: ringel2025talk, on learning curves
+of real data sets; it does not say how its images are scaled.
 """
 
 from dataclasses import dataclass
@@ -13,8 +13,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from lib.common import checks
-from lib.fields import _dual
-from lib.fields._data import whole
+from lib.fields import _data, _dual
 from lib.fields.feature_regression import Curves
 
 
@@ -79,9 +78,8 @@ def spectrum(gram, targets):
 def measure(gram, targets, samples, ridges, seed, *, sets=40):
     """Regressions on random subsets of the pool, tested on the points left out.
 
-    `gram`, `targets`: as in :func:`spectrum`; `samples` (n,): integers P from 1 to M - 1; `ridges` (m,): T > 0; `seed`:
-    int or SeedSequence; `sets`: S >= 2 subsets at each P, each the start of a shuffled pool of its own.  Returns
-    feature_regression.Curves without coefficients; the test error is the mean square error on the points left out.
+    `gram`, `targets`: as in :func:`spectrum`; `samples` (n,): P from 1 to M - 1; `ridges` (m,): T > 0; `seed`: int or
+    SeedSequence; `sets`: S >= 2 subsets at each P.  Returns feature_regression.Curves without coefficients.
 
     >>> x = np.linspace(-1, 1, 50)
     >>> curves = measure(np.exp(-np.subtract.outer(x, x)**2), x, [2, 10], [1e-6], seed=1, sets=3)
@@ -89,16 +87,14 @@ def measure(gram, targets, samples, ridges, seed, *, sets=40):
     ((3, 2, 1), True)
     """
     kernel, y = _pool(gram, targets)
-    sizes, t = whole("samples", samples, at_most=len(y) - 1), _dual.ridges(ridges)
+    sizes, t = _data.sizes(samples, len(y) - 1), _data.ridges(ridges)
     sets = checks.integer("sets", sets, at_least=2)
     random = checks.generator("seed", checks.seed_sequence("seed", seed))
-    test, train, kappa, forecast = (np.empty((sets, sizes.size, t.size)) for _ in range(4))  # (S, n, m) each
+    test, found = np.empty((sets, sizes.size, t.size)), np.empty((3, sets, sizes.size, t.size))  # (S, n, m) each
     for s in range(sets):
         for i, size in enumerate(sizes):
             order = random.permutation(len(y))  # (M,)
             seen, left = order[:size], order[size:]  # (P,), (M-P,)
-            weights, kappa[s, i] = _dual.solve(kernel[np.ix_(seen, seen)], y[seen], t)  # (m, P)
-            train[s, i] = t**2 * (weights**2).mean(axis=1)
-            forecast[s, i] = _dual.cross_validation(weights, kappa[s, i])
+            weights, found[:, s, i] = _dual.regressed(kernel[np.ix_(seen, seen)], y[seen], t)  # (m, P)
             test[s, i] = ((weights @ kernel[np.ix_(seen, left)] - y[left]) ** 2).mean(axis=1)
-    return Curves(sizes, t, test, train, kappa, forecast, None, None)
+    return Curves(sizes, t, test, *found, None, None)

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from lib.common import checks
-from lib.fields._activations import units
 from lib.fields._data import examples, per_sample, positive
 from lib.fields._readouts import stack
+from lib.fields._units import units
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,9 +71,9 @@ def potential(parameters, activation, inputs, targets, temperature, *, weight_va
     """U(θ) = d|W|²/2σ_w² + N|a|²/2s_a² + L/T  of all parameters and its gradient, of several networks.
 
     With :func:`lib.fields.hmc.sample` it is sampled without error in the step.  `parameters` (C, N, d+1): θ of C
-    networks, one row a neuron, its weights w_c and then its readout a_c; `activation`: φ, "erf", "relu" or "linear";
-    `inputs` (P, d), `targets` (P,): X, y, P = 0 leaves the prior; `temperature`, `weight_variance`, `readout_variance`:
-    as in :func:`decay_rates`.  Returns U (C,) and its gradient (C, N, d+1).
+    networks, one row a neuron, w_c and then a_c; `activation`: φ, "erf", "relu" or "linear"; `inputs` (P, d), `targets`
+    (P,): X, y, P = 0 leaves the prior; `temperature`, `weight_variance`, `readout_variance`: as in :func:`decay_rates`.
+    Returns U (C,) and its gradient (C, N, d+1).
 
     >>> value, gradient = potential([[[2.0, 3.0]]], "linear", [[1.0]], [5.0], 0.5)  # f = 6:  2 + 4.5 + 1
     >>> value.tolist(), gradient.ravel().tolist()
@@ -96,13 +96,12 @@ def train(
 ):  # fmt: skip
     """Train networks side by side by unadjusted Langevin steps, preconditioned by the prior.
 
-    In units of the prior's deviations, which the step h is measured in, the prior pulls with rate one in both layers
-    and the time hn is that of its relaxation.  `activation`, `inputs`, `targets`, `weight_variance`,
-    `readout_variance`: as in :func:`potential`; `temperature`, `width`: as in :func:`decay_rates`; `networks`, `steps`:
-    C, and the number of steps, >= 1; `seed`: int, SeedSequence or Generator; `step`: 0 < h < 2, and below 2/k for the
-    largest curvature k of U in these units; `start` (C, N, d+1): first parameters, by default drawn from the prior;
-    `points` (M, d): where the outputs are recorded, by default `inputs`; `record_every`: divides `steps`, the start is
-    not recorded.  Returns Training, with n = steps / record_every records.
+    In units of its deviations the prior pulls with rate one in both layers.  `activation`, `inputs`, `targets`,
+    `weight_variance`, `readout_variance`: as in :func:`potential`; `temperature`, `width`: as in :func:`decay_rates`;
+    `networks`, `steps`: C, and the number of steps; `seed`: int, SeedSequence or Generator; `step`: 0 < h < 2, and
+    below 2/k for the largest curvature k of U in these units; `start` (C, N, d+1): first parameters, by default drawn
+    from the prior; `points` (M, d): where the outputs are recorded, by default `inputs`; `record_every`: divides
+    `steps`, the start is not recorded.  Returns Training.
 
     >>> x, y = [[1.0, 0.0], [0.0, 1.0]], [1.0, -1.0]
     >>> trained = train("erf", x, y, 0.1, 5, 10, 400, seed=1, step=0.02, record_every=10)
@@ -124,8 +123,8 @@ def train(
     theta = checks.array("start", start, shape=shape)  # (C, N, d+1)
     points = x if points is None else checks.array("points", points, shape=(None, dimension))  # (M, d)
 
-    outputs = np.empty((steps // every, shape[0], len(points)))  # (n, C, M)
-    losses = np.empty((steps // every, shape[0]))  # (n, C)
+    records = steps // every, shape[0]  # (n, C)
+    outputs, losses = np.empty((*records, len(points))), np.empty(records)  # (n, C, M), (n, C)
     kick = np.sqrt(2 * step) * deviations  # (d+1,)
     with np.errstate(over="ignore", invalid="ignore"):  # a network that runs away is refused below
         for n in range(1, steps + 1):
@@ -143,9 +142,8 @@ def train(
 def harmonic_variance(curvature, step, *, preconditioner=1.0):
     """Stationary variance of the unadjusted step on a harmonic mode, exact:  Var = 1/[k (1 - hDk/2)].
 
-    The density has 1/k; this is :func:`lib.foundations.langevin.euler_covariance` of one mode, for many at once.
-    `curvature` (...): k > 0, of U = k θ²/2; `step`: h, with 0 < hDk < 2 for every mode, beyond which the chain runs
-    away; `preconditioner`: D > 0.  Returns Var (...).
+    The density has 1/k.  `curvature` (...): k > 0, of U = k θ²/2; `step`: h, with 0 < hDk < 2 for every mode, beyond
+    which the chain runs away; `preconditioner`: D > 0.  Returns Var (...).
 
     >>> harmonic_variance([1.0, 4.0], 0.25).round(6).tolist()
     [1.142857, 0.5]
@@ -163,8 +161,7 @@ def richardson(at_step, at_half_step, *, error=0.0, half_error=0.0):
     """A mean without the error of order h, from runs at steps h and h/2:  2⟨·⟩_{h/2} - ⟨·⟩_h,  and its standard error.
 
     `at_step`, `at_half_step` (...): ⟨·⟩_h and ⟨·⟩_{h/2} of independent runs; `error`, `half_error`: their standard
-    errors >= 0, floats or (...).  Returns the combination, of a bias of order h², and its error √(4 e_{h/2}² + e_h²),
-    (...) each.
+    errors. Returns the combination, of a bias of order h², and its error √(4 e_{h/2}² + e_h²), (...) each.
 
     >>> value, error = richardson(harmonic_variance(1.0, 0.1), harmonic_variance(1.0, 0.05), half_error=0.01)
     >>> round(float(value), 4), float(error)

@@ -14,7 +14,7 @@ import numpy as np
 from lib.common import checks
 from lib.fields import _modes
 from lib.fields._data import per_sample
-from lib.fields._effective_ridge import blocks, learned, modes, settings, unlearned
+from lib.fields._modes import blocks, learned, modes, settings, unlearned
 from lib.fields.effective_ridge import equivalent_kernel, learnability, solve
 
 
@@ -38,10 +38,9 @@ def _power(values, target_power):
 def predict(eigenvalues, target_power, samples, *, ridge, noise_variance=0.0, multiplicities=None):
     """Bias, variance, test and training error of the mean prediction at every P and T.
 
-    E₀ = P/(P - Σ g L²),  test error  E₀[Σ (1 - L_k)² w_k + σ²],  training error  (T/(Pκ))² times that.  The differences
-    are summed as  P - Σ g L² = T/κ + Σ g L(1 - L),  which keeps their digits where P is close to the rank.
-    `eigenvalues`, `target_power`, `samples`, `multiplicities`: λ_k, w_k, P, g_k; `ridge`: T >= 0, and > 0 where P
-    equals the rank, as the variance diverges there; `noise_variance`: σ² >= 0.  Returns LearningCurve.
+    E₀ = P/(P - Σ g L²),  test error  E₀[Σ (1 - L_k)² w_k + σ²],  training error  (T/(Pκ))² times that.  `eigenvalues`,
+    `target_power`, `samples`, `multiplicities`: λ_k, w_k, P, g_k; `ridge`: T >= 0, and > 0 where P equals the rank, as
+    the variance diverges there; `noise_variance`: σ² >= 0.  Returns LearningCurve.
 
     >>> curve = predict([1.0], [1.0], 8, ridge=1.0, noise_variance=0.5, multiplicities=[4])  # 8κ² + 3κ = 1
     >>> round(float(curve.kappa), 6), round(float(curve.test_error), 6)
@@ -63,14 +62,8 @@ def predict(eigenvalues, target_power, samples, *, ridge, noise_variance=0.0, mu
         checks.fail("ridge", f"be > 0 where samples equals the rank {rank:g}: the variance diverges there", ridge)
     test = (p / unused) * (bias + noise)  # (R,)
     with np.errstate(over="ignore"):
-        parts = (
-            p / unused,
-            bias,
-            (shared / unused) * (bias + noise),
-            test,
-            (bare / p) ** 2 * test,
-            k * (shared + spread),
-        )
+        variance, excess = (shared / unused) * (bias + noise), k * (shared + spread)  # (R,), (R,)
+        parts = p / unused, bias, variance, test, (bare / p) ** 2 * test, excess  # (R,) each
     return LearningCurve(kappa, *(checks.finite("target_power", part).reshape(shape) for part in parts))
 
 
@@ -90,10 +83,9 @@ def equivalent_kernel_error(eigenvalues, target_power, samples, *, ridge):
 def coefficient_variance(eigenvalues, kappa, test_error, samples, *, own_error=0.0):
     """Variance of one learned coefficient over data sets,  Var_data f_k = [(test error) + E₀(1 - L_k)² v_k²] L_k²/P.
 
-    The second term, not in the source, is what mode k itself adds to the test error: one part in P of the sum over
-    modes, but it doubles the variance of a mode that holds all of the target.  `eigenvalues`: λ_k; `kappa`, `samples`:
-    κ >= 0 and P > 0, one number each; `test_error`: with label noise, >= 0; `own_error`: E₀(1 - L_k)² v_k² >= 0, a
-    float or (n,). Returns (n,), of each mode by itself, whatever its multiplicity.
+    The second term, not in the source, doubles the variance of a mode that holds all of the target.  `eigenvalues`:
+    λ_k; `kappa`, `samples`: κ >= 0 and P > 0, one number each; `test_error`: with label noise; `own_error`: E₀(1 -
+    L_k)² v_k², a float or (n,).  Returns (n,), of each mode by itself, whatever its multiplicity.
 
     >>> coefficient_variance([3.0, 1.0], 1.0, 8.0, 4).tolist()
     [1.125, 0.5]
@@ -106,9 +98,8 @@ def coefficient_variance(eigenvalues, kappa, test_error, samples, *, own_error=0
 def loss_exponent(spectral_exponent, target_exponent, *, ridgeless):
     """Exponent of a power law's learning curve,  loss ∝ P^{-x}:  x = min(β - 1, 2a), over a where a ridge dominates.
 
-    The first is the target's tail beyond the learnability edge, the second what the learned modes still lack; at β = 1
-    + 2a, where they meet, the law has a logarithm.  `spectral_exponent`, `target_exponent`: a, β > 1; `ridgeless`: True
-    where unlearned modes make the ridge, T = 0, False where T exceeds them all.  Returns x.
+    The first is the target's tail beyond the learnability edge, the second what the learned modes still lack.
+    `spectral_exponent`, `target_exponent`: a, β > 1; `ridgeless`: whether unlearned modes make the ridge.  Returns x.
 
     >>> [loss_exponent(2.0, 2.5, ridgeless=True), loss_exponent(2.0, 2.5, ridgeless=False)]
     [1.5, 0.75]
@@ -158,9 +149,8 @@ def crossover(ridge, spectral_exponent):
 def effective_ranks(eigenvalues, *, multiplicities=None):
     """Effective ranks of what is left beyond k modes:  r_k = Σ_{i>k} λ_i/λ_{k+1},  R_k = (Σ_{i>k} λ_i)²/Σ_{i>k} λ_i².
 
-    Overfitting is benign if for some k far below P both are far above it, by the criteria of Bartlett and coauthors
-    (2020). `eigenvalues`, `multiplicities`: λ_k > 0, descending; g_k.  Returns k at every edge between eigenvalues,
-    from 0 on, r_k and R_k, (n,) each.
+    Overfitting is benign if for some k far below P both are far above it (Bartlett and coauthors, 2020). `eigenvalues`,
+    `multiplicities`: λ_k > 0, descending; g_k.  Returns k = 0, g_1, g_1 + g_2, ..., r_k and R_k, (n,) each.
 
     >>> [part.round(6).tolist() for part in effective_ranks([1.0, 0.1], multiplicities=[2, 100])]
     [[0.0, 2.0], [12.0, 100.0], [48.0, 100.0]]

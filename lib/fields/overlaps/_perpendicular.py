@@ -1,7 +1,6 @@
 """The squared length q = |w_⊥|² of the weights across the teacher's direction: of its prior, or held fixed.
 
-"free", what networks do:  q is drawn from its prior, (σ_w²/d) χ² of d - 1 degrees.  "fixed", the source's action:
-q = σ_w².
+"free", in networks: q is of its prior, (σ_w²/d) χ² of d - 1 degrees.  "fixed", the source's: q = σ_w².
 """
 
 import numpy as np
@@ -28,8 +27,7 @@ def dimension(value, free):
 def lengths(d, variance, free, slope=0.0):
     """Nodes q and logarithms of their weights, both (K,), by the trapezoidal rule in log q, for averages of e^{d p(q)}.
 
-    p >= 0 falls from q = 0, at a rate of `slope`/4 at most or else as that of a larger overlap: what is cut off is
-    below e^{-50} of the average.
+    p >= 0 falls from q = 0 at a rate of `slope`/4 at most: what is cut off is below e^{-50} of the average.
     """
     if not free:
         return np.array([variance]), np.zeros(1)

@@ -5,6 +5,7 @@ from math import factorial
 import numpy as np
 
 from lib.common import checks
+from lib.fields import _data
 
 DEGREES = {"erf": (1, 3), "relu": (0, 1, 2, 4)}  # the components of the teachers `staircase` and `relu_teacher`
 HIGHEST_DEGREE = 20
@@ -17,10 +18,10 @@ def basis(activation, degrees):
     """Checked activation and degrees (n,); those of the activation's teacher if none are given."""
     own = DEGREES[checks.one_of("activation", activation, DEGREES)]
     given = own if degrees is None else degrees
-    listed = checks.entries("degrees", given, at_least=0, at_most=HIGHEST_DEGREE, ndim=1)  # (n,)
-    if listed.size == 0 or np.any(listed != np.rint(listed)) or np.unique(listed).size < listed.size:
-        checks.fail("degrees", "hold one or more different integers", degrees)
-    return activation, listed.astype(int)
+    listed = _data.whole("degrees", given, count=1, at_least=0, at_most=HIGHEST_DEGREE, ndim=1)  # (n,)
+    if np.unique(listed).size < listed.size:
+        checks.fail("degrees", "hold different numbers", degrees)
+    return activation, listed
 
 
 def target(value, size):
