@@ -51,11 +51,6 @@ def whole(name, value, *, count=0, **bounds):
     return values.astype(int)
 
 
-def sizes(value, most=None):
-    """Numbers of samples P >= 1, one or more."""
-    return whole("samples", value, count=1, at_least=1, at_most=most, ndim=1)  # (n,)
-
-
 def ridges(value):
     """T > 0, one or more."""
     result = checks.entries("ridges", value, above=0, ndim=1)  # (m,)

@@ -3,7 +3,6 @@
 import numpy as np
 
 from lib.common import checks
-from lib.fields import _data
 
 _BLOCK = 2**14  # numbers a block of (rows, modes) may hold: it stays in the cache
 _DECADES = 100  # spectra that reach further below their largest eigenvalue are zero there, up to rounding
@@ -21,11 +20,6 @@ def descending(eigenvalues, multiplicities=None):
     if eigenvalues.size == 0 or eigenvalues[0] == 0 or np.any(np.diff(eigenvalues) > 0):
         checks.fail("eigenvalues", "be in descending order, the first > 0", eigenvalues)
     return eigenvalues, counts(multiplicities, eigenvalues.size)  # (n,), (n,)
-
-
-def places(cuts, size, name="cuts"):
-    """Numbers of retained levels as an int array (...) of numbers in 0..n."""
-    return _data.whole(name, cuts, at_least=0, at_most=size)  # (...)
 
 
 def tails(values):

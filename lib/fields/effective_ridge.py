@@ -1,10 +1,10 @@
 """The effective ridge of kernel regression: one number that says which modes P samples teach, at ridge T.
 
 The unlearned modes of a kernel act as noise on the learned ones, so that the ridge is renormalized,  T → T_eff = Pκ,
-and mode k is learned to the fraction  L_k = λ_k/(λ_k + κ).  κ is the effective ridge per sample.  `eigenvalues` (n,):
-λ_k >= 0, in any order but not all zero; `multiplicities` (n,): g_k > 0, by default 1; `samples`: P > 0; `ridge`: T >=
-0, the variance of label noise that the regression assumes; P and T may be arrays that broadcast.  Source:
-ringel2025talk, on the effective ridge, with the closure corrected (see :func:`closure_learnability`).
+and mode k is learned to the fraction  L_k = λ_k/(λ_k + κ).  `eigenvalues` (n,): λ_k >= 0, in any order but not all
+zero; `multiplicities` (n,): g_k > 0, by default 1; `samples`: P > 0; `ridge`: T >= 0, the variance of label noise that
+the regression assumes; P and T may be arrays that broadcast.  Source: ringel2025talk, on the effective ridge, with the
+closure corrected (see :func:`closure_learnability`).
 """
 
 import numpy as np
@@ -21,9 +21,8 @@ CLOSURES = {"quenched": (1.0, 0.0), "annealed": (1.0, 1.0), "half": (0.5, 0.5)} 
 def solve(eigenvalues, samples, *, ridge, multiplicities=None):
     """Effective ridge per sample κ, the root of  P = T/κ + Σ_k g_k λ_k/(λ_k + κ).
 
-    It is zero without a ridge at P at or above the rank Σ_{λ>0} g_k.  All roots are found side by side, between exact
-    bounds.  `eigenvalues`, `samples`, `ridge`, `multiplicities`: λ_k, P, T, g_k.
-    Returns κ >= T/P, a float or an array.
+    It is zero without a ridge at P at or above the rank Σ_{λ>0} g_k.  `eigenvalues`, `samples`, `ridge`,
+    `multiplicities`: λ_k, P, T, g_k.  Returns κ >= T/P, a float or an array.
 
     >>> solve([1.0], [1, 2, 3], ridge=0.0, multiplicities=[4]).round(6).tolist()  # P = 4/(1 + κ)
     [3.0, 1.0, 0.333333]

@@ -64,9 +64,8 @@ def dual_fit(gram, targets, ridges):
 
     `gram` (P, P): K, positive semidefinite; `targets` (P,): y; `ridges` (m,): T > 0.  Returns α (m, P), κ̂ (m,).
 
-    >>> weights, kappa = dual_fit([[1.0, 0.0], [0.0, 3.0]], [2.0, 4.0], [1.0])
-    >>> weights.tolist(), kappa.round(6).tolist()
-    ([[1.0, 1.0]], [1.333333])
+    >>> [part.round(6).tolist() for part in dual_fit([[1.0, 0.0], [0.0, 3.0]], [2.0, 4.0], [1.0])]
+    [[[1.0, 1.0]], [1.333333]]
     """
     kernel = checks.symmetric("gram", gram)  # (P, P)
     y = checks.array("targets", targets, shape=kernel.shape[:1])  # (P,)
@@ -79,21 +78,19 @@ def measure(
 ):  # fmt: skip
     """Regressions on fresh data sets: errors, learned coefficients and diagnostics at every P and T.
 
-    f_k = λ_k Σ_μ φ_k(x_μ) α_μ,  α = (K + T)⁻¹y,  K = ΦλΦᵀ,  y = Φv + ε.  With the λ_k and v_k of real data and Gaussian
-    features these are its surrogates.  `eigenvalues` (M,): λ_k >= 0, not all zero; `coefficients` (M,): v_k; `samples`
-    (n,): P >= 1; `ridges` (m,): T > 0; `seed`: int or SeedSequence; `sets`: S >= 2 data sets at each P;
-    `noise_variance`: σ² >= 0; `kind`, `amplitude_spread`, `amplitude_from`: as in :func:`draw_features`.  Returns
-    Curves.
+    f_k = λ_k Σ_μ φ_k(x_μ) α_μ,  α = (K + T)⁻¹y,  K = ΦλΦᵀ,  y = Φv + ε.  With the λ_k and v_k of real data these are
+    its surrogates.  `eigenvalues` (M,): λ_k >= 0, not all zero; `coefficients` (M,): v_k; `samples` (n,): P >= 1;
+    `ridges` (m,): T > 0; `seed`: int or SeedSequence; `sets`: S >= 2 data sets at each P; `noise_variance`: σ² >= 0;
+    `kind`, `amplitude_spread`, `amplitude_from`: as in :func:`draw_features`.  Returns Curves.
 
-    >>> curves = measure([1.0, 0.5], [1.0, 0.0], [10, 200], [1e-3], seed=1, sets=4)
-    >>> bool(curves.test_error[:, 1].max() < curves.test_error[:, 0].min())
-    True
+    >>> measure([1.0, 0.5], [1.0, 0.0], [10, 200], [1e-3], seed=1, sets=4).test_error.shape
+    (4, 2, 1)
     """
     values = checks.entries("eigenvalues", eigenvalues, at_least=0, ndim=1)  # (M,)
     if not values.any():
         checks.fail("eigenvalues", "hold at least one that is > 0", eigenvalues)
     v = checks.array("coefficients", coefficients, shape=values.shape)  # (M,)
-    sizes, t = _data.sizes(samples), _data.ridges(ridges)  # (n,), (m,)
+    sizes, t = _data.whole("samples", samples, count=1, at_least=1, ndim=1), _data.ridges(ridges)  # (n,), (m,)
     noise = np.sqrt(checks.number("noise_variance", noise_variance, at_least=0))
     sets = checks.integer("sets", sets, at_least=2)
     seeds = children(seed, sizes.size * sets)

@@ -4,8 +4,8 @@ The posterior mean of a network of two layers is a ratio of averages over its we
 
     f̄_N(x) = ⟨m e^ℓ⟩ / ⟨e^ℓ⟩,   m = kᵀA⁻¹y,   ℓ = -½ log det A - ½ yᵀA⁻¹y,   A = K_W + T,
 
-which see W through the kernel K_W alone, a mean over N independent neurons.  Hence f̄_N = f̄_∞ + c/N + O(1/N²), c =
-⟨m'ℓ' + ½m''⟩,  with derivatives along  δ = s_a² φφᵀ - K,  the deviation of one neuron's kernel from the mean.  The
+which see W through the kernel K_W alone, a mean over N independent neurons.  Hence f̄_N = f̄_∞ + c/N + O(1/N²),
+c = ⟨m'ℓ' + ½m''⟩,  with derivatives along  δ = s_a² φφᵀ - K,  the deviation of one neuron's kernel from the mean.  The
 expansion asks for two small numbers: ⟨ℓ'²⟩/N, the variance of ℓ among networks, and ⟨tr(A⁻¹δ)²⟩/N, the square of the
 relative fluctuation of their kernels.  Source: ringel2025talk has the limit alone.
 """
@@ -86,9 +86,8 @@ def correction(
     T > 0; `points` (M, d): x; `neurons`: drawn, >= 2; `seed`: int, SeedSequence or Generator; `weight_variance`,
     `readout_variance`: σ_w², s_a².  Returns a Correction.
 
-    >>> found = correction("erf", [[1.0]], [2.0], 0.1, [[1.0]], 100_000, seed=1)
-    >>> found.coefficient.round(2).tolist(), bool(found.error[0] < 0.001)
-    ([0.27], True)
+    >>> correction("erf", [[1.0]], [2.0], 0.1, [[1.0]], 100_000, seed=1).coefficient.round(2).tolist()
+    [0.27]
     """
     task = _Process(activation, inputs, targets, ridge, points, weight_variance, readout_variance)
     random, left = checks.generator("seed", seed), checks.integer("neurons", neurons, at_least=2)
@@ -118,13 +117,11 @@ def deviation(
     """N (f̄_N - f̄_∞)  from networks of the prior, each weighed with its likelihood e^ℓ.
 
     The first order of numerator and denominator has the mean zero and is subtracted, so the error does not grow with N;
-    honest where many networks are effective.  `width`, `networks`: N >= 1, and how many, >= 2; `activation`, `inputs`,
-    `targets`, `ridge`, `points`, `seed`, `weight_variance`, `readout_variance`: as in :func:`correction`.  Returns a
-    Deviation.
+    honest where many networks are effective.  `width`, `networks`: N >= 1, >= 2; `activation`, `inputs`, `targets`,
+    `ridge`, `points`, `seed`, `weight_variance`, `readout_variance`: as in :func:`correction`.  Returns a Deviation.
 
-    >>> found = deviation("erf", [[1.0]], [2.0], 0.1, [[1.0]], 200, 4000, seed=1)  # c = 0.27
-    >>> found.mean.round(2).tolist(), found.effective > 0.9
-    ([0.27], True)
+    >>> deviation("erf", [[1.0]], [2.0], 0.1, [[1.0]], 200, 4000, seed=1).mean.round(2).tolist()  # c = 0.27
+    [0.27]
     """
     task = _Process(activation, inputs, targets, ridge, points, weight_variance, readout_variance)
     random, width = checks.generator("seed", seed), checks.integer("width", width)
@@ -145,6 +142,5 @@ def deviation(
     found = left_over.mean(axis=0) / below.mean()  # (M,)
     spread = (left_over - found * below[:, None]) / below.mean()  # (n, M)
     effective = weight.sum() ** 2 / (len(weight) * (weight**2).sum())
-    return Deviation(
-        found, spread.T @ spread / len(spread) ** 2, float(effective), width * (apart - mean_slope).mean(axis=0)
-    )
+    covariance, prior = spread.T @ spread / len(spread) ** 2, width * (apart - mean_slope).mean(axis=0)
+    return Deviation(found, covariance, float(effective), prior)

@@ -3,8 +3,7 @@
 The pool of M points stands for the input measure:  K/M  has eigenvalues λ_k and eigenvectors u_k, the eigenfunctions
 are φ_k = √M u_k  and the target's coefficients  v_k = u_kᵀy/√M.  Where a measured curve leaves the theory, Gaussian
 surrogates (:func:`lib.fields.feature_regression.measure` with the same λ_k and v_k) tell whether the theory fails or
-the data is not Gaussian.  Quote agreement for P up to a tenth of the pool.  Source: ringel2025talk, on learning curves
-of real data sets; it does not say how its images are scaled.
+the data is not Gaussian.  Quote agreement for P up to a tenth of the pool.  Source: ringel2025talk, on real data sets.
 """
 
 from dataclasses import dataclass
@@ -60,9 +59,8 @@ def spectrum(gram, targets):
     Negative eigenvalues within rounding become zero; others are refused.  `gram` (M, M): K between all points of the
     pool, symmetric, positive semidefinite; `targets` (M,): y.  Returns Spectrum.
 
-    >>> found = spectrum([[1.0, 0.5], [0.5, 1.0]], [1.0, 1.0])
-    >>> found.eigenvalues.round(6).tolist(), np.abs(found.coefficients).round(6).tolist()
-    ([0.75, 0.25], [1.0, 0.0])
+    >>> spectrum([[1.0, 0.5], [0.5, 1.0]], [1.0, 1.0]).eigenvalues.round(6).tolist()
+    [0.75, 0.25]
     """
     kernel, y = _pool(gram, targets)
     size = len(kernel)
@@ -82,13 +80,12 @@ def measure(gram, targets, samples, ridges, seed, *, sets=40):
     SeedSequence; `sets`: S >= 2 subsets at each P.  Returns feature_regression.Curves without coefficients.
 
     >>> x = np.linspace(-1, 1, 50)
-    >>> curves = measure(np.exp(-np.subtract.outer(x, x)**2), x, [2, 10], [1e-6], seed=1, sets=3)
-    >>> curves.test_error.shape, bool(curves.test_error[:, 1].max() < curves.test_error[:, 0].min())
-    ((3, 2, 1), True)
+    >>> measure(np.exp(-np.subtract.outer(x, x)**2), x, [2, 10], [1e-6], seed=1, sets=3).test_error.shape
+    (3, 2, 1)
     """
     kernel, y = _pool(gram, targets)
-    sizes, t = _data.sizes(samples, len(y) - 1), _data.ridges(ridges)
-    sets = checks.integer("sets", sets, at_least=2)
+    sizes = _data.whole("samples", samples, count=1, at_least=1, at_most=len(y) - 1, ndim=1)  # (n,)
+    t, sets = _data.ridges(ridges), checks.integer("sets", sets, at_least=2)  # (m,)
     random = checks.generator("seed", checks.seed_sequence("seed", seed))
     test, found = np.empty((sets, sizes.size, t.size)), np.empty((3, sets, sizes.size, t.size))  # (S, n, m) each
     for s in range(sets):

@@ -1,7 +1,7 @@
 """Gaussian-process regression as a membrane held by springs: the action of a field on a grid, and its gradient.
 
-The posterior of :mod:`lib.fields.gp_regression` is  p(f) ∝ e^{-S[f]},  S[f] = ½ fᵀK⁻¹f + Σ_μ (f(x_μ) - y_μ)²/2T_μ:
-K⁻¹ is the stiffness of a membrane, non-local in general, and each example a spring of stiffness 1/T_μ at one point.
+The posterior of :mod:`lib.fields.gp_regression` is  p(f) ∝ e^{-S[f]},  S[f] = ½ fᵀK⁻¹f + Σ_μ (f(x_μ) - y_μ)²/2T_μ: K⁻¹
+is the stiffness of a membrane, non-local in general, and each example a spring of stiffness 1/T_μ at one point.
 Source: ringel2025talk, on Gaussian-process regression.
 """
 
@@ -16,7 +16,7 @@ LARGEST_CONDITION = 1e12  # of a kernel matrix that is inverted: four digits of 
 def stiffness(kernel):
     """Stiffness K⁻¹ of a membrane on a grid of points, for :func:`action`.
 
-    Smooth kernels on fine grids have eigenvalues below rounding and are refused; a small diagonal helps. `kernel` (n,
+    Smooth kernels on fine grids have eigenvalues below rounding and are refused; a small diagonal helps.  `kernel` (n,
     n): K, symmetric positive definite, of a condition number up to 1e12.  Returns K⁻¹ (n, n), symmetric.
 
     >>> (3 * stiffness([[2.0, 1.0], [1.0, 2.0]])).round(12).tolist()
@@ -39,9 +39,8 @@ def action(field, stiffness, observed, targets, ridge):
     `observed` (P,): grid point 0 .. n-1 of each example, several may share one; `targets` (P,): y; `ridge`: T > 0, a
     float or (P,).  Returns S (...) and ∂S/∂f (..., n).
 
-    >>> value, gradient = action([1.0, 0.0], np.eye(2), [0], [3.0], 0.5)
-    >>> float(value), gradient.tolist()
-    (4.5, [-3.0, 0.0])
+    >>> [part.tolist() for part in action([1.0, 0.0], np.eye(2), [0], [3.0], 0.5)]
+    [4.5, [-3.0, 0.0]]
     """
     stiffness = checks.symmetric("stiffness", stiffness)  # (n, n)
     f = checks.array("field", field)  # (..., n)

@@ -3,8 +3,8 @@
 A network  z(x) = Σ_c a_c φ(w_c·x)  with weights w_c ~ N(0, Σ) and readouts a_c ~ N(0, s_a²/N) has the covariance K(x,
 x') = s_a² ⟨φ(w·x) φ(w·x')⟩ = s_a² k(s_11, s_12, s_22),  s_11 = xᵀΣx, s_12 = xᵀΣx', s_22 = x'ᵀΣx',  at every width N; at
 N → ∞ it is a Gaussian process.  φ is max(u, 0) or erf(u), not the erf(u/√2) of :mod:`lib.foundations.gaussian`.
-`activation`: "erf" or "relu"; `weight_variance` σ_w² > 0, in Σ = σ_w² C, C = I/d by default; `readout_variance` s_a² >
-0.  Source: ringel2025talk, on random networks as Gaussian processes.
+`activation`: "erf" or "relu"; `weight_variance` σ_w² > 0, in Σ = σ_w² C, C = I/d by default; `readout_variance`
+s_a² > 0.  Source: ringel2025talk, on random networks as Gaussian processes.
 """
 
 from math import comb

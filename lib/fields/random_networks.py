@@ -1,9 +1,8 @@
 """Two-layer networks of finite width with random weights: outputs, excess kurtosis, characteristic functional.
 
 The network is  z(x) = Σ_c a_c φ(w_c·x),  c = 1..N,  with independent weights of variance σ_w²/d and readouts of
-variance s_a²/N, both Gaussian or uniform: the source draws  w ∈ U[-d^{-1/2}, d^{-1/2}]  and  a ∈ U[-N^{-1/2},
-N^{-1/2}],  which is σ_w² = s_a² = 1/3.  At N → ∞ it is the Gaussian process of :mod:`lib.fields.nngp`.  Source:
-ringel2025talk, on random networks as random functions.
+variance s_a²/N, Gaussian or uniform: the source draws  w ∈ U[-d^{-1/2}, d^{-1/2}] and a likewise, σ_w² = s_a² = 1/3.
+At N → ∞ it is the Gaussian process of :mod:`lib.fields.nngp`.  Source: ringel2025talk, on random networks.
 """
 
 import numpy as np
@@ -34,9 +33,9 @@ def sample(activation, inputs, width, networks, seed, *, weight_variance=1.0, re
     Generator; `weight_variance`, `readout_variance`: σ_w² of √d w, s_a² of √N a; `law`: "gaussian" or "uniform", of
     weights and readouts, with the same variances.  Returns z (S, n).
 
-    >>> functions = sample("erf", [[1.0, 0.0], [-1.0, 0.0]], 5, 3, seed=1)
-    >>> functions.shape, bool(np.allclose(functions[:, 0], -functions[:, 1]))  # erf networks without biases are odd
-    ((3, 2), True)
+    >>> z = sample("erf", [[1.0, 0.0], [-1.0, 0.0]], 5, 3, seed=1)
+    >>> bool(np.allclose(z[:, 0], -z[:, 1]))  # erf networks without biases are odd
+    True
     """
     phi, _ = units(activation, KERNELS)
     x = points("inputs", inputs)  # (n, d)
@@ -90,9 +89,9 @@ def _erf_moments(point, variance, law):
 def excess_kurtosis(activation, inputs, width, *, weight_variance=1.0, law="gaussian"):
     """Excess kurtosis of the output at each input, exact at any width:  κ₄ = (1/N) [ ⟨a⁴⟩/⟨a²⟩² · ⟨φ⁴⟩/⟨φ²⟩² - 3 ].
 
-    Gaussian weights: ReLU has ⟨φ⁴⟩/⟨φ²⟩² = 6 and κ₄ = 15/N at every input, erf units less.  Uniform weights: ⟨a⁴⟩/⟨a²⟩²
-    = 9/5, and ReLU has ⟨φ⁴⟩/⟨φ²⟩² = 6 - (12/5) Σ_i x_i⁴/|x|⁴.  `activation`, `inputs`, `width`, `weight_variance`,
-    `law`: as in :func:`sample`; no input at the origin.  Returns κ₄ = ⟨z⁴⟩/⟨z²⟩² - 3 (n,).
+    Gaussian weights: ReLU has ⟨φ⁴⟩/⟨φ²⟩² = 6 and κ₄ = 15/N at every input, erf units less.  Uniform weights:
+    ⟨a⁴⟩/⟨a²⟩² = 9/5, and ReLU has ⟨φ⁴⟩/⟨φ²⟩² = 6 - (12/5) Σ_i x_i⁴/|x|⁴.  `activation`, `inputs`, `width`,
+    `weight_variance`, `law`: as in :func:`sample`; no input at the origin.  Returns κ₄ = ⟨z⁴⟩/⟨z²⟩² - 3 (n,).
 
     >>> excess_kurtosis("relu", [[1.0, 1.0]], 5, law="uniform").round(6).tolist()
     [1.128]

@@ -50,9 +50,8 @@ def outputs(activation, inputs, widths, networks, seed, *, variances=(1.0, 1.0, 
     `activation`: φ of both layers, "erf" or "relu"; `inputs` (n, d): x; `widths`: (N_0, N_1), `networks`: S; `seed`:
     int, SeedSequence or Generator; `variances` (3,): σ_0², σ_1², σ_2².  Returns f (S, n).
 
-    >>> functions = outputs("erf", [[1.0, 0.0], [-1.0, 0.0]], (7, 5), 3, seed=1)
-    >>> functions.shape, bool(np.allclose(functions[:, 0], -functions[:, 1]))  # odd units of odd units
-    ((3, 2), True)
+    >>> outputs("erf", [[1.0, 0.0], [-1.0, 0.0]], (7, 5), 3, seed=1).shape
+    (3, 2)
     """
     drawn = _Networks(activation, inputs, widths, checks.integer("networks", networks), seed, variances)
     width, result = drawn.widths[1], np.empty((networks, len(drawn.x)))  # (S, n)
@@ -97,14 +96,12 @@ def adapt(
     `fluctuations`, `damping`, `tolerance`, `iterations`: as in :func:`lib.fields.kernel_adaptation.adapt`.  Returns
     kernel_adaptation.Adaptation with the covariance K_h (P, P) and the kernel σ_2² Q(K_h).
 
-    >>> found = adapt("erf", [[1.0, 0.0], [0.0, 1.0]], [2.0, 0.0], 0.1, 10)  # K⁰ is 1/3 without overlap
-    >>> (3 * found.covariance).round(2).tolist()
+    >>> (3 * adapt("erf", np.eye(2), [2.0, 0.0], 0.1, 10).covariance).round(2).tolist()  # K⁰ is 1/3 without overlap
     [[1.41, 0.0], [0.0, 1.0]]
     """
     x = points("inputs", inputs)  # (P, d)
     variances = checks.entries("variances", variances, above=0, shape=(3,))  # (3,)
     prior = nngp.kernel(activation, x, weight_variance=variances[0], readout_variance=variances[1])  # (P, P)
-    return kernel_adaptation.adapt(
-        activation, np.eye(len(x)), targets, ridge, width, weight_covariance=prior, readout_variance=variances[2],
-        fluctuations=fluctuations, start=start, damping=damping, tolerance=tolerance, iterations=iterations,
-    )  # fmt: skip
+    ways = {"fluctuations": fluctuations, "start": start, "damping": damping, "tolerance": tolerance}
+    ways |= {"weight_covariance": prior, "readout_variance": variances[2], "iterations": iterations}
+    return kernel_adaptation.adapt(activation, np.eye(len(x)), targets, ridge, width, **ways)

@@ -28,12 +28,8 @@ def root(function, low, high, *arguments, smallest=1e-16):
 
 def gaussian(lazy, pull):
     """b, 1 - b and 1 - pull b² (...) of the Gaussian phase,  (1 - b)(1 - pull b²) = lazy b,  for lazy, pull >= 0."""
-
-    def fallen(b, lazy, pull):
-        return (1 - b) * (1 - pull * b**2) - lazy * b
-
-    high = 1 / np.sqrt(np.maximum(pull, 1))  # (...)
-    b = root(fallen, np.zeros(np.shape(lazy)), high, lazy, pull, smallest=0)  # (...)
+    ends = np.zeros(np.shape(lazy)), 1 / np.sqrt(np.maximum(pull, 1))  # (...), (...)
+    b = root(lambda b, lazy, pull: (1 - b) * (1 - pull * b**2) - lazy * b, *ends, lazy, pull, smallest=0)  # (...)
     # Of the factors the smaller one follows from the other, so that neither is a difference of equal numbers.
     attracted = 1 - pull * b**2 > 1 - b  # (...)
     left = np.where(attracted, 1 - pull * b**2, lazy * b / np.where(attracted, 1, 1 - b))  # (...)

@@ -1,8 +1,7 @@
 """Monte Carlo of the N overlaps of a wide net with its teacher: what the saddle of one neuron leaves out.
 
-Averaged over inputs x ~ N(0, I_d), a net f = Σ_c a_c φ(w_c·x) meets a teacher of one direction through the overlaps m_c
-= w_c·w_* and the squared lengths q⊥ = |w_⊥|² of its weights across.  With the readouts integrated out they have the
-density e^{-E},
+Averaged over inputs x ~ N(0, I_d), a net f = Σ_c a_c φ(w_c·x) sees a teacher through the overlaps m_c = w_c·w_* and the
+squared lengths q⊥ = |w_⊥|² of its weights across.  With the readouts integrated out they have the density e^{-E},
 
     E = Σ_c [d m_c²/2σ_w² + d q⊥_c/2σ_w² - ½(d - 3) log q⊥_c] + ½ log det A + ½ P_e YᵀA⁻¹Y,
     A = 1 + P_e (s_a²/N) Σ_c ĥ(m_c) ĥ(m_c)ᵀ,
@@ -12,7 +11,6 @@ where ĥ holds the components of φ on the orthonormal Hermite polynomials of w_
 The prior of q⊥ is (σ_w²/d) χ² of d - 1 degrees; the pull on an outlier is O(d) and shortens its q⊥ by O(1).
 The source holds q⊥ = σ_w²: "fixed" lengths.  One neuron is moved at a time, by small steps and by draws that do not
 depend on where it is.  log det A keeps the overlaps of the relu together, whose one-neuron action has no minimum.
-
 Source: ringel2025talk, the deck, slides on the staircase target, whose saddle is the limit N → ∞ at fixed d, s_a² P_e
 and P_e/N; the integral over the readouts, free lengths and the sampler are not in it.
 """
@@ -24,7 +22,7 @@ import numpy as np
 from lib.common import checks
 from lib.common.random import children
 from lib.fields import hmc
-from lib.fields.overlaps import _overlap_moves, _perpendicular
+from lib.fields.overlaps import _overlap_moves, _projections
 from lib.foundations.sampling import Average
 
 
@@ -64,24 +62,19 @@ class OverlapChains:
         return Average(mean, float(hmc.summary(total - mean * self.outliers).error) / share)
 
 
-def _prior_lengths(random, dimension, variance, size):
-    """q⊥ of its prior, array of the given size."""
-    return variance / dimension * random.chisquare(dimension - 1, size)
-
-
 def planted(dimension, width, chains, fraction, overlap, seed, *, weight_variance=1.0, squared_length=None):
     """Overlaps to start from: the given fraction of the neurons at ±m_0, the rest drawn from the prior N(0, σ_w²/d).
 
-    Chains from here and from the prior alone stay apart in a metastable phase.  `dimension`, `width`, `chains`: d, N, C
-    >= 1; `fraction`: from 0 to 1, the number of neurons is rounded; `overlap`: m_0 >= 0, its signs are random; `seed`:
-    int, SeedSequence or Generator; `weight_variance`: σ_w² > 0; `squared_length`: q⊥ > 0 of the planted neurons, for
-    free lengths, d >= 2, where the rest draw theirs from the prior; by default a start for fixed lengths.  Returns (C,
-    N), the planted ones first; with a squared length (2, C, N), overlaps and q⊥.
+    Chains from here and from the prior alone stay apart in a metastable phase.  `dimension`, `width`, `chains`: d, N,
+    C >= 1; `fraction`: from 0 to 1, the number of neurons is rounded; `overlap`: m_0 >= 0, its signs are random;
+    `seed`: int, SeedSequence or Generator; `weight_variance`: σ_w² > 0; `squared_length`: q⊥ > 0 of the planted
+    neurons, for free lengths, d >= 2, where the rest draw theirs from the prior; by default a start for fixed lengths.
+    Returns (C, N), the planted ones first; with a squared length (2, C, N), overlaps and q⊥.
 
     >>> np.abs(planted(10_000, 4, 1, 0.5, 1.5, seed=1, squared_length=0.3)).round(1).tolist()
     [[[1.5, 1.5, 0.0, 0.0]], [[0.3, 0.3, 1.0, 1.0]]]
     """
-    dimension = _perpendicular.dimension(dimension, squared_length is not None)
+    dimension = _projections.dimension(dimension, squared_length is not None)
     width, chains = checks.integer("width", width), checks.integer("chains", chains)
     fraction = checks.number("fraction", fraction, at_least=0, at_most=1)
     overlap = checks.number("overlap", overlap, at_least=0)
@@ -92,7 +85,7 @@ def planted(dimension, width, chains, fraction, overlap, seed, *, weight_varianc
     m[:, :count] = overlap * random.choice([-1.0, 1.0], size=(chains, count))  # (C, count)
     if squared_length is None:
         return m
-    lengths = _prior_lengths(random, dimension, variance, m.shape)  # (C, N)
+    lengths = variance / dimension * random.chisquare(dimension - 1, m.shape)  # (C, N)
     lengths[:, :count] = checks.number("squared_length", squared_length, above=0)
     return np.stack([m, lengths])  # (2, C, N)
 
@@ -102,7 +95,7 @@ def _start(start, model, free, randoms):
     chains, n, d, s = len(randoms), model.width, model.dimension, model.variance
     if start is None:
         m = np.sqrt(s / d) * np.stack([random.standard_normal(n) for random in randoms])  # (C, N)
-        return m, np.stack([_prior_lengths(random, d, s, n) for random in randoms]) if free else np.full(m.shape, s)
+        return m, np.stack([s / d * random.chisquare(d - 1, n) for random in randoms]) if free else np.full(m.shape, s)
     state = checks.array("start", start, shape=(2, chains, n) if free else (chains, n))  # (2, C, N) or (C, N)
     m, across = state if free else (state, np.full(state.shape, s))  # (C, N), (C, N)
     reach = _overlap_moves.FARTHEST * np.sqrt(s)
@@ -125,17 +118,16 @@ def sample(
     factor, σ_a²/χ; `start` (2, C, N): first overlaps, of size up to 30 σ_w, and q⊥, above 0 and up to 900 σ_w², with
     fixed lengths overlaps (C, N) alone, by default from the prior; `burn_in`: sweeps thrown away first, by default as
     many as are recorded; `every`: sweeps from one record to the next; `independence`: share of the independent draws,
-    which tunnel between phases, from 0, which leaves them metastable, to below 1; `barrier`: |m| above which a neuron
-    counts as an outlier, by default 0.75 σ_w; `edge`: the histogram reaches from -edge to edge, by default 4 σ_w;
-    `bins`: B; `perpendicular`: "free", q⊥ is sampled with m, as in a network, or "fixed", q⊥ = σ_w², as the source has
-    it.  Returns OverlapChains.
+    which tunnel between phases, from 0 to below 1; `barrier`: |m| above which a neuron counts as an outlier, by default
+    0.75 σ_w; `edge`: the histogram reaches from -edge to edge, by default 4 σ_w; `bins`: B; `perpendicular`: "free", q⊥
+    is sampled with m, as in a network, or "fixed", q⊥ = σ_w², as the source has it.  Returns OverlapChains.
 
     >>> run = sample("erf", [1.0, -0.7], 50, 300, 600.0, 4, 500, seed=1, readout_variance=8.0)
     >>> round(float(run.perpendicular.mean()), 2), round(run.outlier_perpendicular().mean, 1)  # outliers are shorter
     (0.98, 0.4)
     """
-    free = _perpendicular.choice(perpendicular) == "free"
-    dimension = _perpendicular.dimension(dimension, free)
+    free = _projections.choice(perpendicular) == "free"
+    dimension = _projections.dimension(dimension, free)
     given = activation, target, dimension, width, effective_samples, weight_variance, readout_variance
     model = _overlap_moves.model(*given)
     chains, steps = checks.integer("chains", chains), checks.integer("steps", steps)

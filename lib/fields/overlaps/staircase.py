@@ -12,10 +12,9 @@ In the prior m ~ N(0, σ_w²/d), and the weights across w_* have the squared len
 ("free").  Outliers then have |w_⊥|² below σ_w² even as d → ∞, for that makes a unit steeper along w_*.
 The source keeps |w_⊥|² = σ_w² ("fixed").  `dimension`: d >= 1, and >= 2 for free lengths; `width`: N >= 1;
 `effective_samples`: P_e = 1/κ; `epsilon`: ε; `residual` (2,): b, c; `coupling`: A >= 0; `weight_variance`,
-`readout_variance`: σ_w², s_a² > 0; `perpendicular`: |w_⊥|², "free" or "fixed".
-
-Source: ringel2025talk (the deck), slides on the staircase target and its change of complexity, with P_e for n/σ²; free
-lengths, the convexity and states with some units kept beyond the barrier are not in it.
+`readout_variance`: σ_w², s_a² > 0; `perpendicular`: |w_⊥|², "free" or "fixed".  Source: ringel2025talk (the deck),
+slides on the staircase target and its change of complexity, with P_e for n/σ²; free lengths, the convexity and states
+with some units kept beyond the barrier are not in it.
 """
 
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from lib.common import checks
-from lib.fields.overlaps import _overlap_density, _perpendicular, _projections, single_index
+from lib.fields.overlaps import _overlap_density, _projections, single_index
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,11 +76,11 @@ def action(overlap, residual, coupling, dimension, *, weight_variance=1.0, perpe
     >>> action([0.0, 1.0, 2.0], [0.02, -0.3], 100.0, 10, perpendicular="fixed").round(3).tolist()
     [0.0, 1.08, -0.629]
     """
-    free, m = _perpendicular.choice(perpendicular) == "free", checks.array("overlap", overlap)  # (), (...)
+    free, m = _projections.choice(perpendicular) == "free", checks.array("overlap", overlap)  # (), (...)
     left, strength, s = _action_arguments(residual, coupling, weight_variance)
-    d = _perpendicular.dimension(dimension, free)
+    d = _projections.dimension(dimension, free)
     with np.errstate(over="ignore", invalid="ignore"):
-        nodes = _perpendicular.lengths(d, s, free, _overlap_density.slope(left, strength))  # (K,), (K,)
+        nodes = _projections.lengths(d, s, free, _overlap_density.slope(left, strength))  # (K,), (K,)
         return checks.finite("overlap", _overlap_density.action(m, left, strength, d, s, nodes)[0])[()]
 
 
@@ -96,15 +95,14 @@ def landau(residual, coupling, *, weight_variance=1.0):
     [0.4, -0.3333, 0.0889]
     """
     left, strength, s = _action_arguments(residual, coupling, weight_variance)
-    return _overlap_density.landau(left, strength, 1, s, _perpendicular.lengths(1, s, False))  # (3,)
+    return _overlap_density.landau(left, strength, 1, s, _projections.lengths(1, s, False))  # (3,)
 
 
 def extrema(residual, coupling, *, weight_variance=1.0):
     """Overlaps m > 0 with S'(m) = 0 at fixed length, |w_⊥|² = σ_w² = s, in closed form.
 
-    w²(b - c + cw)(b - 3c + 3cw) = (1 + 2s)/(2sA)  with  w = (1 + 2s)/(1 + 2s + 2m²).  The last one is a minimum.
-    `residual`, `coupling`, `weight_variance`: see the module.  Returns them in increasing order (E,), empty if S only
-    rises.
+    w²(b - c + cw)(b - 3c + 3cw) = (1 + 2s)/(2sA)  with  w = (1 + 2s)/(1 + 2s + 2m²).  The last is a minimum.
+    `residual`, `coupling`, `weight_variance`: see the module.  Returns them, increasing (E,).
 
     >>> extrema([0.02, -0.3], 100.0).round(4).tolist()  # the barrier and the minimum
     [0.7766, 1.7446]
@@ -139,15 +137,14 @@ def solve(
     they are in equilibrium.  `dimension`, `width`, `effective_samples`, `epsilon`, `weight_variance`,
     `readout_variance`, `perpendicular`: see the module; P_e > 0.  Returns Saddle.
 
-    >>> state = solve(50, 300, 1000.0, -0.3, readout_variance=8.0)
-    >>> print(state.learnabilities.round(3), round(state.minimum, 2), round(state.perpendicular, 3))
-    [1.01  0.509] 1.43 0.276
+    >>> solve(50, 300, 1000.0, -0.3, readout_variance=8.0).learnabilities.round(3).tolist()
+    [1.01, 0.509]
     """
-    free = _perpendicular.choice(perpendicular) == "free"
+    free = _projections.choice(perpendicular) == "free"
     strength = coupling(dimension, width, effective_samples, readout_variance=readout_variance)
     given = {"effective_samples": effective_samples, "weight_variance": weight_variance}
     samples, s = (checks.number(name, value, above=0) for name, value in given.items())
-    d, gain = _perpendicular.dimension(dimension, free), float(readout_variance) / width
+    d, gain = _projections.dimension(dimension, free), float(readout_variance) / width
     units = _overlap_density.Units(d, width, samples, s, gain, strength, free)
     target = single_index.staircase(checks.number("epsilon", epsilon, at_least=-1e50, at_most=1e50))  # (2,)
     held = None if outliers is None else checks.number("outliers", outliers, at_least=0, below=1)
@@ -171,15 +168,14 @@ def samples_to_learn(
     """Sample complexity: the smallest P_e at which the cubic learnability R_3 reaches a level.
 
     At fixed N/d it grows as d for the adaptive network and as d³ for the lazy one, where it tends to π(1 + 2σ_w²)³
-    d³/(16 σ_w⁶ s_a²)  for R_3 = ½.  `width`: N, or None for the lazy network; `level`: above R_3 at P_e → 0 and below
-    1; `dimension`, `epsilon`, `weight_variance`, `readout_variance`, `perpendicular`: see the module; ε is not zero.
-    Returns P_e.
+    d³/(16 σ_w⁶ s_a²)  for R_3 = ½.  `width`: N, or None for the lazy network; `level`: R_3, below 1; `dimension`,
+    `epsilon`, `weight_variance`, `readout_variance`, `perpendicular`: see the module; ε is not zero.  Returns P_e.
 
     >>> [round(samples_to_learn(50, width, -0.3) / 50**power, 2) for width, power in ((200, 1), (None, 3))]
     [48.66, 6.08]
     """
-    free = _perpendicular.choice(perpendicular) == "free"
-    d, n = _perpendicular.dimension(dimension, free), None if width is None else checks.integer("width", width)
+    free = _projections.choice(perpendicular) == "free"
+    d, n = _projections.dimension(dimension, free), None if width is None else checks.integer("width", width)
     given = {"weight_variance": weight_variance, "readout_variance": readout_variance}
     ways = {name: checks.number(name, value, above=0) for name, value in given.items()}
     ways["perpendicular"] = perpendicular

@@ -2,9 +2,9 @@
 
 Network, prior, ridge T/χ and teacher are those of :mod:`lib.fields.patches.patch_networks`, whose theory is held
 against the samples.  Readouts are integrated out as in :mod:`lib.fields.network_posterior`:  with the N_p C features Φ,
-φ(w_c·x_i) of each example, the filters have the density e^{-U},  U = S|W|²/2σ_w² + ½ log det A + ½ yᵀA⁻¹y, A =
-σ_a²/(χN_pC) ΦΦᵀ + T/χ.  :mod:`lib.fields.patches.patch_gibbs` samples linear networks faster.  Source: ringel2025talk,
-the deck, slides on convolutional networks and on Langevin training; the integral over the readouts is not in it.
+φ(w_c·x_i) of each example, the filters have the density e^{-U},  U = S|W|²/2σ_w² + ½ log det A + ½ yᵀA⁻¹y,
+A = σ_a²/(χN_pC) ΦΦᵀ + T/χ.  :mod:`lib.fields.patches.patch_gibbs` samples linear networks faster.  Source:
+ringel2025talk, the deck, without the integral over the readouts.
 """
 
 from dataclasses import dataclass
@@ -32,9 +32,8 @@ def draw(samples, patches, patch_size, seed, *, epsilon=0.0):
 
     `samples`, `patches`, `patch_size`: P, N_p, S; `seed`: int, SeedSequence or Generator; `epsilon`: ε.  Returns Data.
 
-    >>> data = draw(5, 2, 3, seed=1)
-    >>> bool(np.allclose(data.targets, data.signs @ (data.inputs @ data.direction).T / np.sqrt(2)))
-    True
+    >>> draw(5, 2, 3, seed=1).inputs.shape
+    (5, 2, 3)
     """
     given = {"samples": samples, "patches": patches, "patch_size": patch_size}
     shape = tuple(checks.integer(name, value) for name, value in given.items())
@@ -113,10 +112,8 @@ def sample(
     Returns hmc.Chains with samples (steps, M, C, S) or (steps, M, ...).
 
     >>> data = draw(60, 2, 5, seed=1)
-    >>> grown = {"observable": lambda w: 5 * (w @ data.direction) ** 2}  # whose prior mean is 1
-    >>> chains = sample("linear", data.inputs, data.targets, 0.1, 20, 4, 50, seed=2, **grown)
-    >>> chains.samples.shape, bool(chains.samples.mean() > 1.3)
-    ((50, 4, 20), True)
+    >>> sample("linear", data.inputs, data.targets, 0.1, 20, 4, 50, seed=2).samples.shape
+    (50, 4, 20, 5)
     """
     x, y = _data.examples(inputs, targets, patches=True)  # (P, N_p, S), (P,)
     prior = _readouts.prior(ridge, readout_variance, weight_variance, mean_field)
