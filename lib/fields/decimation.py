@@ -48,8 +48,7 @@ def running_ridge(eigenvalues, ridge, cuts, *, multiplicities=None):
 def cut_at(eigenvalues, samples, ridge, threshold, *, multiplicities=None):
     """Smallest cut whose strongest integrated mode is little learned,  Pλ/(Pλ + T(Λ')) < threshold  at λ_{Λ'+1}.
 
-    `eigenvalues`, `samples`, `ridge`, `multiplicities`: λ_k, P, T, g_k; `threshold`: between 0 and 1.  Returns Λ', or
-    n.
+    `eigenvalues`, `samples`, `ridge`, `multiplicities`: λ_k, P, T, g_k; `threshold`: between 0 and 1.  Returns Λ'.
 
     >>> [cut_at(np.arange(1, 1001) ** -2.0, 10, 1.0, threshold) for threshold in (0.5, 0.1, 0.01)]
     [2, 8, 30]

@@ -94,8 +94,7 @@ def _width(name, value):
 def crossing(width, other):
     """Phenomenological renormalization: the coupling where  ξ_L/L = ξ_{L'}/L',  and ν from the slopes there.
 
-    The slopes scale as L^{1/ν}, so  1 + 1/ν = ln(ξ_L'/ξ_{L'}')/ln(L/L').  `width`, `other`: L ≠ L', 2 to 12.  Returns
-    Crossing.
+    The slopes are ∝ L^{1/ν}, so  1 + 1/ν = ln(ξ_L'/ξ_{L'}')/ln(L/L').  `width`, `other`: L ≠ L'.  Returns Crossing.
 
     >>> round(crossing(6, 4).coupling, 4)
     0.4371

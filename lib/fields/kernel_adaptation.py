@@ -138,8 +138,7 @@ def slope(activation, inputs, pairs, covariance):
     """Derivative of a kernel by the weights' covariance,  ∂_Σ Σ_μν C_μν Q_μν(Σ):  the force on Σ at C = ttᵀ.
 
     With s_12 = x_μᵀΣx_ν it is  Xᵀ[C∘∂Q/∂s_12 + 2 diag Σ_ν C_μν ∂Q_μν/∂s_11]X.  `activation`: "erf" or "relu"; `inputs`
-    (P, d): X; `pairs` (P, P): C, symmetric; `covariance` (d, d): Σ, symmetric positive semidefinite.  Returns (d, d),
-    symmetric; a change δΣ moves the sum by tr(slope δΣ).
+    (P, d): X; `pairs` (P, P): C, symmetric; `covariance` (d, d): Σ, positive semidefinite.  Returns (d, d), symmetric.
 
     >>> slope("relu", [[2.0]], [[3.0]], [[1.0]]).tolist()  # 3 · 2² Σ/2
     [[6.0]]

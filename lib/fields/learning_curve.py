@@ -148,8 +148,7 @@ def effective_ranks(eigenvalues, *, multiplicities=None):
     """Effective ranks of what is left beyond k modes:  r_k = Σ_{i>k} λ_i/λ_{k+1},  R_k = (Σ_{i>k} λ_i)²/Σ_{i>k} λ_i².
 
     Overfitting is benign if for some k far below P both are far above it (Bartlett and coauthors, 2020).
-    `eigenvalues`, `multiplicities`: λ_k > 0, descending; g_k.  Returns k = 0, g_1, g_1 + g_2, ..., r_k and R_k, (n,)
-    each.
+    `eigenvalues`, `multiplicities`: λ_k > 0, descending; g_k.  Returns k = 0, g_1, g_1 + g_2, ..., r_k and R_k.
 
     >>> [part.round(6).tolist() for part in effective_ranks([1.0, 0.1], multiplicities=[2, 100])]
     [[0.0, 2.0], [12.0, 100.0], [48.0, 100.0]]

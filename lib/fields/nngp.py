@@ -38,10 +38,9 @@ def kernel(activation, inputs, other=None, *, weight_variance=1.0, weight_covari
     """Kernel K(x, x') of an infinitely wide network between all pairs of inputs.
 
     erf:  k = (2/π) arcsin[ 2s_12 / √((1 + 2s_11)(1 + 2s_22)) ];  ReLU:  k = √(s_11 s_22) [sin θ + (π - θ) cos θ] / 2π,
-    cos θ = s_12 / √(s_11 s_22).  For uniform weights they hold only in many input dimensions.  `inputs` (n, d): x, one
-    row an input; `other` (m, d): x', by default the inputs themselves; `weight_covariance` (d, d): C, symmetric
-    positive semidefinite; `activation`, `weight_variance`, `readout_variance`: φ, σ_w², s_a².  Returns K (n, m),
-    symmetric to the last bit where `other` is left out.
+    cos θ = s_12 / √(s_11 s_22).  For uniform weights they hold at large d.  `inputs` (n, d): x, one row an input;
+    `other` (m, d): x', by default the inputs themselves; `weight_covariance` (d, d): C, positive semidefinite;
+    `activation`, `weight_variance`, `readout_variance`: φ, σ_w², s_a².  Returns K (n, m).
 
     >>> kernel("erf", [[1.0, 0.0], [0.0, 1.0]], weight_covariance=np.eye(2) / 2).round(6).tolist()  # arcsin(1/2) 2/π, 0
     [[0.333333, 0.0], [0.0, 0.333333]]

@@ -56,8 +56,8 @@ def one_loop(eigenvalues, samples, ridge, quartic, cut, *, multiplicities=None, 
     number of retained levels; `multiplicities` (n,): g_k > 0, by default all 1; `target_power` (n,): v_k² >= 0, power
     of the target in the level, by default none.  Returns OneLoop.
 
-    >>> [float(one_loop([0.5], 100, 20, u, 1).learnability[0].round(3)) for u in (0, 0.5)]
-    [0.714, 0.771]
+    >>> one_loop([0.5, 0.0025], 100, 20, 0.5, 1, multiplicities=[1, 400]).learnability.round(3).tolist()
+    [0.894]
     """
     lam, counts = _modes.descending(eigenvalues, multiplicities)  # (n,), (n,)
     samples = checks.number("samples", samples, above=0)

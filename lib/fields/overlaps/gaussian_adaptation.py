@@ -108,12 +108,11 @@ def solve(
 ):
     """All solutions of the adaptive approach: each unit's weights change their variance along the teacher alone.
 
-    The force on ln u is scanned, and every change of its sign refined.  Mean-field scaling by χ divides
-    `readout_variance` and the ridge T behind P_e by χ.  As N → ∞ at fixed P_e, u → 1:  :func:`single_index.lazy` with
-    ``perpendicular="fixed"``.  `activation`: "erf" or "relu"; `target` (n,): Y_n on the degrees, not all zero;
-    `dimension`, `width`: d, N >= 1; `effective_samples`: P_e = 1/κ >= 0, P/T for the equivalent kernel, or one over
-    :func:`single_index.ridge`; `weight_variance`, `readout_variance`: σ_w², s_a² > 0; `degrees`: as in
-    :func:`single_index.projections`.  Returns Branches.
+    Mean-field scaling by χ divides `readout_variance` and the ridge T behind P_e by χ.  As N → ∞ at fixed P_e, u → 1:
+    :func:`single_index.lazy` with ``perpendicular="fixed"``.  `activation`: "erf" or "relu"; `target` (n,): Y_n on the
+    degrees, not all zero; `dimension`, `width`: d, N >= 1; `effective_samples`: P_e = 1/κ >= 0, P/T for the equivalent
+    kernel, or one over :func:`single_index.ridge`; `weight_variance`, `readout_variance`: σ_w², s_a² > 0; `degrees`: as
+    in :func:`single_index.projections`.  Returns Branches.
 
     >>> solve("erf", [1.0, -0.1 * np.sqrt(6)], 20, 100, 5400.0, readout_variance=0.2).ratio.round(2).tolist()
     [2.91]

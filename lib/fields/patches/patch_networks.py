@@ -3,7 +3,7 @@
 The input has N_p patches x_i of S components,  d = N_p S,  x ~ N(0, 1),  the network is f = Σ_{i≤N_p} Σ_{c≤C} a_ic
 φ(w_c·x_i)  with the prior  w_c ~ N(0, σ_w²/S),  a_ic ~ N(0, σ_a²/(N_p C χ))  and the ridge T/χ.  The teacher is
 y = N_p^{-1/2} Σ_i a_i* [H_1(v_i) + ε H_3(v_i)],  v_i = w_*·x_i,  |a_i*| = |w_*| = 1.  The filters grow along w_*: the
-ratio S⟨(w_c·w_*)²⟩/σ_w²  is 1 in the prior, more so with χ > 1, mean-field scaling.
+ratio S⟨(w_c·w_*)²⟩/σ_w²  is 1 in the prior; they grow more with χ > 1, mean-field scaling.
 κ = 1/P_e is the effective ridge per sample.  Here φ(u) = u and ε = 0.  All arguments that are numbers may be arrays,
 which broadcast.  `samples`, `patches`, `patch_size`, `channels`: P, N_p, S and C > 0; `ridge`: T >= 0, and > 0 where
 P >= d or `bare` is set; `mean_field`: χ > 0, divides readout variance and ridge; `readout_variance`, `weight_variance`:
