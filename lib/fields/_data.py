@@ -18,12 +18,12 @@ def points(name, value, dimension=None):
     return result
 
 
-def examples(inputs, targets):
-    """X and y; no rows at all leave the prior."""
-    x = checks.array("inputs", inputs, ndim=2)  # (P, d)
-    if x.shape[1] == 0:
-        checks.fail("inputs", "have one component or more", f"shape {x.shape}")
-    return x, checks.array("targets", targets, shape=(len(x),))  # (P, d), (P,)
+def examples(inputs, targets, *, patches=False):
+    """X (P, d), or (P, N_p, S) of patches, and y (P,); no rows at all leave the prior."""
+    x = checks.array("inputs", inputs, ndim=3 if patches else 2)
+    if 0 in x.shape[1:]:
+        checks.fail("inputs", f"have {'one patch or more of ' * patches}one component or more", f"shape {x.shape}")
+    return x, checks.array("targets", targets, shape=(len(x),))
 
 
 def targets(value, count, several=False):
@@ -43,9 +43,17 @@ def per_sample(name, value, shape, **bounds):
     return np.full(shape, values)
 
 
-def whole(name, value, *, at_most=None):
-    """One or more whole numbers >= 1, as integers."""
-    values = checks.entries(name, value, at_least=1, at_most=at_most, ndim=1)  # (n,)
-    if values.size == 0 or np.any(values != np.rint(values)):
-        checks.fail(name, "hold one or more whole numbers", value)
+def whole(name, value, *, count=0, **bounds):
+    """Whole numbers, so many or more, as integers."""
+    values = checks.entries(name, value, **bounds)  # (...)
+    if values.size < count or np.any(values != np.rint(values)):
+        checks.fail(name, "hold one or more whole numbers" if count else "hold whole numbers", value)
     return values.astype(int)
+
+
+def ridges(value):
+    """T > 0, one or more."""
+    result = checks.entries("ridges", value, above=0, ndim=1)  # (m,)
+    if result.size == 0:
+        checks.fail("ridges", "hold at least one ridge", value)
+    return result

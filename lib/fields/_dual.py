@@ -1,6 +1,5 @@
 """Kernel regression at many ridges from one eigendecomposition, and what it tells of its own test error."""
 
-import numpy as np
 from scipy.linalg import eigh
 
 from lib.common import checks
@@ -11,7 +10,7 @@ def solve(kernel, y, t):
     values, axes = eigh(kernel)  # (P,), (P, P)
     if values[0] < -1e-10 * values[-1]:
         checks.fail("gram", "be positive semidefinite", f"lowest eigenvalue {values[0]:.3g}")
-    inverse = 1 / (np.maximum(values, 0) + t[:, None])  # (m, P)  negative ones are rounding
+    inverse = 1 / (values.clip(0) + t[:, None])  # (m, P)  negative ones are rounding
     return (inverse * (axes.T @ y)) @ axes.T, 1 / inverse.sum(axis=1)
 
 
@@ -20,9 +19,7 @@ def cross_validation(weights, kappa):
     return (kappa * weights.shape[-1]) ** 2 * (weights**2).mean(axis=-1)
 
 
-def ridges(value):
-    """T > 0, one or more."""
-    result = checks.entries("ridges", value, above=0, ndim=1)  # (m,)
-    if result.size == 0:
-        checks.fail("ridges", "hold at least one ridge", value)
-    return result
+def regressed(kernel, y, t):
+    """α (m, P), and (3, m): training error, κ̂ and cross-validation."""
+    weights, kappa = solve(kernel, y, t)
+    return weights, (t**2 * (weights**2).mean(axis=1), kappa, cross_validation(weights, kappa))

@@ -3,6 +3,16 @@
 import numpy as np
 
 from lib.common import checks
+from lib.fields import hmc
+from lib.fields._data import positive
+from lib.fields._units import units
+
+
+def prior(ridge, readout_variance, weight_variance=1.0, mean_field=1.0):
+    """T/χ, s_a²/χ and σ_w²."""
+    given = {"ridge": ridge, "readout_variance": readout_variance, "weight_variance": weight_variance}
+    ridge, readout, weight, chi = positive(**given, mean_field=mean_field)
+    return ridge / chi, readout / chi, weight
 
 
 def stack(name, value, columns):
@@ -55,3 +65,13 @@ def refuse_singular(value, ridge):
     """Complain where A was lost."""
     if not np.all(value < np.inf):
         checks.fail("ridge", "be large enough for (s_a²/N) FFᵀ + ridge to be positive definite up to rounding", ridge)
+
+
+def sample(activation, x, y, prior, shape, steps, seed, start, **ways):
+    """Chains of weights w (M, C, S) for patches x (P, N_p, S), by Hamiltonian Monte Carlo in units of σ_w/√S."""
+    functions = units(activation)
+    random, scale = checks.generator("seed", seed), np.sqrt(prior[2] / shape[2])
+    if start is None:
+        start = scale * random.standard_normal(shape)  # (M, C, S)
+    start = checks.array("start", start, shape=shape)  # (M, C, S)
+    return hmc.sample(lambda w: evaluated(w, functions, x, y, *prior), start, steps, random, scale=scale, **ways)

@@ -1,11 +1,9 @@
-r"""Gaussian-process regression with its weak modes integrated out: they leave a larger ridge for the modes that remain.
+"""Gaussian-process regression with its weak modes integrated out: they leave a larger ridge for the modes that remain.
 
-Modes k > Λ' of a kernel, too weak to be learned, fluctuate under the prior alone.  Averaging the loss over them
-replaces the ridge T by  T(Λ') = T + Σ_{k>Λ'} g_k λ_k  and keeps the form of the action.  Then the retained modes are
-solved: by the equivalent kernel, κ = T(Λ')/P, or by the self-consistent ridge of :mod:`lib.fields.effective_ridge` on
-what is retained.  `eigenvalues` (n,) are λ_k >= 0, descending, not all zero, `multiplicities` (n,) g_k > 0, by default
-1, `samples` is P > 0, `ridge` T >= 0, one number each, and `cuts` (...) are Λ', numbers of retained levels from 0 to n.
-Source: ringel2025talk, on the renormalization group of Gaussian-process regression.
+Modes k > Λ', too weak to be learned, fluctuate under the prior alone.  Averaging the loss over them replaces the ridge
+T by  T(Λ') = T + Σ_{k>Λ'} g_k λ_k  and keeps the form of the action.  `eigenvalues` (n,): λ_k >= 0, descending, not all
+zero; `multiplicities` (n,): g_k > 0, by default 1; `samples`, `ridge`: P > 0 and T >= 0, one number each; `cuts` (...):
+Λ', numbers of retained levels.  Source: ringel2025talk, on the renormalization group of Gaussian-process regression.
 """
 
 from dataclasses import dataclass
@@ -14,7 +12,7 @@ import numpy as np
 
 from lib.common import checks
 from lib.fields import _modes, effective_ridge, gp_regression
-from lib.fields._data import per_sample
+from lib.fields._data import per_sample, whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,48 +32,25 @@ def _problem(eigenvalues, samples, ridge, multiplicities):
 
 
 def running_ridge(eigenvalues, ridge, cuts, *, multiplicities=None):
-    r"""Ridge after the modes beyond a cut have been integrated out:  T(Λ') = T + Σ_{k>Λ'} g_k λ_k.
+    """Ridge after the modes beyond a cut have been integrated out:  T(Λ') = T + Σ_{k>Λ'} g_k λ_k.
 
-    First order in the vertex, for tails whose variance is the same at every input; see :func:`tail_variance` where it
-    is not.
+    First order in the vertex, where the tail's variance does not depend on the input (see :func:`tail_variance`).
+    `eigenvalues`, `ridge`, `cuts`, `multiplicities`: λ_k, T, Λ', g_k.  Returns T(Λ') (...).
 
-    Parameters
-    ----------
-    eigenvalues, ridge, cuts, multiplicities    λ_k, T, Λ', g_k
-
-    Returns
-    -------
-    array (...)    T(Λ'); the ridge T itself at Λ' = n
-
-    Examples
-    --------
     >>> running_ridge([4.0, 2.0, 1.0], 0.5, [0, 1, 3]).tolist()
     [7.5, 3.5, 0.5]
     """
     lam, counts = _modes.descending(eigenvalues, multiplicities)  # (n,), (n,)
     ridge = checks.number("ridge", ridge, at_least=0)
-    return ridge + _modes.tails(counts * lam)[_modes.places(cuts, lam.size)]  # (...)
+    return ridge + _modes.tails(counts * lam)[whole("cuts", cuts, at_least=0, at_most=lam.size)]  # (...)
 
 
 def cut_at(eigenvalues, samples, ridge, threshold, *, multiplicities=None):
-    r"""Smallest cut whose strongest integrated mode is little learned,  Pλ/(Pλ + T(Λ')) < threshold  at λ_{Λ'+1}.
+    """Smallest cut whose strongest integrated mode is little learned,  Pλ/(Pλ + T(Λ')) < threshold  at λ_{Λ'+1}.
 
-    The learnability is measured with the final ridge T(Λ').  Measured with the ridge that runs up from the weakest
-    mode, it would stop the decimation at once when T → 0.
+    `eigenvalues`, `samples`, `ridge`, `multiplicities`: λ_k, P, T, g_k; `threshold`: between 0 and 1.  Returns Λ'.
 
-    Parameters
-    ----------
-    eigenvalues, samples, ridge, multiplicities    λ_k, P, T, g_k
-    threshold : float                              0 < threshold < 1
-
-    Returns
-    -------
-    int    Λ', number of retained levels; n if no mode can be integrated out
-
-    Examples
-    --------
-    >>> spectrum = np.arange(1, 1001) ** -2.0
-    >>> [cut_at(spectrum, 10, 1.0, threshold) for threshold in (0.5, 0.1, 0.01)]
+    >>> [cut_at(np.arange(1, 1001) ** -2.0, 10, 1.0, threshold) for threshold in (0.5, 0.1, 0.01)]
     [2, 8, 30]
     """
     lam, counts, samples, ridge = _problem(eigenvalues, samples, ridge, multiplicities)
@@ -86,20 +61,11 @@ def cut_at(eigenvalues, samples, ridge, threshold, *, multiplicities=None):
 
 
 def equivalent_kernel(eigenvalues, samples, ridge, cuts, *, multiplicities=None):
-    r"""Per-sample ridge by decimation and then the bare equivalent kernel:  κ = T(Λ')/P.
+    """Per-sample ridge by decimation and then the bare equivalent kernel:  κ = T(Λ')/P.
 
-    Right only while the retained modes use up few of the data, N_< ≪ P; see :func:`bookkeeping`.
+    Right only while the retained modes use up few of the data, N_< ≪ P; see :func:`bookkeeping`.  `eigenvalues`,
+    `samples`, `ridge`, `cuts`, `multiplicities`: λ_k, P, T, Λ', g_k.  Returns κ (...).
 
-    Parameters
-    ----------
-    eigenvalues, samples, ridge, cuts, multiplicities    λ_k, P, T, Λ', g_k
-
-    Returns
-    -------
-    array (...)    κ
-
-    Examples
-    --------
     >>> equivalent_kernel([4.0, 2.0, 1.0], 10, 0.5, [0, 1, 3]).tolist()
     [0.75, 0.35, 0.05]
     """
@@ -108,26 +74,16 @@ def equivalent_kernel(eigenvalues, samples, ridge, cuts, *, multiplicities=None)
 
 
 def self_consistent(eigenvalues, samples, ridge, cuts, *, multiplicities=None):
-    r"""Per-sample ridge by decimation and then the self-consistent equation:  P = T(Λ')/κ + Σ_{k≤Λ'} g_k L_k.
+    """Per-sample ridge by decimation and then the self-consistent equation:  P = T(Λ')/κ + Σ_{k≤Λ'} g_k L_k.
 
-    At Λ' = n it is the self-consistent κ itself, at Λ' = 0 the sum of all variances over P.
+    At Λ' = n it is the self-consistent κ itself, at Λ' = 0 the sum of all variances over P.  `eigenvalues`, `samples`,
+    `ridge`, `cuts`, `multiplicities`: λ_k, P, T, Λ', g_k.  Returns κ (...).
 
-    Parameters
-    ----------
-    eigenvalues, samples, ridge, cuts, multiplicities    λ_k, P, T, Λ', g_k
-
-    Returns
-    -------
-    array (...)    κ
-
-    Examples
-    --------
-    >>> spectrum = np.arange(1, 1001) ** -2.0
-    >>> self_consistent(spectrum, 10, 1.0, [0, 8, 1000]).round(4).tolist()
+    >>> self_consistent(np.arange(1, 1001) ** -2.0, 10, 1.0, [0, 8, 1000]).round(4).tolist()
     [0.2644, 0.1542, 0.1538]
     """
     lam, counts, samples, ridge = _problem(eigenvalues, samples, ridge, multiplicities)
-    cuts = _modes.places(cuts, lam.size)  # (...)
+    cuts = whole("cuts", cuts, at_least=0, at_most=lam.size)  # (...)
     raised = ridge + _modes.tails(counts * lam)[cuts]  # (...)
     kappa = np.array(raised / samples)  # (...)  what is left where nothing is retained
     for place in zip(*np.nonzero(np.atleast_1d(cuts))):
@@ -138,29 +94,18 @@ def self_consistent(eigenvalues, samples, ridge, cuts, *, multiplicities=None):
 
 
 def bookkeeping(eigenvalues, kappa, samples, ridge, cuts, *, multiplicities=None):
-    r"""The self-consistent equation split at a cut,  κ = [T + Σ_{k>Λ'} g_k λ_k (1 - L_k)] / [P - Σ_{k≤Λ'} g_k L_k].
+    """The self-consistent equation split at a cut,  κ = [T + Σ_{k>Λ'} g_k λ_k (1 - L_k)] / [P - Σ_{k≤Λ'} g_k L_k].
 
-    It holds at every cut and shows what decimation neglects: L in the tail and, with the bare equivalent kernel, the
-    sum below.
+    It holds at every cut; decimation neglects L in the tail and, with the bare equivalent kernel, the sum below.
+    `eigenvalues`, `samples`, `ridge`, `cuts`, `multiplicities`: λ_k, P > Σ_{k≤Λ'} g_k L_k, T, Λ', g_k; `kappa`: κ > 0,
+    as from :func:`lib.fields.effective_ridge.solve`.  Returns Bookkeeping.
 
-    Parameters
-    ----------
-    eigenvalues, samples, ridge, cuts, multiplicities    λ_k, P > Σ_{k≤Λ'} g_k L_k, T, Λ', g_k
-    kappa : float    κ of the left-hand side, as from :func:`lib.fields.effective_ridge.solve`; > 0
-
-    Returns
-    -------
-    Bookkeeping
-
-    Examples
-    --------
-    >>> found = bookkeeping([1.0, 1.0], 1.0, 3, 2.0, [0, 1, 2])  # 3 = 2/1 + 1/2 + 1/2
-    >>> found.kappa.tolist(), found.retained_learned.tolist(), found.equivalent_kernel_accurate.tolist()
-    ([1.0, 1.0, 1.0], [0.0, 0.5, 1.0], [True, False, False])
+    >>> bookkeeping([1.0, 1.0], 1.0, 3, 2.0, [0, 1, 2]).retained_learned.tolist()  # 3 = 2/1 + 1/2 + 1/2
+    [0.0, 0.5, 1.0]
     """
     lam, counts, samples, ridge = _problem(eigenvalues, samples, ridge, multiplicities)
     kappa = checks.number("kappa", kappa, above=0)
-    cuts = _modes.places(cuts, lam.size)  # (...)
+    cuts = whole("cuts", cuts, at_least=0, at_most=lam.size)  # (...)
     learned = counts * lam / (lam + kappa)  # (n,)
     below = np.append(0.0, np.cumsum(learned))[cuts]  # (...)
     if np.any(below >= samples):
@@ -174,21 +119,11 @@ def bookkeeping(eigenvalues, kappa, samples, ridge, cuts, *, multiplicities=None
 
 
 def tail_variance(features, eigenvalues):
-    r"""Prior variance of the weak modes,  s(x) = Σ_{k>Λ'} λ_k φ_k(x)²,  by which the ridge of a sample at x grows.
+    """Prior variance of the weak modes,  s(x) = Σ_{k>Λ'} λ_k φ_k(x)²,  by which the ridge of a sample at x grows.
 
-    Where s depends on the input, T(x) = T + s(x): heteroscedastic regression, an open question of the source.
+    Where it depends on x, regression is heteroscedastic, an open question of the source.  `features` (P, m): φ_k(x) of
+    the modes that are integrated out; `eigenvalues` (m,): their λ_k >= 0, in any order.  Returns s(x) (P,).
 
-    Parameters
-    ----------
-    features : array (P, m)     φ_k(x) of the modes that are integrated out
-    eigenvalues : array (m,)    their λ_k; >= 0, in any order
-
-    Returns
-    -------
-    array (P,)    s(x)
-
-    Examples
-    --------
     >>> tail_variance([[1.0, 1.0], [2.0, 0.0]], [0.5, 0.25]).tolist()
     [0.75, 2.0]
     """
@@ -198,24 +133,11 @@ def tail_variance(features, eigenvalues):
 
 
 def coefficients(features, eigenvalues, targets, ridge):
-    r"""Coefficients of the regressed function,  f_k = λ_k Σ_μ φ_k(x_μ) [(K + diag T)⁻¹ y]_μ,  K = Σ_k λ_k φ_k φ_kᵀ.
+    """Coefficients of the regressed function,  f_k = λ_k Σ_μ φ_k(x_μ) [(K + diag T)⁻¹ y]_μ,  K = Σ_k λ_k φ_k φ_kᵀ.
 
-    With all features and the ridge T, and with the retained ones and T(Λ') or T + s(x), it measures what decimation
-    costs on given data.
+    `features` (P, m): φ_k(x_μ), all of them with the ridge T, or the retained ones with T(Λ') or T + s(x);
+    `eigenvalues` (m,): λ_k >= 0, in any order; `targets` (P,): y; `ridge`: > 0, a float or (P,).  Returns f_k (m,).
 
-    Parameters
-    ----------
-    features : array (P, m)        φ_k(x_μ)
-    eigenvalues : array (m,)       λ_k; >= 0, in any order
-    targets : array (P,)           y_μ
-    ridge : float or array (P,)    T, or T + s(x_μ) of each sample; > 0
-
-    Returns
-    -------
-    array (m,)    f_k
-
-    Examples
-    --------
     >>> coefficients([[1.0], [1.0]], [2.0], [3.0, 3.0], 1.0).round(12).tolist()  # 3 · 2/(2 + T/P)
     [2.4]
     """

@@ -1,11 +1,10 @@
-r"""The effective ridge of kernel regression: one number that says which modes P samples teach, at ridge T.
+"""The effective ridge of kernel regression: one number that says which modes P samples teach, at ridge T.
 
-The kernel has eigenvalues λ_k with multiplicities g_k under the input measure.  Its unlearned modes act as noise on the
-learned ones, so that the ridge is renormalized,  T → T_eff = Pκ,  and mode k is learned to the fraction
-L_k = λ_k/(λ_k + κ).  κ is the effective ridge per sample.  In all functions `eigenvalues` (n,) are λ_k >= 0, in any
-order but not all zero, `multiplicities` (n,) are g_k > 0, by default one each, `samples` is P > 0, and `ridge` is
-T >= 0, the variance of label noise that the regression assumes; P and T may be arrays that broadcast.
-Source: ringel2025talk, on the effective ridge, with the closure corrected (see :func:`closure_learnability`).
+The unlearned modes of a kernel act as noise on the learned ones, so that the ridge is renormalized,  T → T_eff = Pκ,
+and mode k is learned to the fraction  L_k = λ_k/(λ_k + κ).  `eigenvalues` (n,): λ_k >= 0, in any order but not all
+zero; `multiplicities` (n,): g_k > 0, by default 1; `samples`: P > 0; `ridge`: T >= 0, the variance of label noise that
+the regression assumes; P and T may be arrays that broadcast.  Source: ringel2025talk, on the effective ridge, with the
+closure corrected (see :func:`closure_learnability`).
 """
 
 import numpy as np
@@ -13,28 +12,18 @@ from scipy.optimize import brentq
 from scipy.optimize.elementwise import find_root
 
 from lib.common import checks
-from lib.fields import _effective_ridge
-from lib.fields._effective_ridge import bracket, excess, learned, modes, settings, unlearned
+from lib.fields import _modes
+from lib.fields._modes import bracket, excess, learned, modes, settings, unlearned
 
 CLOSURES = {"quenched": (1.0, 0.0), "annealed": (1.0, 1.0), "half": (0.5, 0.5)}  # shares of ∫Var_post and of the bias
 
 
 def solve(eigenvalues, samples, *, ridge, multiplicities=None):
-    r"""Effective ridge per sample κ, the root of  P = T/κ + Σ_k g_k λ_k/(λ_k + κ).
+    """Effective ridge per sample κ, the root of  P = T/κ + Σ_k g_k λ_k/(λ_k + κ).
 
-    Without a ridge and with P at or above the rank Σ_{λ>0} g_k, it is zero.  All roots are found side by side in log κ,
-    between bounds that are exact.
+    It is zero without a ridge at P at or above the rank Σ_{λ>0} g_k.  `eigenvalues`, `samples`, `ridge`,
+    `multiplicities`: λ_k, P, T, g_k.  Returns κ >= T/P, a float or an array.
 
-    Parameters
-    ----------
-    eigenvalues, samples, ridge, multiplicities    λ_k, P, T, g_k
-
-    Returns
-    -------
-    float or array    κ, in the unit of the eigenvalues; >= T/P
-
-    Examples
-    --------
     >>> solve([1.0], [1, 2, 3], ridge=0.0, multiplicities=[4]).round(6).tolist()  # P = 4/(1 + κ)
     [3.0, 1.0, 0.333333]
     """
@@ -51,30 +40,19 @@ def solve(eigenvalues, samples, *, ridge, multiplicities=None):
     if active.size:
         p, t = p[active], t[active]
         below, above = bracket(values, counts, p, t)  # (A,), (A,)
-        found = find_root(
-            lambda u, low, p, t: excess(low * np.exp(u), values, counts, p, t),
-            (np.full(p.size, -1e-6), np.log(above / below) + 1e-6),
-            args=(below, p, t),
-            tolerances={"xatol": 1e-15, "xrtol": 1e-15},
-        )
-        kappa[active] = checks.finite("samples", below * np.exp(found.x))
+        ends = np.full(p.size, -1e-6), np.log(above / below) + 1e-6  # (A,), (A,)
+        ways = {"args": (below, p, t), "tolerances": {"xatol": 1e-15, "xrtol": 1e-15}}
+        found = find_root(lambda u, low, p, t: excess(low * np.exp(u), values, counts, p, t), ends, **ways).x  # (A,)
+        kappa[active] = checks.finite("samples", below * np.exp(found))
     with np.errstate(over="ignore"):
         return checks.finite("ridge", kappa.reshape(shape) * unit)[()]  # (...)
 
 
 def learnability(eigenvalues, kappa):
-    r"""Fraction of each target coefficient that the mean prediction reaches,  L_k = λ_k/(λ_k + κ).
+    """Fraction of each target coefficient that the mean prediction reaches,  L_k = λ_k/(λ_k + κ).
 
-    Parameters
-    ----------
-    eigenvalues, kappa    λ_k; κ >= 0, a number or an array (...); κ = 0 teaches every mode with λ_k > 0
+    `eigenvalues`: λ_k; `kappa` (...): κ >= 0, where 0 teaches every mode with λ_k > 0.  Returns L_k (..., n).
 
-    Returns
-    -------
-    array (..., n)    L_k, from 0 to 1
-
-    Examples
-    --------
     >>> learnability([3.0, 1.0, 0.0], [0.0, 1.0]).tolist()
     [[1.0, 1.0, 0.0], [0.75, 0.5, 0.0]]
     """
@@ -82,21 +60,11 @@ def learnability(eigenvalues, kappa):
 
 
 def posterior_variance(eigenvalues, kappa):
-    r"""Posterior variance of each coefficient,  Var f_k = λ_kκ/(λ_k + κ) = λ_k(1 - L_k).
+    """Posterior variance of each coefficient,  Var f_k = λ_kκ/(λ_k + κ) = λ_k(1 - L_k).
 
-    Summed with multiplicities it is what the unlearned part of the function adds to the ridge,
-    Pκ = T + Σ_k g_k λ_k(1 - L_k).
+    Its sum is what the unlearned part of the function adds to the ridge,  Pκ = T + Σ_k g_k λ_k(1 - L_k).
+    `eigenvalues`, `kappa`: as in :func:`learnability`.  Returns Var f_k (..., n).
 
-    Parameters
-    ----------
-    eigenvalues, kappa    as in :func:`learnability`
-
-    Returns
-    -------
-    array (..., n)    Var f_k
-
-    Examples
-    --------
     >>> posterior_variance([3.0, 1.0], 1.0).tolist()
     [0.75, 0.5]
     """
@@ -104,20 +72,11 @@ def posterior_variance(eigenvalues, kappa):
 
 
 def equivalent_kernel(eigenvalues, samples, *, ridge, multiplicities=None):
-    r"""The equivalent kernel's ridge per sample,  κ = T/P,  and what it leaves out over T:  Σ_k g_k λ_k(1 - L_k)/T.
+    """The equivalent kernel's ridge per sample,  κ = T/P,  and what it leaves out over T:  Σ_k g_k λ_k(1 - L_k)/T.
 
-    It is the limit of a large ridge.  Where the second number is not small, it promises far too much.
+    It is the limit of a large ridge, and promises far too much where the second number is not small.  `eigenvalues`,
+    `samples`, `ridge`, `multiplicities`: λ_k, P, T > 0, g_k.  Returns κ and the unlearned variance over T.
 
-    Parameters
-    ----------
-    eigenvalues, samples, ridge, multiplicities    λ_k, P, T > 0, g_k
-
-    Returns
-    -------
-    (float or array, float or array)    κ, and the unlearned variance over T
-
-    Examples
-    --------
     >>> [float(part) for part in equivalent_kernel([1.0], 10, ridge=10.0, multiplicities=[4])]
     [1.0, 0.2]
     """
@@ -130,19 +89,10 @@ def equivalent_kernel(eigenvalues, samples, *, ridge, multiplicities=None):
 
 
 def degenerate(eigenvalue, multiplicity, samples, *, ridge):
-    r"""κ in closed form for one eigenvalue λ of multiplicity g: the positive root of  Pκ² + (Pλ - gλ - T)κ - Tλ = 0.
+    """κ in closed form for one eigenvalue λ of multiplicity g: the positive root of  Pκ² + (Pλ - gλ - T)κ - Tλ = 0.
 
-    Parameters
-    ----------
-    eigenvalue, multiplicity : float    λ > 0, g > 0
-    samples, ridge                      P, T
+    `eigenvalue`, `multiplicity`: λ > 0, g > 0; `samples`, `ridge`: P, T.  Returns κ >= 0, a float or an array.
 
-    Returns
-    -------
-    float or array    κ; >= 0
-
-    Examples
-    --------
     >>> degenerate(1.0, 4.0, [2, 8], ridge=0.0).tolist()
     [1.0, 0.0]
     """
@@ -151,22 +101,14 @@ def degenerate(eigenvalue, multiplicity, samples, *, ridge):
     p, t = settings(samples, ridge)
     with np.errstate(over="ignore", invalid="ignore"):
         checks.finite("ridge", t / value)
-        return checks.finite("eigenvalue", _effective_ridge.degenerate(value, count, p, t))[()]
+        return checks.finite("eigenvalue", _modes.degenerate(value, count, p, t))[()]
 
 
 def ridgeless_amplitude(exponent):
-    r"""Limit of  κP^a  without a ridge for the spectrum  λ_k = k^{-a}:  [(π/a)/sin(π/a)]^a,  of  P = ∫dk/(1 + κk^a).
+    """Limit of  κP^a  without a ridge for the spectrum  λ_k = k^{-a}:  [(π/a)/sin(π/a)]^a,  of  P = ∫dk/(1 + κk^a).
 
-    Parameters
-    ----------
-    exponent : float    a; > 1, so that the trace is finite
+    `exponent`: a > 1, so that the trace is finite.  Returns a float.
 
-    Returns
-    -------
-    float
-
-    Examples
-    --------
     >>> round(ridgeless_amplitude(2.0), 6)  # (π/2)²
     2.467401
     """
@@ -176,26 +118,15 @@ def ridgeless_amplitude(exponent):
 
 
 def closure_learnability(closure, eigenvalues, target_power, samples, *, ridge, multiplicities=None):
-    r"""Learnabilities under one of three closures, to compare:  Pκ = T + α Σ_k g_k λ_k(1 - L_k) + β Σ_k (1 - L_k)² w_k.
+    """Learnabilities under one of three closures, to compare:  Pκ = T + α Σ_k g_k λ_k(1 - L_k) + β Σ_k (1 - L_k)² w_k.
 
-    "quenched", (α, β) = (1, 0), is the average over data sets with replicas; its ridge does not know the target.
-    "annealed", (1, 1), averages the partition function instead, and takes the whole discrepancy for noise; "half", (½,
-    ½), is its variant with a factor too many.  The source, without replicas, prints these two.  Regression is linear in
-    the target, so a ridge that depends on it cannot be right.  Of several roots the largest is taken: it belongs to the
-    fewest samples.
+    `closure`: "quenched", (α, β) = (1, 0), the average over data sets with replicas; "annealed", (1, 1), which averages
+    the partition function and takes the whole discrepancy for noise; or "half", (½, ½), its variant with a factor too
+    many.  The source, without replicas, prints these two; but regression is linear in the target, so a ridge that
+    depends on it cannot be right.  Of several roots the largest is taken: it belongs to the fewest samples.
+    `target_power` (n,): w_k >= 0, squared coefficients, summed over an eigenvalue's modes; `eigenvalues`, `samples`,
+    `ridge`, `multiplicities`: λ_k, P, T > 0, g_k, P and T one number each.  Returns L_k (n,).
 
-    Parameters
-    ----------
-    closure : str                                  "quenched", "annealed" or "half"
-    target_power : array (n,)                      w_k >= 0, squared coefficients, summed over an eigenvalue's modes
-    eigenvalues, samples, ridge, multiplicities    λ_k, P, T > 0, g_k; P and T one number each
-
-    Returns
-    -------
-    array (n,)    L_k
-
-    Examples
-    --------
     >>> [float(closure_learnability(name, [1.0], [9.0], 4, ridge=1.0)[0].round(3)) for name in CLOSURES]
     [0.764, 0.55, 0.734]
     """

@@ -1,20 +1,19 @@
-r"""Ridge regression on random features of a given spectrum: the experiment that the effective ridge is held against.
+"""Ridge regression on random features of a given spectrum: the experiment that the effective ridge is held against.
 
-The features  φ_k(x),  k = 1..M, have mean zero, variance one and no correlation under the input measure, so the kernel
-Σ_k λ_k φ_k φ_k  has the eigenvalues λ_k, and the error of a fitted function is  Σ_k (f_k - v_k)²  plus the label noise:
-exact, without test points.  What the theory assumes besides is that they look Gaussian; signs, heavy tails and an
-amplitude common to the tail modes of an input try that.
-Source: ringel2025talk, on learning curves; the kinds of features are not in it.
+The features  φ_k(x),  k = 1..M, have mean zero, variance one and no correlation, so the kernel  Σ_k λ_k φ_k φ_k  has
+the eigenvalues λ_k, and the error of a fitted function is  Σ_k (f_k - v_k)²  plus the label noise: exact, without test
+points.  The theory also assumes that they look Gaussian; signs, heavy tails and an amplitude common to the tail modes
+of an input try that.  Source: ringel2025talk, on learning curves; the kinds of features are not in it.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from lib.common import checks, stats
+from lib.common import checks
 from lib.common.random import children
-from lib.fields import _dual
-from lib.fields._data import whole
+from lib.common.stats import mean_and_error as mean_and_error
+from lib.fields import _data, _dual
 
 FEATURES = ("gaussian", "sign", "heavy")
 HEAVY_FREEDOM = 5  # degrees of freedom of Student's t: excess kurtosis 6
@@ -35,37 +34,20 @@ class Curves:
 
 
 def draw_features(kind, samples, modes, seed, *, amplitude_spread=0.0, amplitude_from=0):
-    r"""Features φ_k(x_μ) of random inputs: uncorrelated, with mean zero and variance one.
+    """Features φ_k(x_μ) of random inputs: uncorrelated, with mean zero and variance one.
 
-    "gaussian"; "sign", ±1 with equal odds; "heavy", Student's t with five degrees of freedom.  The amplitude
-    z(x) = e^{sη - s²}  with Gaussian η multiplies all features of an input from one mode on.  It has ⟨z²⟩ = 1, so that
-    s > 0 keeps every covariance but makes the variance of the tail depend on the input.
+    The amplitude  z(x) = e^{sη - s²}  with Gaussian η, ⟨z²⟩ = 1, keeps every covariance but makes the variance of the
+    tail depend on the input.  `kind`: "gaussian"; "sign", ±1; or "heavy", Student's t with five degrees of freedom;
+    `samples`, `modes`: P, M >= 1; `seed`: int, SeedSequence or Generator; `amplitude_spread`: s, from 0 to 5;
+    `amplitude_from`: first mode (from 0) that z multiplies.  Returns (P, M).
 
-    Parameters
-    ----------
-    kind : str                  "gaussian", "sign" or "heavy"
-    samples, modes : int        P, M; >= 1
-    seed : int, SeedSequence or Generator
-    amplitude_spread : float    s, standard deviation of ln z; from 0 to 5
-    amplitude_from : int        first mode (from 0) that z multiplies; >= 0
-
-    Returns
-    -------
-    array (P, M)
-
-    Examples
-    --------
     >>> draw_features("sign", 2, 3, seed=1).tolist()
     [[-1.0, 1.0, 1.0], [-1.0, -1.0, -1.0]]
     """
     checks.one_of("kind", kind, FEATURES)
     shape = checks.integer("samples", samples), checks.integer("modes", modes)
     spread = checks.number("amplitude_spread", amplitude_spread, at_least=0, at_most=5)
-    start = checks.integer("amplitude_from", amplitude_from, at_least=0)
-    return _drawn(kind, shape, checks.generator("seed", seed), spread, start)
-
-
-def _drawn(kind, shape, random, spread, start):
+    start, random = checks.integer("amplitude_from", amplitude_from, at_least=0), checks.generator("seed", seed)
     if kind == "gaussian":
         features = random.standard_normal(shape)  # (P, M)
     elif kind == "sign":
@@ -78,103 +60,51 @@ def _drawn(kind, shape, random, spread, start):
 
 
 def dual_fit(gram, targets, ridges):
-    r"""Dual weights  α = (K + T)⁻¹y  and  κ̂ = 1/tr(K + T)⁻¹  at every ridge, from one eigendecomposition.
+    """Dual weights  α = (K + T)⁻¹y  and  κ̂ = 1/tr(K + T)⁻¹,  the effective ridge that the data show, at every ridge.
 
-    κ̂ is the effective ridge per sample as the training set shows it, whatever the spectrum; for one Gaussian data set
-    it is κ up to fluctuations.
+    `gram` (P, P): K, positive semidefinite; `targets` (P,): y; `ridges` (m,): T > 0.  Returns α (m, P), κ̂ (m,).
 
-    Parameters
-    ----------
-    gram : array (P, P)     K, kernel between the samples; symmetric, positive semidefinite
-    targets : array (P,)    y
-    ridges : array (m,)     T; > 0
-
-    Returns
-    -------
-    (array (m, P), array (m,))    α, κ̂
-
-    Examples
-    --------
-    >>> weights, kappa = dual_fit([[1.0, 0.0], [0.0, 3.0]], [2.0, 4.0], [1.0])
-    >>> weights.tolist(), kappa.round(6).tolist()
-    ([[1.0, 1.0]], [1.333333])
+    >>> [part.round(6).tolist() for part in dual_fit([[1.0, 0.0], [0.0, 3.0]], [2.0, 4.0], [1.0])]
+    [[[1.0, 1.0]], [1.333333]]
     """
     kernel = checks.symmetric("gram", gram)  # (P, P)
     y = checks.array("targets", targets, shape=kernel.shape[:1])  # (P,)
-    return _dual.solve(kernel, y, _dual.ridges(ridges))
+    return _dual.solve(kernel, y, _data.ridges(ridges))
 
 
 def measure(
     eigenvalues, coefficients, samples, ridges, seed, *,
     sets=30, noise_variance=0.0, kind="gaussian", amplitude_spread=0.0, amplitude_from=0,
 ):  # fmt: skip
-    r"""Regressions on fresh data sets: errors, learned coefficients and diagnostics at every P and T.
+    """Regressions on fresh data sets: errors, learned coefficients and diagnostics at every P and T.
 
-    f_k = λ_k Σ_μ φ_k(x_μ) α_μ,  α = (K + T)⁻¹y,  K = ΦλΦᵀ,  y = Φv + ε.  With the eigenvalues and coefficients of a
-    kernel on real data (:mod:`lib.fields.kernel_data`) and Gaussian features these are its surrogates: what is left of
-    the real data if only the spectrum counts.
+    f_k = λ_k Σ_μ φ_k(x_μ) α_μ,  α = (K + T)⁻¹y,  K = ΦλΦᵀ,  y = Φv + ε.  With the λ_k and v_k of real data these are
+    its surrogates.  `eigenvalues` (M,): λ_k >= 0, not all zero; `coefficients` (M,): v_k; `samples` (n,): P >= 1;
+    `ridges` (m,): T > 0; `seed`: int or SeedSequence; `sets`: S >= 2 data sets at each P; `noise_variance`: σ² >= 0;
+    `kind`, `amplitude_spread`, `amplitude_from`: as in :func:`draw_features`.  Returns Curves.
 
-    Parameters
-    ----------
-    eigenvalues : array (M,)      λ_k, one a mode; >= 0, not all zero
-    coefficients : array (M,)     v_k
-    samples : int array (n,)      P; >= 1
-    ridges : array (m,)           T; > 0
-    seed : int or SeedSequence    data set number i of each P has a stream of its own
-    sets : int                    S, data sets at each P; >= 2
-    noise_variance : float        σ²; >= 0
-    kind, amplitude_spread, amplitude_from    as in :func:`draw_features`
-
-    Returns
-    -------
-    Curves
-
-    Examples
-    --------
-    >>> curves = measure([1.0, 0.5], [1.0, 0.0], [10, 200], [1e-3], seed=1, sets=4)
-    >>> bool(curves.test_error[:, 1].max() < curves.test_error[:, 0].min())
-    True
+    >>> measure([1.0, 0.5], [1.0, 0.0], [10, 200], [1e-3], seed=1, sets=4).test_error.shape
+    (4, 2, 1)
     """
     values = checks.entries("eigenvalues", eigenvalues, at_least=0, ndim=1)  # (M,)
     if not values.any():
         checks.fail("eigenvalues", "hold at least one that is > 0", eigenvalues)
     v = checks.array("coefficients", coefficients, shape=values.shape)  # (M,)
-    sizes, t = whole("samples", samples), _dual.ridges(ridges)  # (n,), (m,)
+    sizes, t = _data.whole("samples", samples, count=1, at_least=1, ndim=1), _data.ridges(ridges)  # (n,), (m,)
     noise = np.sqrt(checks.number("noise_variance", noise_variance, at_least=0))
     sets = checks.integer("sets", sets, at_least=2)
     seeds = children(seed, sizes.size * sets)
-    draw_features(kind, 1, 1, 0, amplitude_spread=amplitude_spread, amplitude_from=amplitude_from)  # its checks
-    test, train, kappa, forecast = (np.empty((sets, sizes.size, t.size)) for _ in range(4))  # (S, n, m) each
+    tail = {"amplitude_spread": amplitude_spread, "amplitude_from": amplitude_from}
+    test, seen = np.empty((sets, sizes.size, t.size)), np.empty((3, sets, sizes.size, t.size))  # (S, n, m) each
     mean, variance = (np.empty((sizes.size, t.size, values.size)) for _ in range(2))  # (n, m, M) each
     for i, size in enumerate(sizes):
         coefficient = np.empty((sets, t.size, values.size))  # (S, m, M)
         for s in range(sets):
             random = checks.generator("seed", seeds[i * sets + s])
-            features = _drawn(kind, (int(size), values.size), random, amplitude_spread, amplitude_from)  # (P, M)
+            features = draw_features(kind, int(size), values.size, random, **tail)  # (P, M)
             y = features @ v + noise * random.standard_normal(size)  # (P,)
-            weights, kappa[s, i] = _dual.solve((features * values) @ features.T, y, t)  # (m, P)
-            train[s, i] = t**2 * (weights**2).mean(axis=1)
-            forecast[s, i] = _dual.cross_validation(weights, kappa[s, i])
+            weights, seen[:, s, i] = _dual.regressed((features * values) @ features.T, y, t)  # (m, P)
             coefficient[s] = (weights @ features) * values
             test[s, i] = ((coefficient[s] - v) ** 2).sum(axis=1) + noise**2
         mean[i], variance[i] = coefficient.mean(axis=0), coefficient.var(axis=0, ddof=1)
-    return Curves(sizes, t, test, train, kappa, forecast, mean, variance)
-
-
-def mean_and_error(values):
-    r"""Mean over data sets and its standard error,  s/√S.
-
-    Parameters
-    ----------
-    values : array (S, ...)    one row a data set, S >= 2
-
-    Returns
-    -------
-    (float or array, float or array)    the axes after the first
-
-    Examples
-    --------
-    >>> [float(part) for part in mean_and_error([1.0, 3.0])]
-    [2.0, 1.0]
-    """
-    return stats.mean_and_error(values)
+    return Curves(sizes, t, test, *seen, mean, variance)

@@ -1,9 +1,8 @@
-r"""Gaussian-process regression on a data set: posterior mean, covariance and norm, and what it says of its test error.
+"""Gaussian-process regression on a data set: posterior mean, covariance and norm, and what it says of its test error.
 
 The field f has the prior covariance K and is seen at P points with noise of variance T, the ridge: f̄(x) = K_xX α,
-α = (K_XX + T)⁻¹ y.  The same posterior as a membrane at finite temperature is in :mod:`lib.fields.membrane`.  `gram`
-(P, P) is K_XX, symmetric, and `ridge` one T >= 0 for all examples, or one T_μ each (P,), such that K_XX + T is positive
-definite beyond rounding.
+α = (K_XX + T)⁻¹ y.  :mod:`lib.fields.membrane` has the same posterior as a membrane.  `gram` (P, P) is K_XX, symmetric,
+and `ridge` T >= 0, a float or (P,), such that K_XX + T is positive definite beyond rounding; `targets` is y (P,).
 Source: ringel2025talk, on Gaussian-process regression; a ridge per sample is among its open questions.
 """
 
@@ -52,20 +51,11 @@ def _inverse_diagonal(factor):
 
 
 def mean(gram, targets, ridge, cross):
-    r"""Posterior mean  f̄(x) = K_xX (K_XX + T)⁻¹ y:  the regression, and the membrane at rest.
+    """Posterior mean  f̄(x) = K_xX (K_XX + T)⁻¹ y:  the regression, and the membrane at rest.
 
-    Parameters
-    ----------
-    gram, ridge                       K_XX, T
-    targets : array (P,) or (P, m)    y; several columns are several regressions on the same inputs
-    cross : array (n, P)              K_xX between the new inputs and the examples
+    `gram`, `ridge`: K_XX, T; `targets` (P,) or (P, m): y, a column a regression on the same inputs; `cross` (n, P):
+    K_xX between the new inputs and the examples.  Returns f̄ (n,) or (n, m).
 
-    Returns
-    -------
-    array (n,) or (n, m)    f̄
-
-    Examples
-    --------
     >>> mean(np.eye(2), [1.0, 3.0], [1.0, 0.5], np.eye(2)).round(12).tolist()  # a spring 1/T against a membrane of one
     [0.5, 2.0]
     """
@@ -77,19 +67,11 @@ def mean(gram, targets, ridge, cross):
 
 
 def covariance(gram, ridge, cross, prior):
-    r"""Posterior covariance  Σ_xx' = K_xx' - K_xX (K_XX + T)⁻¹ K_Xx':  how the membrane fluctuates, for any targets.
+    """Posterior covariance  Σ_xx' = K_xx' - K_xX (K_XX + T)⁻¹ K_Xx':  how the membrane fluctuates, for any targets.
 
-    Parameters
-    ----------
-    gram, ridge, cross              as in :func:`mean`
-    prior : array (n, n) or (n,)    K_xx between the new inputs, or its diagonal alone
+    `gram`, `ridge`, `cross`: as in :func:`mean`; `prior` (n, n) or (n,): K_xx between the new inputs, or its diagonal
+    alone.  Returns Σ, or its diagonal where `prior` is one, >= 0 up to rounding.
 
-    Returns
-    -------
-    array (n, n) or (n,)    Σ, or its diagonal where `prior` is one; >= 0 up to rounding
-
-    Examples
-    --------
     >>> covariance([[1.0]], 1.0, [[1.0], [0.0]], [1.0, 1.0]).round(12).tolist()  # at the example, and far away from it
     [0.5, 1.0]
     """
@@ -111,18 +93,10 @@ def covariance(gram, ridge, cross, prior):
 
 
 def squared_norm(gram, targets, ridge):
-    r"""Squared norm of the posterior mean in K's space:  |f̄|²_K = f̄ᵀK⁻¹f̄ = αᵀK_XXα,  twice the elastic energy.
+    """Squared norm of the posterior mean in K's space:  |f̄|²_K = f̄ᵀK⁻¹f̄ = αᵀK_XXα,  twice the elastic energy.
 
-    Parameters
-    ----------
-    gram, targets, ridge    K_XX, y (P,), T
+    `gram`, `targets`, `ridge`: K_XX, y, T.  Returns a float.
 
-    Returns
-    -------
-    float
-
-    Examples
-    --------
     >>> round(squared_norm([[2.0]], [4.0], 2.0), 12)  # f̄ = 2 under the stiffness 1/2
     2.0
     """
@@ -132,23 +106,12 @@ def squared_norm(gram, targets, ridge):
 
 
 def leave_one_out(gram, targets, ridge):
-    r"""Prediction of each example from all the others, without refitting:  y_μ - f̄_{-μ}(x_μ) = α_μ / [(K + T)⁻¹]_μμ.
+    """Prediction of each example from all the others, without refitting:  y_μ - f̄_{-μ}(x_μ) = α_μ / [(K + T)⁻¹]_μμ.
 
-    The predictive variance of y_μ, noise included, is 1/[(K + T)⁻¹]_μμ.
+     `gram`, `targets`, `ridge`: K_XX, y, T.  Returns LeaveOneOut.
 
-    Parameters
-    ----------
-    gram, targets, ridge    K_XX, y (P,), T
-
-    Returns
-    -------
-    LeaveOneOut
-
-    Examples
-    --------
-    >>> found = leave_one_out([[2.0, 1.0], [1.0, 2.0]], [3.0, 6.0], 1.0)  # from the other: f̄ = K_12 y/(K_11 + T)
-    >>> found.residuals.round(12).tolist(), found.variances.round(6).tolist()
-    ([1.0, 5.0], [2.666667, 2.666667])
+    >>> leave_one_out([[2.0, 1.0], [1.0, 2.0]], [3.0, 6.0], 1.0).residuals.round(12).tolist()  # f̄ = K_12 y/(K_11 + T)
+    [1.0, 5.0]
     """
     _, dual, factor = _fitted(gram, targets, ridge)
     diagonal = _inverse_diagonal(factor)  # (P,)
@@ -156,22 +119,11 @@ def leave_one_out(gram, targets, ridge):
 
 
 def generalized_cross_validation(gram, targets, ridge):
-    r"""Test error guessed from training alone:  GCV = E_train/[T tr(K + T)⁻¹/P]²,  E_train = Σ_μ (f̄_μ - y_μ)²/P.
+    """Test error guessed from training alone:  GCV = E_train/[T tr(K + T)⁻¹/P]²,  E_train = Σ_μ (f̄_μ - y_μ)²/P.
 
-    Computed as  P αᵀα / [tr(K + T)⁻¹]²,  which stays finite at T = 0.  It is right where the features are as good as
-    Gaussian, and so a diagnostic of that assumption.
+    Computed as  P αᵀα / [tr(K + T)⁻¹]²,  finite at T = 0; right where the features are as good as Gaussian.  `gram`,
+    `targets`: K_XX, y; `ridge`: T, the same for all examples.  Returns GCV, with the noise of the labels included.
 
-    Parameters
-    ----------
-    gram, targets    K_XX, y (P,)
-    ridge : float    T, the same for all examples
-
-    Returns
-    -------
-    float    GCV, with the noise of the labels included
-
-    Examples
-    --------
     >>> round(generalized_cross_validation(np.eye(2), [1.0, 3.0], 1.0), 12)  # each knows nothing of the other: ⟨y²⟩
     5.0
     """
@@ -182,21 +134,10 @@ def generalized_cross_validation(gram, targets, ridge):
 
 
 def measured_ridge(gram, ridge):
-    r"""Effective ridge per sample as one data set shows it:  κ̂ = 1 / tr(K_XX + T)⁻¹.
+    """Effective ridge per sample as one data set shows it:  κ̂ = 1 / tr(K_XX + T)⁻¹.
 
-    Since  T tr(K_XX + T)⁻¹ = P - Σ_i γ_i/(γ_i + T)  over the eigenvalues γ_i of the Gram matrix, κ̂ estimates the κ
-    that solves  P = T/κ + Σ_k λ_k/(λ_k + κ)  over the eigenvalues λ_k of the kernel, which it does not need.
+    It estimates, without the λ_k, the κ of  P = T/κ + Σ_k λ_k/(λ_k + κ).  `gram`, `ridge`: K_XX, T.  Returns κ̂.
 
-    Parameters
-    ----------
-    gram, ridge    K_XX, T
-
-    Returns
-    -------
-    float    κ̂
-
-    Examples
-    --------
     >>> round(measured_ridge(np.eye(4), 1.0), 12)
     0.5
     """

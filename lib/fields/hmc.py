@@ -1,9 +1,8 @@
-r"""Hamiltonian Monte Carlo over many independent chains at once, and the error of what they measure.
+"""Hamiltonian Monte Carlo over many independent chains at once, and the error of what they measure.
 
 A density  p(x) ∝ e^{-U(x)}  is sampled by drawing a momentum, following  x' = s² p,  p' = -∂U  for a few leapfrog steps
-and accepting the end with probability  min(1, e^{-ΔH}),  H = U + Σ s²p²/2.  The chain has no error in the step, which
-sets the acceptance alone; unadjusted Langevin dynamics, of :mod:`lib.fields.langevin_training`, has one.
-Not in the source, ringel2025talk, which trains by Langevin dynamics.
+and accepting the end with probability  min(1, e^{-ΔH}),  H = U + Σ s²p²/2.  The step sets the acceptance alone and
+makes no error, unlike the one of :mod:`lib.fields.langevin_training`.  Not in the source, ringel2025talk.
 """
 
 from dataclasses import dataclass
@@ -77,7 +76,23 @@ def _proposal(state, potential, length, leapfrog, random):
     return state, probability, accepted
 
 
-def _start(start, scale):
+def sample(
+    potential, start, steps, seed, *, leapfrog=10, burn_in=None, acceptance=0.8, scale=1.0, step=0.1, observable=None
+):
+    """Samples of  p(x) ∝ e^{-U(x)}  from many chains that run side by side and share one step.
+
+    During burn-in alone the step follows  log h ← log h + (1 + n/20)^{-0.6} (acceptance found - wanted);  afterwards
+    log h is its mean over the second half of burn-in.  `potential`: function of x (C, ...) that returns U (C,), inf
+    allowed, and its gradient; `start` (C, ...): first states, one row a chain; `steps`: S >= 1 proposals kept of each
+    chain; `seed`: int, SeedSequence or Generator; `leapfrog`: mean number of leapfrog steps, drawn from 1 to 2
+    leapfrog - 1; `burn_in`: proposals thrown away first, by default as many as are kept, and 100 or more; `acceptance`:
+    wanted mean probability; `scale`: s > 0, expected deviation of each coordinate, broadcast to x; `step`: first step,
+    in units of scale; `observable`: function of x whose value (C, ...) is kept in place of x.  Returns Chains.
+
+    >>> chains = sample(lambda x: ((x**2).sum(axis=1) / 2, x), np.zeros((20, 2)), 500, seed=1)
+    >>> chains.samples.shape, chains.samples.var(axis=(0, 1)).round(1).tolist()
+    ((500, 20, 2), [1.0, 1.0])
+    """
     x = checks.array("start", start)  # (C, ...)
     if x.ndim == 0 or x.size == 0:
         checks.fail("start", "have one row or more, one for each chain", f"shape {x.shape}")
@@ -86,51 +101,12 @@ def _start(start, scale):
         np.broadcast_to(scale, x.shape)
     except ValueError:
         checks.fail("scale", f"be one number or fit the shape {x.shape} of start", f"shape {scale.shape}")
-    return x, scale
-
-
-def sample(
-    potential, start, steps, seed, *, leapfrog=10, burn_in=None, acceptance=0.8, scale=1.0, step=0.1, observable=None
-):
-    r"""Samples of  p(x) ∝ e^{-U(x)}  from many chains that run side by side and share one step.
-
-    During burn-in, and only then, the step follows  log h ← log h + (1 + n/20)^{-0.6} (acceptance found - wanted);
-    afterwards log h is its mean over the second half of burn-in.
-
-    Parameters
-    ----------
-    potential : function               U: takes x (C, ...), returns values (C,), inf allowed, and the gradient
-    start : array (C, ...)             first states, one row a chain; far apart they show whether the chains mix
-    steps : int                        S, proposals kept of each chain; >= 1
-    seed : int, SeedSequence or Generator
-    leapfrog : int                     mean number of leapfrog steps a proposal, drawn from 1 to 2 leapfrog - 1; >= 1
-    burn_in : int, optional            proposals thrown away first; >= 0; default: as many as are kept, and 100 or more
-    acceptance : float                 wanted mean probability of acceptance; 0 < acceptance < 1
-    scale : float or array             s, expected deviation of each coordinate, broadcast to x; > 0
-    step : float                       first step, in units of scale, where adaptation starts; > 0; kept if burn_in = 0
-    observable : function, optional    takes x, returns an array (C, ...) that is kept in place of x
-
-    Returns
-    -------
-    Chains
-
-    Examples
-    --------
-    >>> stiffness = np.array([1.0, 100.0])
-    >>> def bowl(x):
-    ...     return (stiffness * x**2).sum(axis=1) / 2, stiffness * x
-    >>> chains = sample(bowl, np.zeros((20, 2)), 500, seed=1, scale=stiffness**-0.5)
-    >>> chains.samples.shape, (chains.samples.var(axis=(0, 1)) * stiffness).round(1).tolist()
-    ((500, 20, 2), [1.0, 1.0])
-    """
-    x, scale = _start(start, scale)
     potential = _potential(potential, x.shape)
     steps, leapfrog = checks.integer("steps", steps), checks.integer("leapfrog", leapfrog)
     burn_in = max(steps, 100) if burn_in is None else checks.integer("burn_in", burn_in, at_least=0)
     wanted = checks.number("acceptance", acceptance, above=0, below=1)
     first = log_step = np.log(checks.number("step", step, above=0))
-    if observable is None:
-        observable = np.copy
+    observable = np.copy if observable is None else observable
     if not callable(observable):
         checks.fail("observable", "be a function of x", observable)
     random = checks.generator("seed", seed)
@@ -170,26 +146,14 @@ def _autocorrelation(deviations):
 
 
 def summary(series):
-    r"""Mean of a series of chains, its standard error with the autocorrelation time, and the split-half difference.
+    """Mean of a series of chains, its standard error with the autocorrelation time, and the split-half difference.
 
     The time is  τ = 1 + 2 Σ_k ρ_k,  summed over pairs  ρ_{2k} + ρ_{2k+1}  while these are positive, and cut where they
-    rise: in a reversible chain they do neither but fall to zero.  Deviations are from the mean of all chains: chains
-    that stay apart lengthen τ.
+    rise.  Deviations are from the mean of all chains: chains that stay apart lengthen τ.  `series` (S, C, ...): values
+    after burn-in, S >= 8 steps of C independent chains.  Returns Summary, with entries (...).
 
-    Parameters
-    ----------
-    series : array (S, C, ...)    values after burn-in, axis 0 the steps, axis 1 independent chains; S >= 8
-
-    Returns
-    -------
-    Summary    of each entry (...); numbers for a series (S, C)
-
-    Examples
-    --------
-    >>> noise = np.random.default_rng(0).standard_normal((1000, 4))
-    >>> found = summary(5 + noise)
-    >>> round(float(found.mean), 1), round(float(found.error), 2), round(float(found.time), 1)
-    (5.0, 0.02, 1.1)
+    >>> round(float(summary(5 + np.random.default_rng(0).standard_normal((1000, 4))).time), 1)
+    1.1
     """
     values = checks.array("series", series)  # (S, C, ...)
     if values.ndim < 2 or values.size == 0 or len(values) < 8:

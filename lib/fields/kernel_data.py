@@ -1,11 +1,9 @@
-r"""A kernel on a pool of real data: its spectrum, the target's coefficients, and learning curves over random subsets.
+"""A kernel on a pool of real data: its spectrum, the target's coefficients, and learning curves over random subsets.
 
 The pool of M points stands for the input measure:  K/M  has eigenvalues λ_k and eigenvectors u_k, the eigenfunctions
-are φ_k = √M u_k  and the target's coefficients  v_k = u_kᵀy/√M.  Theory with these numbers knows nothing of the data
-but its spectrum; where a measured curve leaves it, Gaussian surrogates (:func:`lib.fields.feature_regression.measure`
-with the same λ_k and v_k) tell whether the theory fails or the data is not Gaussian.  The pool is finite: quote
-agreement for P up to a tenth of it.
-Source: ringel2025talk, on learning curves of real data sets; it does not say how its images are scaled.
+are φ_k = √M u_k  and the target's coefficients  v_k = u_kᵀy/√M.  Where a measured curve leaves the theory, Gaussian
+surrogates (:func:`lib.fields.feature_regression.measure` with the same λ_k and v_k) tell whether the theory fails or
+the data is not Gaussian.  Quote agreement for P up to a tenth of the pool.  Source: ringel2025talk, on real data sets.
 """
 
 from dataclasses import dataclass
@@ -14,8 +12,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from lib.common import checks
-from lib.fields import _dual
-from lib.fields._data import whole
+from lib.fields import _data, _dual
 from lib.fields.feature_regression import Curves
 
 
@@ -29,18 +26,10 @@ class Spectrum:
 
 
 def unit_rows(inputs):
-    r"""Inputs with their mean over the pool removed, each then scaled to length one.
+    """Inputs with their mean over the pool removed, each then scaled to length one.
 
-    Parameters
-    ----------
-    inputs : array (M, d)    one row a point, M >= 2; none at the mean
+    `inputs` (M, d): one row a point, M >= 2, none at the mean.  Returns (M, d).
 
-    Returns
-    -------
-    array (M, d)
-
-    Examples
-    --------
     >>> unit_rows([[0.0, 0.0], [6.0, 8.0]]).round(6).tolist()
     [[-0.6, -0.8], [0.6, 0.8]]
     """
@@ -65,24 +54,13 @@ def _pool(gram, targets):
 
 
 def spectrum(gram, targets):
-    r"""Eigenvalues λ_k, target coefficients v_k and eigenfunctions φ_k of a kernel under the measure of the pool.
+    """Eigenvalues λ_k, target coefficients v_k and eigenfunctions φ_k of a kernel under the measure of the pool.
 
-    Negative eigenvalues within rounding become zero; others are refused.
+    Negative eigenvalues within rounding become zero; others are refused.  `gram` (M, M): K between all points of the
+    pool, symmetric, positive semidefinite; `targets` (M,): y.  Returns Spectrum.
 
-    Parameters
-    ----------
-    gram : array (M, M)     K between all points of the pool; symmetric, positive semidefinite
-    targets : array (M,)    y
-
-    Returns
-    -------
-    Spectrum
-
-    Examples
-    --------
-    >>> found = spectrum([[1.0, 0.5], [0.5, 1.0]], [1.0, 1.0])
-    >>> found.eigenvalues.round(6).tolist(), np.abs(found.coefficients).round(6).tolist()
-    ([0.75, 0.25], [1.0, 0.0])
+    >>> spectrum([[1.0, 0.5], [0.5, 1.0]], [1.0, 1.0]).eigenvalues.round(6).tolist()
+    [0.75, 0.25]
     """
     kernel, y = _pool(gram, targets)
     size = len(kernel)
@@ -96,38 +74,24 @@ def spectrum(gram, targets):
 
 
 def measure(gram, targets, samples, ridges, seed, *, sets=40):
-    r"""Regressions on random subsets of the pool, tested on the points left out.
+    """Regressions on random subsets of the pool, tested on the points left out.
 
-    Parameters
-    ----------
-    gram, targets                 as in :func:`spectrum`
-    samples : int array (n,)      P; from 1 to M - 1
-    ridges : array (m,)           T; > 0
-    seed : int or SeedSequence    each subset is the start of a shuffled pool of its own
-    sets : int                    S, subsets at each P; >= 2
+    `gram`, `targets`: as in :func:`spectrum`; `samples` (n,): P from 1 to M - 1; `ridges` (m,): T > 0; `seed`: int or
+    SeedSequence; `sets`: S >= 2 subsets at each P.  Returns feature_regression.Curves without coefficients.
 
-    Returns
-    -------
-    feature_regression.Curves    without coefficients; the test error is the mean square error on the points left out
-
-    Examples
-    --------
     >>> x = np.linspace(-1, 1, 50)
-    >>> curves = measure(np.exp(-np.subtract.outer(x, x)**2), x, [2, 10], [1e-6], seed=1, sets=3)
-    >>> curves.test_error.shape, bool(curves.test_error[:, 1].max() < curves.test_error[:, 0].min())
-    ((3, 2, 1), True)
+    >>> measure(np.exp(-np.subtract.outer(x, x)**2), x, [2, 10], [1e-6], seed=1, sets=3).test_error.shape
+    (3, 2, 1)
     """
     kernel, y = _pool(gram, targets)
-    sizes, t = whole("samples", samples, at_most=len(y) - 1), _dual.ridges(ridges)
-    sets = checks.integer("sets", sets, at_least=2)
+    sizes = _data.whole("samples", samples, count=1, at_least=1, at_most=len(y) - 1, ndim=1)  # (n,)
+    t, sets = _data.ridges(ridges), checks.integer("sets", sets, at_least=2)  # (m,)
     random = checks.generator("seed", checks.seed_sequence("seed", seed))
-    test, train, kappa, forecast = (np.empty((sets, sizes.size, t.size)) for _ in range(4))  # (S, n, m) each
+    test, found = np.empty((sets, sizes.size, t.size)), np.empty((3, sets, sizes.size, t.size))  # (S, n, m) each
     for s in range(sets):
         for i, size in enumerate(sizes):
             order = random.permutation(len(y))  # (M,)
             seen, left = order[:size], order[size:]  # (P,), (M-P,)
-            weights, kappa[s, i] = _dual.solve(kernel[np.ix_(seen, seen)], y[seen], t)  # (m, P)
-            train[s, i] = t**2 * (weights**2).mean(axis=1)
-            forecast[s, i] = _dual.cross_validation(weights, kappa[s, i])
+            weights, found[:, s, i] = _dual.regressed(kernel[np.ix_(seen, seen)], y[seen], t)  # (m, P)
             test[s, i] = ((weights @ kernel[np.ix_(seen, left)] - y[left]) ** 2).mean(axis=1)
-    return Curves(sizes, t, test, train, kappa, forecast, None, None)
+    return Curves(sizes, t, test, *found, None, None)

@@ -1,18 +1,13 @@
-r"""Langevin training of a network of two layers: noisy descent whose stationary density is a Bayesian posterior.
+"""Langevin training of a network of two layers: noisy descent whose stationary density is a Bayesian posterior.
 
     θ' = -γ_θ θ - ∂_θ L + ξ,   ⟨ξ(s) ξ(s')⟩ = 2T δ(s - s'),   L = ½ Σ_μ (f(x_μ) - y_μ)²,   f(x) = Σ_c a_c φ(w_c·x),
 
-leads to  p(θ) ∝ e^{-U},  U = γ_θ|θ|²/2T + L/T.  So the prior has the variance T/γ_θ, and it stays what it is when T
-changes only if the decay of each layer changes with T:  γ_w = Td/σ_w², γ_a = TN/s_a².  What a computer runs has a
-finite step h and no test of acceptance,
-
-    θ ← θ - hD ∂U + √(2hD) ξ,    D_w = σ_w²/d, D_a = s_a²/N,
-
-with an error of order h that :func:`richardson` reduces to order h²; :mod:`lib.fields.hmc` and
-:mod:`lib.fields.network_posterior` have none.  `weight_variance` σ_w², of √d w, and `readout_variance` s_a², of √N a,
-are > 0.
-Source: ringel2025talk, on Langevin training, corrected: there the noise has the variance T, and the decay is tied
-neither to T nor to the layer.
+leads to  p(θ) ∝ e^{-U},  U = γ_θ|θ|²/2T + L/T.  So the prior has the variance T/γ_θ, and stays what it is at every T
+only with  γ_w = Td/σ_w², γ_a = TN/s_a².  What a computer runs has a finite step h and no test of acceptance, θ ← θ - hD
+∂U + √(2hD) ξ,  D_w = σ_w²/d, D_a = s_a²/N,  with an error of order h that :func:`richardson` reduces to order h²;
+:mod:`lib.fields.hmc` and :mod:`lib.fields.network_posterior` have none.  `weight_variance` σ_w², of √d w, and
+`readout_variance` s_a², of √N a, are > 0.  Source: ringel2025talk, on Langevin training, corrected: there the noise has
+the variance T, and the decay is tied neither to T nor to the layer.
 """
 
 from dataclasses import dataclass
@@ -20,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from lib.common import checks
-from lib.fields._activations import units
 from lib.fields._data import examples, per_sample, positive
 from lib.fields._readouts import stack
+from lib.fields._units import units
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,20 +53,11 @@ def _variances(weight_variance, readout_variance, width, dimension):
 
 
 def decay_rates(temperature, dimension, width, *, weight_variance=1.0, readout_variance=1.0):
-    r"""Weight decay of each layer that keeps the prior at every temperature:  γ_w = Td/σ_w²,  γ_a = TN/s_a².
+    """Weight decay of each layer that keeps the prior at every temperature:  γ_w = Td/σ_w²,  γ_a = TN/s_a².
 
-    Parameters
-    ----------
-    temperature : float                  T; > 0
-    dimension, width : int               d, N; >= 1
-    weight_variance, readout_variance    σ_w², s_a²
+    `temperature`: T > 0; `dimension`, `width`: d, N >= 1; `weight_variance`, `readout_variance`: σ_w², s_a².  Returns
+    γ_w and γ_a, per unit of the time in which the loss alone would give θ' = -∂L.
 
-    Returns
-    -------
-    (float, float)    γ_w, γ_a, per unit of the time in which the loss alone would give θ' = -∂L
-
-    Examples
-    --------
     >>> decay_rates(0.5, 4, 100)
     (2.0, 50.0)
     """
@@ -82,26 +68,14 @@ def decay_rates(temperature, dimension, width, *, weight_variance=1.0, readout_v
 
 
 def potential(parameters, activation, inputs, targets, temperature, *, weight_variance=1.0, readout_variance=1.0):
-    r"""U(θ) = d|W|²/2σ_w² + N|a|²/2s_a² + L/T  of all parameters and its gradient, of several networks.
+    """U(θ) = d|W|²/2σ_w² + N|a|²/2s_a² + L/T  of all parameters and its gradient, of several networks.
 
-    With :func:`lib.fields.hmc.sample` it is sampled without error in the step.
+    `parameters` (C, N, d+1): θ of C networks, one row a neuron, w_c and then a_c; `activation`: φ, "erf", "relu" or
+    "linear"; `inputs` (P, d), `targets` (P,): X, y, P = 0 leaves the prior; `temperature`, `weight_variance`,
+    `readout_variance`: as in :func:`decay_rates`.  Returns U (C,) and its gradient (C, N, d+1).
 
-    Parameters
-    ----------
-    parameters : array (C, N, d+1)          θ of C networks: one row a neuron, its weights w_c and then its readout a_c
-    activation : str                        φ: "erf", "relu" or "linear"
-    inputs, targets : array (P, d), (P,)    X, y; P = 0 leaves the prior
-    temperature, weight_variance, readout_variance    as in :func:`decay_rates`
-
-    Returns
-    -------
-    (array (C,), array (C, N, d+1))
-
-    Examples
-    --------
-    >>> value, gradient = potential([[[2.0, 3.0]]], "linear", [[1.0]], [5.0], 0.5)  # f = 6:  2 + 4.5 + 1
-    >>> value.tolist(), gradient.ravel().tolist()
-    ([7.5], [8.0, 7.0])
+    >>> [part.tolist() for part in potential([[[2.0, 3.0]]], "linear", [[1.0]], [5.0], 0.5)]  # f = 6:  2 + 4.5 + 1
+    [[7.5], [[[8.0, 7.0]]]]
     """
     functions, (x, y) = units(activation), examples(inputs, targets)  # (P, d), (P,)
     theta = stack("parameters", parameters, x.shape[1] + 1)  # (C, N, d+1)
@@ -118,32 +92,17 @@ def train(
     activation, inputs, targets, temperature, width, networks, steps, seed, *,
     step=0.01, weight_variance=1.0, readout_variance=1.0, start=None, points=None, record_every=1,
 ):  # fmt: skip
-    r"""Train networks side by side by unadjusted Langevin steps, preconditioned by the prior.
+    """Train networks side by side by unadjusted Langevin steps, preconditioned by the prior.
 
-    In units of the prior's deviations, which the step h is measured in, the prior pulls with rate one in both layers
-    and the time hn is that of its relaxation.
+    In units of its deviations the prior pulls with rate one in both layers.  `activation`, `inputs`, `targets`,
+    `weight_variance`, `readout_variance`: as in :func:`potential`; `temperature`, `width`: as in :func:`decay_rates`;
+    `networks`, `steps`: C, and the number of steps; `seed`: int, SeedSequence or Generator; `step`: 0 < h < 2, and
+    below 2/k for the largest curvature k of U in these units; `start` (C, N, d+1): first parameters, by default drawn
+    from the prior; `points` (M, d): where the outputs are recorded, by default `inputs`; `record_every`: divides
+    `steps`, the start is not recorded.  Returns Training.
 
-    Parameters
-    ----------
-    activation, inputs, targets, weight_variance, readout_variance    as in :func:`potential`
-    temperature, width                     as in :func:`decay_rates`
-    networks, steps : int                  C, and the number of Langevin steps; >= 1
-    seed : int, SeedSequence or Generator
-    step : float                           h; 0 < h < 2, and below 2/k for the largest curvature k of U in these units
-    start : array (C, N, d+1), optional    first parameters; default: drawn from the prior
-    points : array (M, d), optional        where the outputs are recorded; default: `inputs`
-    record_every : int                     divides `steps`; the start is not recorded
-
-    Returns
-    -------
-    Training    n = steps / record_every records
-
-    Examples
-    --------
-    >>> x, y = [[1.0, 0.0], [0.0, 1.0]], [1.0, -1.0]
-    >>> trained = train("erf", x, y, 0.1, 5, 10, 400, seed=1, step=0.02, record_every=10)
-    >>> trained.outputs.shape, np.sign(trained.outputs[20:].mean(axis=(0, 1))).tolist()
-    ((40, 10, 2), [1.0, -1.0])
+    >>> train("erf", [[1.0, 0.0], [0.0, 1.0]], [1.0, -1.0], 0.1, 5, 10, 400, seed=1, record_every=10).outputs.shape
+    (40, 10, 2)
     """
     functions, (x, y) = units(activation), examples(inputs, targets)  # (P, d), (P,)
     dimension = x.shape[1]
@@ -160,8 +119,8 @@ def train(
     theta = checks.array("start", start, shape=shape)  # (C, N, d+1)
     points = x if points is None else checks.array("points", points, shape=(None, dimension))  # (M, d)
 
-    outputs = np.empty((steps // every, shape[0], len(points)))  # (n, C, M)
-    losses = np.empty((steps // every, shape[0]))  # (n, C)
+    records = steps // every, shape[0]  # (n, C)
+    outputs, losses = np.empty((*records, len(points))), np.empty(records)  # (n, C, M), (n, C)
     kick = np.sqrt(2 * step) * deviations  # (d+1,)
     with np.errstate(over="ignore", invalid="ignore"):  # a network that runs away is refused below
         for n in range(1, steps + 1):
@@ -177,22 +136,11 @@ def train(
 
 
 def harmonic_variance(curvature, step, *, preconditioner=1.0):
-    r"""Stationary variance of the unadjusted step on a harmonic mode, exact:  Var = 1/[k (1 - hDk/2)].
+    """Stationary variance of the unadjusted step on a harmonic mode, exact:  Var = 1/[k (1 - hDk/2)].
 
-    The density has 1/k; this is :func:`lib.foundations.langevin.euler_covariance` of one mode, for many at once.
+    The density has 1/k.  `curvature` (...): k > 0, of U = k θ²/2; `step`: h, with 0 < hDk < 2 for every mode, beyond
+    which the chain runs away; `preconditioner`: D > 0.  Returns Var (...).
 
-    Parameters
-    ----------
-    curvature : array (...)    k, of U = k θ²/2; > 0
-    step : float               h; 0 < hDk < 2 for every mode, beyond which the chain runs away
-    preconditioner : float     D; > 0
-
-    Returns
-    -------
-    float or array (...)
-
-    Examples
-    --------
     >>> harmonic_variance([1.0, 4.0], 0.25).round(6).tolist()
     [1.142857, 0.5]
     """
@@ -206,22 +154,13 @@ def harmonic_variance(curvature, step, *, preconditioner=1.0):
 
 
 def richardson(at_step, at_half_step, *, error=0.0, half_error=0.0):
-    r"""A mean without the error of order h, from runs at steps h and h/2:  2⟨·⟩_{h/2} - ⟨·⟩_h,  and its standard error.
+    """A mean without the error of order h, from runs at steps h and h/2:  2⟨·⟩_{h/2} - ⟨·⟩_h,  and its standard error.
 
-    Parameters
-    ----------
-    at_step, at_half_step : array (...)         ⟨·⟩_h and ⟨·⟩_{h/2} of independent runs
-    error, half_error : float or array (...)    their standard errors; >= 0
+    `at_step`, `at_half_step` (...): ⟨·⟩_h and ⟨·⟩_{h/2} of independent runs; `error`, `half_error`: their standard
+    errors.  Returns the combination, of a bias of order h², and its error √(4 e_{h/2}² + e_h²), (...) each.
 
-    Returns
-    -------
-    (array (...), array (...))    the combination, of a bias of order h², and its error √(4 e_{h/2}² + e_h²)
-
-    Examples
-    --------
-    >>> value, error = richardson(harmonic_variance(1.0, 0.1), harmonic_variance(1.0, 0.05), half_error=0.01)
-    >>> round(float(value), 4), float(error)
-    (0.9987, 0.02)
+    >>> float(richardson(harmonic_variance(1.0, 0.1), harmonic_variance(1.0, 0.05))[0].round(4))
+    0.9987
     """
     full = checks.array("at_step", at_step)  # (...)
     half = checks.array("at_half_step", at_half_step, shape=full.shape)  # (...)

@@ -1,10 +1,9 @@
-r"""Learning curves of kernel regression: bias, variance, test and training error, exponents, and benign overfitting.
+"""Learning curves of kernel regression: bias, variance, test and training error, exponents, and benign overfitting.
 
-All follow from the effective ridge per sample κ of :mod:`lib.fields.effective_ridge`, whose `eigenvalues`, `samples`,
-`ridge` and `multiplicities` they take.  The target is  y = Σ_k v_k φ_k(x) + ε  with label noise of variance σ²; modes
-of one eigenvalue enter through their number g_k and the sum w_k of their v², the "target power" (n,), >= 0.  Power laws
-are λ_k = k^{-a}, a > 1, the "spectral exponent", and  w_k = k^{-β}.
-Source: ringel2025talk, on learning curves, double descent and the renormalization of the ridge.
+All follow from κ of :mod:`lib.fields.effective_ridge`, whose arguments they take.  The target is y = Σ_k v_k φ_k(x) + ε
+with label noise of variance σ²; modes of one eigenvalue enter through their number g_k and the sum w_k of their v², the
+"target power" (n,), >= 0.  Power laws are λ_k = k^{-a}, a > 1, the "spectral exponent", and w_k = k^{-β}.  Source:
+ringel2025talk, on learning curves, double descent and the renormalization of the ridge.
 """
 
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import numpy as np
 from lib.common import checks
 from lib.fields import _modes
 from lib.fields._data import per_sample
-from lib.fields._effective_ridge import blocks, learned, modes, settings, unlearned
+from lib.fields._modes import blocks, learned, modes, settings, unlearned
 from lib.fields.effective_ridge import equivalent_kernel, learnability, solve
 
 
@@ -36,27 +35,14 @@ def _power(values, target_power):
 
 
 def predict(eigenvalues, target_power, samples, *, ridge, noise_variance=0.0, multiplicities=None):
-    r"""Bias, variance, test and training error of the mean prediction at every P and T.
+    """Bias, variance, test and training error of the mean prediction at every P and T.
 
-    E₀ = P/(P - Σ g L²),  test error  E₀[Σ (1 - L_k)² w_k + σ²],  training error  (T/(Pκ))² times that.  The differences
-    are summed as  P - Σ g L² = T/κ + Σ g L(1 - L),  which keeps their digits where P is close to the rank.
+    E₀ = P/(P - Σ g L²),  test error  E₀[Σ (1 - L_k)² w_k + σ²],  training error  (T/(Pκ))² times that.  `eigenvalues`,
+    `target_power`, `samples`, `multiplicities`: λ_k, w_k, P, g_k; `ridge`: T >= 0, and > 0 where P equals the rank, as
+    the variance diverges there; `noise_variance`: σ² >= 0.  Returns LearningCurve.
 
-    Parameters
-    ----------
-    eigenvalues, target_power, samples, multiplicities    λ_k, w_k, P, g_k
-    ridge : float or array                                T; >= 0, and > 0 where P equals the rank: the variance
-                                                          diverges there
-    noise_variance : float                                σ²; >= 0
-
-    Returns
-    -------
-    LearningCurve
-
-    Examples
-    --------
-    >>> curve = predict([1.0], [1.0], 8, ridge=1.0, noise_variance=0.5, multiplicities=[4])  # 8κ² + 3κ = 1
-    >>> round(float(curve.kappa), 6), round(float(curve.test_error), 6)
-    (0.212695, 0.804173)
+    >>> float(predict([1.0], [1.0], 8, ridge=1.0, multiplicities=[4]).kappa.round(6))  # 8κ² + 3κ = 1
+    0.212695
     """
     values, counts = modes(eigenvalues, multiplicities)
     power, noise = _power(values, target_power), checks.number("noise_variance", noise_variance, at_least=0)
@@ -74,30 +60,16 @@ def predict(eigenvalues, target_power, samples, *, ridge, noise_variance=0.0, mu
         checks.fail("ridge", f"be > 0 where samples equals the rank {rank:g}: the variance diverges there", ridge)
     test = (p / unused) * (bias + noise)  # (R,)
     with np.errstate(over="ignore"):
-        parts = (
-            p / unused,
-            bias,
-            (shared / unused) * (bias + noise),
-            test,
-            (bare / p) ** 2 * test,
-            k * (shared + spread),
-        )
+        variance, excess = (shared / unused) * (bias + noise), k * (shared + spread)  # (R,), (R,)
+        parts = p / unused, bias, variance, test, (bare / p) ** 2 * test, excess  # (R,) each
     return LearningCurve(kappa, *(checks.finite("target_power", part).reshape(shape) for part in parts))
 
 
 def equivalent_kernel_error(eigenvalues, target_power, samples, *, ridge):
-    r"""Error against the clean target that the bare equivalent kernel promises:  Σ_k (1 - L_k)² w_k  at  κ = T/P.
+    """Error against the clean target that the bare equivalent kernel promises:  Σ_k (1 - L_k)² w_k  at  κ = T/P.
 
-    Parameters
-    ----------
-    eigenvalues, target_power, samples, ridge    λ_k, w_k, P, T > 0
+    `eigenvalues`, `target_power`, `samples`, `ridge`: λ_k, w_k, P, T > 0.  Returns what P and T broadcast to.
 
-    Returns
-    -------
-    float or array    what P and T broadcast to
-
-    Examples
-    --------
     >>> float(equivalent_kernel_error([1.0], [4.0], 10, ridge=10.0))
     1.0
     """
@@ -107,24 +79,12 @@ def equivalent_kernel_error(eigenvalues, target_power, samples, *, ridge):
 
 
 def coefficient_variance(eigenvalues, kappa, test_error, samples, *, own_error=0.0):
-    r"""Variance of one learned coefficient over data sets,  Var_data f_k = [(test error) + E₀(1 - L_k)² v_k²] L_k²/P.
+    """Variance of one learned coefficient over data sets,  Var_data f_k = [(test error) + E₀(1 - L_k)² v_k²] L_k²/P.
 
-    The second term, not in the source, is what mode k itself adds to the test error.  It is one part in P of the sum
-    over modes, but doubles the variance of a mode that holds all of the target: the square of a Gaussian feature has
-    twice the variance of the product of two.
+    The second term, not in the source, doubles the variance of a mode that holds all of the target.  `eigenvalues`:
+    λ_k; `kappa`, `samples`: κ >= 0 and P > 0, one number each; `test_error`: with label noise; `own_error`:
+    E₀(1 - L_k)² v_k², a float or (n,).  Returns (n,), of each mode by itself, whatever its multiplicity.
 
-    Parameters
-    ----------
-    eigenvalues, kappa, samples        λ_k; κ >= 0 and P > 0, one number each
-    test_error : float                 with label noise; >= 0
-    own_error : float or array (n,)    E₀(1 - L_k)² v_k² of each mode; >= 0
-
-    Returns
-    -------
-    array (n,)    of each mode by itself, whatever its multiplicity
-
-    Examples
-    --------
     >>> coefficient_variance([3.0, 1.0], 1.0, 8.0, 4).tolist()
     [1.125, 0.5]
     """
@@ -134,22 +94,11 @@ def coefficient_variance(eigenvalues, kappa, test_error, samples, *, own_error=0
 
 
 def loss_exponent(spectral_exponent, target_exponent, *, ridgeless):
-    r"""Exponent of a power law's learning curve,  loss ∝ P^{-x}:  x = min(β - 1, 2a), over a where a ridge dominates.
+    """Exponent of a power law's learning curve,  loss ∝ P^{-x}:  x = min(β - 1, 2a), over a where a ridge dominates.
 
-    Of the minimum's two sides the first is the target's tail beyond the learnability edge, the second what the learned
-    modes still lack.  At β = 1 + 2a, where they meet, the law has a logarithm.
+    The first is the target's tail beyond the learnability edge, the second what the learned modes still lack.
+    `spectral_exponent`, `target_exponent`: a, β > 1; `ridgeless`: whether unlearned modes make the ridge.  Returns x.
 
-    Parameters
-    ----------
-    spectral_exponent, target_exponent : float    a, β; > 1
-    ridgeless : bool                              True: unlearned modes make the ridge, T = 0; False: T exceeds them all
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
     >>> [loss_exponent(2.0, 2.5, ridgeless=True), loss_exponent(2.0, 2.5, ridgeless=False)]
     [1.5, 0.75]
     """
@@ -158,18 +107,10 @@ def loss_exponent(spectral_exponent, target_exponent, *, ridgeless):
 
 
 def edge_exponent(spectral_exponent, *, ridgeless):
-    r"""Exponent of the learnability edge,  k* ∝ P^x:  x = 1 without a ridge, not in the source, 1/a where it dominates.
+    """Exponent of the learnability edge,  k* ∝ P^x:  x = 1 without a ridge, not in the source, 1/a where it dominates.
 
-    Parameters
-    ----------
-    spectral_exponent, ridgeless    as in :func:`loss_exponent`
+    `spectral_exponent`, `ridgeless`: as in :func:`loss_exponent`.  Returns x.
 
-    Returns
-    -------
-    float
-
-    Examples
-    --------
     >>> [edge_exponent(2.0, ridgeless=True), edge_exponent(2.0, ridgeless=False)]
     [1.0, 0.5]
     """
@@ -178,18 +119,10 @@ def edge_exponent(spectral_exponent, *, ridgeless):
 
 
 def learnability_edge(kappa, spectral_exponent):
-    r"""Rank of the mode that is half learned, for  λ_k = k^{-a}:  k* = κ^{-1/a},  not rounded.
+    """Rank of the mode that is half learned, for  λ_k = k^{-a}:  k* = κ^{-1/a},  not rounded.
 
-    Parameters
-    ----------
-    kappa, spectral_exponent    κ > 0, a number or an array; a > 1
+    `kappa`: κ > 0, a float or an array; `spectral_exponent`: a > 1.  Returns k*.
 
-    Returns
-    -------
-    float or array
-
-    Examples
-    --------
     >>> float(learnability_edge(0.01, 2.0))
     10.0
     """
@@ -198,20 +131,11 @@ def learnability_edge(kappa, spectral_exponent):
 
 
 def crossover(ridge, spectral_exponent):
-    r"""Number of samples from which on a ridge dominates a power law,  P ~ T^{-1/(a-1)}:  a scale, not a sharp point.
+    """Number of samples from which on a ridge dominates a power law,  P ~ T^{-1/(a-1)}:  a scale, not a sharp point.
 
-    There the unlearned variance is of order T.  Fewer samples see a ridge made of unlearned modes, more see T.
+    There the unlearned variance is of order T; with fewer samples unlearned modes make the ridge.  `ridge`: T > 0, a
+    float or an array; `spectral_exponent`: a > 1.  Returns P.
 
-    Parameters
-    ----------
-    ridge, spectral_exponent    T > 0, a number or an array; a > 1
-
-    Returns
-    -------
-    float or array
-
-    Examples
-    --------
     >>> float(crossover(0.01, 2.0))
     100.0
     """
@@ -221,21 +145,11 @@ def crossover(ridge, spectral_exponent):
 
 
 def effective_ranks(eigenvalues, *, multiplicities=None):
-    r"""Effective ranks of what is left beyond k modes:  r_k = Σ_{i>k} λ_i/λ_{k+1},  R_k = (Σ_{i>k} λ_i)²/Σ_{i>k} λ_i².
+    """Effective ranks of what is left beyond k modes:  r_k = Σ_{i>k} λ_i/λ_{k+1},  R_k = (Σ_{i>k} λ_i)²/Σ_{i>k} λ_i².
 
-    Overfitting is benign if for some k far below P both are far above it: the tail then is a ridge that many small
-    directions share.  The criteria are those of Bartlett and coauthors (2020).
+    Overfitting is benign if for some k far below P both are far above it (Bartlett and coauthors, 2020).
+    `eigenvalues`, `multiplicities`: λ_k > 0, descending; g_k.  Returns k = 0, g_1, g_1 + g_2, ..., r_k and R_k.
 
-    Parameters
-    ----------
-    eigenvalues, multiplicities    λ_k > 0, descending; g_k
-
-    Returns
-    -------
-    (array (n,), array (n,), array (n,))    k at every edge between eigenvalues, from 0 on; r_k; R_k
-
-    Examples
-    --------
     >>> [part.round(6).tolist() for part in effective_ranks([1.0, 0.1], multiplicities=[2, 100])]
     [[0.0, 2.0], [12.0, 100.0], [48.0, 100.0]]
     """

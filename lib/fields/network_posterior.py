@@ -1,6 +1,6 @@
 """Bayesian networks of two layers at finite width, readouts integrated out: density of the weights, gradient, samples.
 
-The network  f(x) = Σ_c a_c φ(w_c·x)  has the prior  w_c ~ N(0, σ_w²/d), a_c ~ N(0, s_a²/N)  and sees
+The network  f(x) = Σ_c a_c φ(w_c·x)  has the prior  w_c ~ N(0, σ_w²/d), a_c ~ N(0, s_a²/N) and sees
 y_μ = f(x_μ) + noise of variance T.  Given the features F = φ(XWᵀ) the readouts are Gaussian, and left to sample is
 p(W) ∝ e^{-U(W)},  U = d|W|²/2σ_w² + ½ log det A + ½ yᵀA⁻¹y,  A = (s_a²/N) FFᵀ + T.  Langevin training at temperature T,
 :mod:`lib.fields.langevin_training`, samples it but for an error in the step; at N → ∞ the mean is that of
@@ -10,27 +10,25 @@ p(W) ∝ e^{-U(W)},  U = d|W|²/2σ_w² + ½ log det A + ½ yᵀA⁻¹y,  A = (s
 import numpy as np
 
 from lib.common import checks
-from lib.fields import hmc
-from lib.fields._activations import units
-from lib.fields._data import examples, positive
+from lib.fields import _readouts
+from lib.fields._data import examples
 from lib.fields._readouts import evaluated, refuse_singular, regression, stack
+from lib.fields._units import units
 
 
 def potential(weights, activation, inputs, targets, ridge, *, weight_variance=1.0, readout_variance=1.0):
     """U(W) of several networks, up to a constant, and its gradient  dW/σ_w² + (∂_F U ∘ φ')ᵀX.
 
-    ∂_F U = (s_a²/N) [A⁻¹F - α(αᵀF)],  α = A⁻¹y.  `weights` (C, N, d): W of C networks; `activation`: φ, "erf", "relu"
-    or "linear"; `inputs` (P, d), `targets` (P,): X, y, P = 0 leaves the prior; `ridge`: T > 0, temperature and variance
-    of the label noise, not lost in rounding of A; `weight_variance`, `readout_variance`: σ_w² > 0 of √d w, s_a² > 0 of
-    √N a.  Returns U (C,) and its gradient (C, N, d).
+    `weights` (C, N, d): W of C networks; `activation`: φ, "erf", "relu" or "linear"; `inputs` (P, d), `targets` (P,):
+    X, y, P = 0 leaves the prior; `ridge`: T > 0, variance of the label noise; `weight_variance`, `readout_variance`:
+    σ_w² > 0 of √d w, s_a² > 0 of √N a.  Returns U (C,) and its gradient (C, N, d).
 
-    >>> value, gradient = potential([[[2.0]]], "linear", [[1.0]], [0.0], 1.0)  # w²/2 + log(w² + 1)/2
-    >>> value.round(6).tolist(), gradient.ravel().tolist()
-    ([2.804719], [2.4])
+    >>> [part.round(6).tolist() for part in potential([[[2.0]]], "linear", [[1.0]], [0.0], 1.0)]  # w²/2 + log(w² + 1)/2
+    [[2.804719], [[[2.4]]]]
     """
     functions, (x, y) = units(activation), examples(inputs, targets)  # (P, d), (P,)
     w = stack("weights", weights, x.shape[1])  # (C, N, d)
-    prior = positive(ridge=ridge, readout_variance=readout_variance, weight_variance=weight_variance)
+    prior = _readouts.prior(ridge, readout_variance, weight_variance)
     with np.errstate(over="ignore", invalid="ignore"):
         checks.finite("weights", (w**2).sum(axis=(1, 2)))  # (C,)
         value, gradient = evaluated(w, functions, x[:, None], y, *prior)
@@ -50,10 +48,10 @@ def predict(weights, activation, inputs, targets, ridge, points, *, readout_vari
     (phi, _), (x, y) = units(activation), examples(inputs, targets)  # (P, d), (P,)
     w = stack("weights", weights, x.shape[1])  # (C, N, d)
     points = checks.array("points", points, shape=(None, x.shape[1]))  # (M, d)
-    prior = positive(ridge=ridge, readout_variance=readout_variance)
+    prior = _readouts.prior(ridge, readout_variance)
     with np.errstate(over="ignore", invalid="ignore"):
         features = phi(x @ w.swapaxes(1, 2))  # (C, P, N)
-        _, alpha, logarithm = regression(features, y, *prior)
+        _, alpha, logarithm = regression(features, y, *prior[:2])
         refuse_singular(logarithm, prior[0])
         readouts = prior[1] / w.shape[1] * (alpha[:, None, :] @ features)  # (C, 1, N)
         return checks.finite("points", (phi(points @ w.swapaxes(1, 2)) @ readouts.swapaxes(1, 2))[..., 0])  # (C, M)
@@ -66,24 +64,15 @@ def sample(
     """Samples of the weights from their posterior, by :func:`lib.fields.hmc.sample` in units of the deviation σ_w/√d.
 
     `activation`, `inputs`, `targets`, `ridge`, `weight_variance`, `readout_variance`: as in :func:`potential`; `width`,
-    `chains`, `steps`: N, C, and S samples kept of each chain, >= 1; `seed`: int, SeedSequence or Generator;
-    `start` (C, N, d): first weights, to look for metastable states, by default drawn from the prior; `observable`:
-    function of W (C, N, d) whose value (C, ...) is kept in place of W; `leapfrog`, `burn_in`, `acceptance`: as in
-    :func:`lib.fields.hmc.sample`.  Returns hmc.Chains with samples (S, C, N, d), or (S, C, ...) of the observable.
+    `chains`, `steps`: N, C, and S samples kept of each chain; `seed`: int, SeedSequence or Generator; `start` (C, N,
+    d): first weights, by default drawn from the prior; `observable`: function of W (C, N, d) whose value (C, ...) is
+    kept in place of W; `leapfrog`, `burn_in`, `acceptance`: as there.  Returns hmc.Chains.
 
-    >>> x, y = [[1.0, 0.0], [0.0, 1.0]], [1.0, -1.0]
-    >>> chains = sample("erf", x, y, 0.1, 5, 10, 50, seed=1, observable=lambda w: predict(w, "erf", x, y, 0.1, x))
-    >>> chains.samples.shape, np.sign(chains.samples.mean(axis=(0, 1))).tolist()
-    ((50, 10, 2), [1.0, -1.0])
+    >>> sample("erf", [[1.0, 0.0], [0.0, 1.0]], [1.0, -1.0], 0.1, 5, 10, 50, seed=1).samples.shape
+    (50, 10, 5, 2)
     """
-    functions, (x, y) = units(activation), examples(inputs, targets)  # (P, d), (P,)
-    prior = positive(ridge=ridge, readout_variance=readout_variance, weight_variance=weight_variance)
+    x, y = examples(inputs, targets)  # (P, d), (P,)
+    prior = _readouts.prior(ridge, readout_variance, weight_variance)
     shape = checks.integer("chains", chains), checks.integer("width", width), x.shape[1]
-    random, scale = checks.generator("seed", seed), np.sqrt(prior[2] / x.shape[1])
-    if start is None:
-        start = scale * random.standard_normal(shape)  # (C, N, d)
-    start = checks.array("start", start, shape=shape)  # (C, N, d)
-    return hmc.sample(
-        lambda w: evaluated(w, functions, x[:, None], y, *prior), start, steps, random,
-        leapfrog=leapfrog, burn_in=burn_in, acceptance=acceptance, scale=scale, observable=observable,
-    )  # fmt: skip
+    ways = {"observable": observable, "leapfrog": leapfrog, "burn_in": burn_in, "acceptance": acceptance}
+    return _readouts.sample(activation, x[:, None], y, prior, shape, steps, seed, start, **ways)

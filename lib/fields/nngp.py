@@ -1,8 +1,8 @@
 """Infinitely wide two-layer networks as Gaussian processes: kernels of erf and ReLU units, spectrum on the sphere.
 
-A network  z(x) = Σ_c a_c φ(w_c·x)  with weights w_c ~ N(0, Σ) and readouts a_c ~ N(0, s_a²/N) has the covariance
-K(x, x') = s_a² ⟨φ(w·x) φ(w·x')⟩ = s_a² k(s_11, s_12, s_22),  s_11 = xᵀΣx, s_12 = xᵀΣx', s_22 = x'ᵀΣx',  at every width
-N; at N → ∞ it is a Gaussian process.  φ is max(u, 0) or erf(u), not the erf(u/√2) of :mod:`lib.foundations.gaussian`.
+A network  z(x) = Σ_c a_c φ(w_c·x)  with weights w_c ~ N(0, Σ) and readouts a_c ~ N(0, s_a²/N) has the covariance K(x,
+x') = s_a² ⟨φ(w·x) φ(w·x')⟩ = s_a² k(s_11, s_12, s_22),  s_11 = xᵀΣx, s_12 = xᵀΣx', s_22 = x'ᵀΣx',  at every width N; at
+N → ∞ it is a Gaussian process.  φ is max(u, 0) or erf(u), not the erf(u/√2) of :mod:`lib.foundations.gaussian`.
 `activation`: "erf" or "relu"; `weight_variance` σ_w² > 0, in Σ = σ_w² C, C = I/d by default; `readout_variance`
 s_a² > 0.  Source: ringel2025talk, on random networks as Gaussian processes.
 """
@@ -13,9 +13,9 @@ import numpy as np
 from scipy.special import factorial
 
 from lib.common import checks
-from lib.fields._activations import KERNELS as ACTIVATIONS
-from lib.fields._data import points, positive
-from lib.fields._kernels import average, covariances, variances
+from lib.fields._data import points, positive, whole
+from lib.fields._units import KERNELS as ACTIVATIONS
+from lib.fields._units import average, covariances, variances
 
 BLOCK = 2**18  # pairs of inputs whose 2 x 2 covariances are in memory at a time
 
@@ -37,13 +37,10 @@ def _scaled(readout, averages):
 def kernel(activation, inputs, other=None, *, weight_variance=1.0, weight_covariance=None, readout_variance=1.0):
     """Kernel K(x, x') of an infinitely wide network between all pairs of inputs.
 
-    erf:   k = (2/π) arcsin[ 2s_12 / √((1 + 2s_11)(1 + 2s_22)) ],
-    ReLU:  k = √(s_11 s_22) [sin θ + (π - θ) cos θ] / 2π,   cos θ = s_12 / √(s_11 s_22).
-
-    For uniform weights of the same variance, as the source draws them, they hold only in many input dimensions.
-    `inputs` (n, d): x, one row an input; `other` (m, d): x', by default the inputs themselves;
-    `weight_covariance` (d, d): C, symmetric positive semidefinite; `activation`, `weight_variance`, `readout_variance`:
-    φ, σ_w², s_a².  Returns K (n, m), symmetric to the last bit where `other` is left out.
+    erf:  k = (2/π) arcsin[ 2s_12 / √((1 + 2s_11)(1 + 2s_22)) ];  ReLU:  k = √(s_11 s_22) [sin θ + (π - θ) cos θ] / 2π,
+    cos θ = s_12 / √(s_11 s_22).  For uniform weights they hold at large d.  `inputs` (n, d): x, one row an input;
+    `other` (m, d): x', by default the inputs themselves; `weight_covariance` (d, d): C, positive semidefinite;
+    `activation`, `weight_variance`, `readout_variance`: φ, σ_w², s_a².  Returns K (n, m).
 
     >>> kernel("erf", [[1.0, 0.0], [0.0, 1.0]], weight_covariance=np.eye(2) / 2).round(6).tolist()  # arcsin(1/2) 2/π, 0
     [[0.333333, 0.0], [0.0, 0.333333]]
@@ -116,13 +113,11 @@ def dot_product_coefficients(activation, order, *, weight_variance=1.0, readout_
 def sphere_spectrum(activation, dimension, degrees, *, weight_variance=1.0, readout_variance=1.0):
     """Eigenvalues and multiplicities of the kernel on the sphere |x|² = d in d dimensions, to leading order in 1/d.
 
-    λ_ℓ ≃ ℓ! A_ℓ d^{-ℓ},  with A_ℓ of :func:`dot_product_coefficients`;  g_ℓ = C(ℓ+d-1, ℓ) - C(ℓ+d-3, ℓ-2)  is the
-    number of spherical harmonics of degree ℓ, exact:  1, d, (d-1)(d+2)/2, d(d-1)(d+4)/6, ...  The exact λ_ℓ is that
-    times 1 + [(ℓ+1)(ℓ+2) A_{ℓ+2}/2A_ℓ - ℓ(ℓ-1)]/d + O(1/d²).  Where A_ℓ vanishes, the λ_ℓ of these two kernels do so at
-    every d.  What the listed degrees leave of the variance,  K(x, x) - Σ_ℓ g_ℓ λ_ℓ,  sits in many tiny modes and acts
-    as a ridge.  The source's sphere S^d is S^{d-1}; the general degree and the correction are not in it.  `activation`,
-    `weight_variance`, `readout_variance`: φ, σ_w², s_a²; `dimension`: d >= 2; `degrees` (L,): integers ℓ from 0 to 100.
-    Returns λ_ℓ (L,) and g_ℓ (L,).
+    λ_ℓ ≃ ℓ! A_ℓ d^{-ℓ},  with A_ℓ of :func:`dot_product_coefficients`, and  g_ℓ = C(ℓ+d-1, ℓ) - C(ℓ+d-3, ℓ-2),  exact.
+    The correction to λ_ℓ is the factor 1 + [(ℓ+1)(ℓ+2) A_{ℓ+2}/2A_ℓ - ℓ(ℓ-1)]/d + O(1/d²).  What the listed degrees
+    leave of the variance,  K(x, x) - Σ_ℓ g_ℓ λ_ℓ,  sits in many tiny modes and acts as a ridge.  The source's sphere
+    S^d is S^{d-1}. `activation`, `weight_variance`, `readout_variance`: φ, σ_w², s_a²; `dimension`: d >= 2; `degrees`
+    (L,): integers ℓ from 0 to 100.  Returns λ_ℓ (L,) and g_ℓ (L,).
 
     >>> eigenvalues, multiplicities = sphere_spectrum("erf", 50, [1, 3])
     >>> (np.pi * eigenvalues * 50 ** np.array([1, 3])).round(6).tolist(), multiplicities.tolist()  # 4/3 and 16/27
@@ -130,13 +125,9 @@ def sphere_spectrum(activation, dimension, degrees, *, weight_variance=1.0, read
     """
     checks.one_of("activation", activation, ACTIVATIONS)
     d = checks.integer("dimension", dimension, at_least=2)
-    listed = checks.entries("degrees", degrees, at_least=0, at_most=100, ndim=1)  # (L,)
-    if listed.size == 0 or np.any(listed != np.rint(listed)):
-        checks.fail("degrees", "hold one or more integers", degrees)
-    ell = listed.astype(int)  # (L,)
-    coefficients = dot_product_coefficients(
-        activation, int(ell.max()), weight_variance=weight_variance, readout_variance=readout_variance
-    )
+    ell = whole("degrees", degrees, count=1, at_least=0, at_most=100, ndim=1)  # (L,)
+    scales = {"weight_variance": weight_variance, "readout_variance": readout_variance}
+    coefficients = dot_product_coefficients(activation, int(ell.max()), **scales)  # (highest + 1,)
     counts = [comb(n + d - 1, n) - (comb(n + d - 3, n - 2) if n > 1 else 0) for n in ell.tolist()]  # L integers
     try:
         multiplicities = np.array(counts, dtype=np.float64)  # (L,)

@@ -1,10 +1,9 @@
 """Decimation when the loss is not quadratic:  δ² + uδ⁴  in place of  δ²,  tested by sampling the posterior itself.
 
 The action is  S = Σ_k f_k²/2λ_k + Σ_μ (δ_μ² + uδ_μ⁴)/2T,  δ = f - y.  Weak modes of variance V turn uδ⁴ into 6uVδ²
-before they add their own variance to the ridge (:func:`one_loop`); their average over one sample can be done without
-expansion (:func:`site_learnability`), and all modes on given data be sampled (:func:`measure`).  `ridge`: T > 0;
-`quartic`: u >= 0; `samples`: P > 0.  Source: ringel2025talk, on general losses, which it calls preliminary; model and
-formulas are not in it.
+before they add their own variance to the ridge (:func:`one_loop`); :func:`site_learnability` averages over them without
+expansion, and :func:`measure` samples all modes.  `ridge`: T > 0; `quartic`: u >= 0; `samples`: P > 0.  Source:
+ringel2025talk, on general losses, without model and formulas.
 """
 
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from scipy.optimize import brentq
 from scipy.special import logsumexp
 
 from lib.common import checks, linalg, stats
-from lib.fields import _modes, hmc
+from lib.fields import _data, _modes, hmc
 
 _WIDTH, _NODES = 16.0, 240  # of the average over weak modes: deviations on both sides of the peak, and nodes
 _FEATURE_NODES = 60  # Gauss–Hermite, of the average over one Gaussian feature
@@ -51,25 +50,23 @@ def _loss(ridge, quartic):
 def one_loop(eigenvalues, samples, ridge, quartic, cut, *, multiplicities=None, target_power=None):
     """Decimation to first order in u:  T(Λ') = T/(1 + 6u⟨δ²⟩) + Σ_{k>Λ'} g_k λ_k,  κ = T(Λ')/P.
 
-    ⟨δ²⟩ = V + Σ_k (1 - L_k)² v_k²,  L_k = λ_k/(λ_k + κ), and V = Σ_k g_k λ_k (1 - L_k) is the variance of all modes
-    under the posterior, so κ is found self-consistently; at u = 0 it is that of
-    :func:`lib.fields.decimation.equivalent_kernel`.  For ridges large against ⟨δ²⟩ and many modes: the variance of one
-    mode counts three times in the shift of that mode itself.  `eigenvalues` (n,): λ_k >= 0, descending, not all zero;
-    `samples`, `ridge`, `quartic`: P, T, u; `cut`: 0 <= Λ' <= n, number of retained levels; `multiplicities` (n,):
-    g_k > 0, by default all 1; `target_power` (n,): v_k² >= 0, power of the target in the level, by default none.
-    Returns OneLoop.
+    ⟨δ²⟩ = V + Σ_k (1 - L_k)² v_k²,  L_k = λ_k/(λ_k + κ), V = Σ_k g_k λ_k (1 - L_k), so κ is found self-consistently.
+    For ridges large against ⟨δ²⟩ and many modes: the variance of one mode counts three times in the shift of that mode
+    itself.  `eigenvalues` (n,): λ_k >= 0, descending, not all zero; `samples`, `ridge`, `quartic`: P, T, u; `cut`: Λ',
+    number of retained levels; `multiplicities` (n,): g_k > 0, by default all 1; `target_power` (n,): v_k² >= 0, power
+    of the target in the level, by default none.  Returns OneLoop.
 
-    >>> found = [one_loop([0.5, 0.0025], 100, 20, u, 1, multiplicities=[1, 400]) for u in (0, 0.5)]
-    >>> [round(float(loop.learnability[0]), 3) for loop in found]
-    [0.704, 0.894]
+    >>> one_loop([0.5, 0.0025], 100, 20, 0.5, 1, multiplicities=[1, 400]).learnability.round(3).tolist()
+    [0.894]
     """
     lam, counts = _modes.descending(eigenvalues, multiplicities)  # (n,), (n,)
     samples = checks.number("samples", samples, above=0)
     ridge, u = _loss(ridge, quartic)
-    cut = checks.integer("cut", cut, at_least=0)
+    if checks.integer("cut", cut, at_least=0) > lam.size:
+        checks.fail("cut", f"be at most the number of levels, {lam.size}", cut)
     power = np.zeros(lam.size) if target_power is None else target_power
     power = checks.entries("target_power", power, at_least=0, shape=lam.shape)  # (n,)
-    tail = _modes.tails(counts * lam)[_modes.places(cut, lam.size, "cut")]
+    tail = _modes.tails(counts * lam)[cut]
 
     def variance(kappa):
         return float(counts @ (lam / (1 + lam / kappa)))
@@ -87,23 +84,11 @@ def one_loop(eigenvalues, samples, ridge, quartic, cut, *, multiplicities=None, 
     return OneLoop(kappa, samples * kappa, variance(kappa), discrepancy(kappa), lam[:cut] / (lam[:cut] + kappa))
 
 
-def site_action(discrepancies, ridge, quartic, variance):
-    """Loss of one sample averaged over weak modes, unexpanded:  -ln ⟨e^{-[(δ+ζ)² + u(δ+ζ)⁴]/2T}⟩,  ζ ~ N(0, s).
+def _site_action(delta, ridge, u, s):
+    """Loss  U = -ln⟨exp{-[(δ+ζ)² + u(δ+ζ)⁴]/2T}⟩,  ζ ~ N(0, s), of discrepancies δ (...) at one sample.
 
-    At u = 0 it is  δ²/2(T+s) + ln(1 + s/T)/2,  decimation as for the quadratic loss.  `discrepancies` (...): δ of the
-    strong modes; `ridge`, `quartic`: T, u; `variance`: s > 0, of the weak modes at one input.  Returns (...).
-
-    >>> np.diff(site_action([0.0, 2.0], 3.0, 0.0, 1.0)).round(12).tolist()
-    [0.5]
+    The integrand has one peak, where  a t³ + b t = δ/s,  for t = δ + ζ.
     """
-    delta = checks.array("discrepancies", discrepancies)  # (...)
-    s = checks.number("variance", variance, above=0)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return checks.finite("discrepancies", _averaged(delta, *_loss(ridge, quartic), s))  # (...)
-
-
-def _averaged(delta, ridge, u, s):
-    """The loss of :func:`site_action`, unchecked: an integrand of one peak, where  a t³ + b t = δ/s,  for t = δ + ζ."""
     a, b = 2 * u / ridge, 1 / ridge + 1 / s
     if u == 0:
         peak = delta / (s * b)  # (...)
@@ -121,10 +106,9 @@ def _averaged(delta, ridge, u, s):
 def site_learnability(eigenvalue, samples, ridge, quartic, variance, *, amplitude=1.0):
     """Learnability ⟨f⟩/v of one strong mode:  S(f) = f²/2λ + P ⟨U((f - v)φ)⟩_φ,  φ ~ N(0, 1).
 
-    U is :func:`site_action`, the weak modes averaged sample by sample.  The action is averaged over inputs, so what is
-    neglected is of order 1/P, and the weak modes must be many: then their values at different samples are independent.
-    `eigenvalue`: λ > 0 of the strong mode; `samples`, `ridge`, `quartic`: P, T, u; `variance`: s = Σ_{k>Λ'} g_k λ_k > 0
-    of the weak modes; `amplitude`: v > 0, coefficient of the target.  Returns a float.
+    U is the loss with the weak modes averaged sample by sample, which must be many; what the average over inputs
+    neglects is of order 1/P.  `eigenvalue`: λ > 0 of the strong mode; `samples`, `ridge`, `quartic`: P, T, u;
+    `variance`: s = Σ_{k>Λ'} g_k λ_k > 0; `amplitude`: v > 0, of the target.  Returns a float.
 
     >>> [round(site_learnability(0.5, 100, 20, u, 1.0), 3) for u in (0, 0.5)]
     [0.704, 0.886]
@@ -142,7 +126,7 @@ def site_learnability(eigenvalue, samples, ridge, quartic, variance, *, amplitud
         reach = max(v - low, high - v) * phi.max()
         table = np.linspace(0, reach, _TABLE)  # (t,)  the loss is even in δ
         with np.errstate(over="ignore", invalid="ignore"):
-            values = checks.finite("quartic", _averaged(table, ridge, u, s))  # (t,)
+            values = checks.finite("quartic", _site_action(table, ridge, u, s))  # (t,)
         loss = CubicSpline(table, values)(np.abs((f[:, None] - v) * phi))  # (G, q)
         action = f**2 / (2 * lam) + samples * loss @ weights / weights.sum()  # (G,)
         density = np.exp(action.min() - action)  # (G,)
@@ -181,15 +165,14 @@ def measure(
     """Learnability of one strong mode under  δ² + uδ⁴,  by Hamiltonian Monte Carlo on Gaussian features.
 
     Each chain has its own data set.  The weak modes enter through their values at the samples alone, P Gaussian numbers
-    with their Gram matrix as covariance, so P + 1 numbers are sampled however many modes there are; the law is exactly
-    that of all modes.  `eigenvalue`, `amplitude`: λ, v > 0 of the strong mode; `tail` (n,): λ_k >= 0 of the weak modes,
-    not all zero; `samples`: P >= 1, an integer; `ridge`, `quartic`: T, u; `seed`: int, SeedSequence or Generator;
-    `counts` (n,), integers: number g_k >= 1 of weak modes of each λ_k, by default all 1; `datasets`: C >= 2; `steps`:
-    proposals kept, >= 8; `burn_in`: those thrown away, >= 0, while the step is adapted.  Returns Measured.
+    with their Gram matrix as covariance, so P + 1 numbers are sampled; the law is exactly that of all modes.
+    `eigenvalue`, `amplitude`: λ, v > 0 of the strong mode; `tail` (n,): λ_k >= 0 of the weak modes, not all zero;
+    `samples`: P >= 1; `ridge`, `quartic`: T, u; `seed`: int, SeedSequence or Generator; `counts` (n,): number g_k >= 1
+    of weak modes of each λ_k, by default all 1; `datasets`: C >= 2; `steps`: proposals kept, >= 8; `burn_in`: those
+    thrown away while the step is adapted.  Returns Measured.
 
-    >>> found = measure(0.5, [0.02], 10, 5.0, 0.5, seed=1, counts=[50], datasets=16, steps=100)
-    >>> found.values.shape, abs(found.learnability - site_learnability(0.5, 10, 5.0, 0.5, 1.0)) < 4 * found.error
-    ((16,), True)
+    >>> measure(0.5, [0.02], 10, 5.0, 0.5, seed=1, counts=[50], datasets=16, steps=100).values.shape
+    (16,)
     """
     deviation = np.sqrt(checks.number("eigenvalue", eigenvalue, above=0))
     tail = checks.entries("tail", tail, at_least=0, ndim=1)  # (n,)
@@ -199,15 +182,13 @@ def measure(
     ridge, u = _loss(ridge, quartic)
     random = checks.generator("seed", seed)
     numbers = np.ones(tail.shape) if counts is None else counts
-    numbers = checks.entries("counts", numbers, at_least=1, shape=tail.shape)  # (n,)
-    if np.any(numbers != np.rint(numbers)):
-        checks.fail("counts", "hold whole numbers", counts)
+    numbers = _data.whole("counts", numbers, at_least=1, shape=tail.shape)  # (n,)
     v = checks.number("amplitude", amplitude, above=0)
     datasets, steps = checks.integer("datasets", datasets, at_least=2), checks.integer("steps", steps, at_least=8)
     burn_in = checks.integer("burn_in", burn_in, at_least=0)
 
     features = random.standard_normal((datasets, samples))  # (C, P)
-    roots = _tail_roots(tail, numbers.astype(int), samples, datasets, random)  # (C, P, P)
+    roots = _tail_roots(tail, numbers, samples, datasets, random)  # (C, P, P)
     potential = _potential(features, roots, deviation, ridge, u, v)
     learned = {"observable": lambda x: deviation * x[:, 0] / v}
     chains = hmc.sample(potential, np.zeros((datasets, samples + 1)), steps, random, burn_in=burn_in, **learned)

@@ -1,9 +1,8 @@
 """Two-layer networks of finite width with random weights: outputs, excess kurtosis, characteristic functional.
 
 The network is  z(x) = Σ_c a_c φ(w_c·x),  c = 1..N,  with independent weights of variance σ_w²/d and readouts of
-variance s_a²/N.  Both are Gaussian or uniform: the slide of random functions draws  w ∈ U[-d^{-1/2}, d^{-1/2}]  and
-a ∈ U[-N^{-1/2}, N^{-1/2}],  which is σ_w² = s_a² = 1/3.  At N → ∞ it is the Gaussian process of
-:mod:`lib.fields.nngp`.  Source: ringel2025talk, on random networks as random functions.
+variance s_a²/N, Gaussian or uniform: the source draws  w ∈ U[-d^{-1/2}, d^{-1/2}] and a likewise, σ_w² = s_a² = 1/3.
+At N → ∞ it is the Gaussian process of :mod:`lib.fields.nngp`.  Source: ringel2025talk, on random networks.
 """
 
 import numpy as np
@@ -11,8 +10,8 @@ from scipy.fft import dct
 from scipy.special import erf, ndtr
 
 from lib.common import checks
-from lib.fields._activations import KERNELS, units
 from lib.fields._data import points, positive
+from lib.fields._units import KERNELS, units
 from lib.foundations import sampling
 
 LAWS = ("gaussian", "uniform")
@@ -30,13 +29,13 @@ def _draw(rng, shape, variance, law):
 def sample(activation, inputs, width, networks, seed, *, weight_variance=1.0, readout_variance=1.0, law="gaussian"):
     """Outputs z(x) of random networks at the given inputs, each network at all of them.
 
-    `activation`: φ, "erf" or "relu"; `inputs` (n, d): x, one row an input; `width`, `networks`: N, S >= 1; `seed`: int,
-    SeedSequence or Generator; `weight_variance`, `readout_variance`: σ_w² of √d w, s_a² of √N a, > 0; `law`: "gaussian"
-    or "uniform", of weights and readouts, with the same variances.  Returns z (S, n).
+    `activation`: φ, "erf" or "relu"; `inputs` (n, d): x; `width`, `networks`: N, S; `seed`: int, SeedSequence or
+    Generator; `weight_variance`, `readout_variance`: σ_w² of √d w, s_a² of √N a; `law`: "gaussian" or "uniform", of
+    weights and readouts, with the same variances.  Returns z (S, n).
 
-    >>> functions = sample("erf", [[1.0, 0.0], [-1.0, 0.0]], 5, 3, seed=1)
-    >>> functions.shape, bool(np.allclose(functions[:, 0], -functions[:, 1]))  # erf networks without biases are odd
-    ((3, 2), True)
+    >>> z = sample("erf", [[1.0, 0.0], [-1.0, 0.0]], 5, 3, seed=1)
+    >>> bool(np.allclose(z[:, 0], -z[:, 1]))  # erf networks without biases are odd
+    True
     """
     phi, _ = units(activation, KERNELS)
     x = points("inputs", inputs)  # (n, d)
@@ -91,10 +90,8 @@ def excess_kurtosis(activation, inputs, width, *, weight_variance=1.0, law="gaus
     """Excess kurtosis of the output at each input, exact at any width:  κ₄ = (1/N) [ ⟨a⁴⟩/⟨a²⟩² · ⟨φ⁴⟩/⟨φ²⟩² - 3 ].
 
     Gaussian weights: ReLU has ⟨φ⁴⟩/⟨φ²⟩² = 6 and κ₄ = 15/N at every input, erf units less.  Uniform weights:
-    ⟨a⁴⟩/⟨a²⟩² = 9/5, and ReLU has ⟨φ⁴⟩/⟨φ²⟩² = 6 - (12/5) Σ_i x_i⁴/|x|⁴,  which the direction of x enters and which is
-    6 in many dimensions.  Moments of erf units are sums of the characteristic function of w·x.  `activation`, `inputs`,
-    `width`, `weight_variance`, `law`: as in :func:`sample`; no input at the origin.  Returns κ₄ = ⟨z⁴⟩/⟨z²⟩² - 3 (n,);
-    the readout variance has no say.
+    ⟨a⁴⟩/⟨a²⟩² = 9/5, and ReLU has ⟨φ⁴⟩/⟨φ²⟩² = 6 - (12/5) Σ_i x_i⁴/|x|⁴.  `activation`, `inputs`, `width`,
+    `weight_variance`, `law`: as in :func:`sample`; no input at the origin.  Returns κ₄ = ⟨z⁴⟩/⟨z²⟩² - 3 (n,).
 
     >>> excess_kurtosis("relu", [[1.0, 1.0]], 5, law="uniform").round(6).tolist()
     [1.128]
@@ -119,14 +116,13 @@ def excess_kurtosis(activation, inputs, width, *, weight_variance=1.0, law="gaus
 def characteristic_functional(
     activation, inputs, sources, width, samples, seed, *, weight_variance=1.0, readout_variance=1.0, law="gaussian"
 ):
-    """Characteristic functional  ⟨exp(i Σ_μ t_μ z(x_μ))⟩  of networks of any width, by sampling one neuron.
+    """Characteristic functional  ⟨exp(i Σ_μ t_μ z(x_μ))⟩ = ⟨ χ( t·φ(w·x) ) ⟩_w^N  of networks of any width, sampled.
 
-    Readouts and neurons are independent:  ⟨e^{i t·z}⟩ = ⟨ χ( t·φ(w·x) ) ⟩_w^N,  with  χ(g) = exp[-s_a² g²/2N]  for
-    Gaussian readouts and χ(g) = sin(h g)/(h g),  h = √(3s_a²/N),  for uniform ones.  The functional is real, since
-    readouts have no preferred sign, and tends to exp(-½ tᵀKt) as N → ∞.  The relative error is N times that of the mean
-    over neurons, which falls as 1/N: a wide network takes no more samples than a single neuron.  `activation`,
-    `inputs`, `width`, `weight_variance`, `readout_variance`, `law`: as in :func:`sample`; `sources` (n,): t_μ;
-    `samples`: neurons drawn, >= 2; `seed`: int, SeedSequence or Generator.  Returns sampling.Average, mean and error.
+    χ(g) = exp[-s_a² g²/2N]  for Gaussian readouts and  sin(h g)/(h g),  h = √(3s_a²/N),  for uniform ones.  It is real
+    and tends to exp(-½ tᵀKt) as N → ∞.  A wide network takes no more samples than a single neuron: the relative error
+    is N times that of the mean over neurons, which falls as 1/N.  `activation`, `inputs`, `width`, `weight_variance`,
+    `readout_variance`, `law`: as in :func:`sample`; `sources` (n,): t_μ; `samples`: neurons drawn, >= 2; `seed`: int,
+    SeedSequence or Generator.  Returns sampling.Average, mean and error.
 
     >>> found = characteristic_functional("relu", [[1.0]], [1.0], 1, 100_000, seed=1)  # (1 + 1/√2)/2
     >>> bool(abs(found.mean - 0.853553) < 5 * found.standard_error < 0.005)

@@ -2,10 +2,9 @@
 
 For λ(Λ) = Λ^{-1-α} and l = -ln Λ the ridge grows by dT/dl = Λλ(Λ).  The coupling  τ = Λλ(Λ)/T(Λ)  obeys
 dτ/dl = τ(α - τ): it leaves τ = 0, where the bare ridge rules, for τ* = α, where the modes make their own ridge.  τ/4 is
-the ratio of the quartic to the quadratic part of the vertex  e^{-δ²/2T}  for δ² = the variance of one shell, which
-stays weak only if α ≪ 1.  :func:`dressed_ridge` and :func:`functional_ridge` say what the running ridge neglects.
-`exponent`: α > 0, the a - 1 of λ_k ∝ k^{-a}; the source's λ_k^{-1} = k^α has this α plus one.  All is closed form.
-Source: ringel2025talk, "Decimation-only RG", for the sum T(Λ) of a power law, without coupling and flow.
+the ratio of the quartic to the quadratic part of the vertex  e^{-δ²/2T}  for δ² = the variance of one shell, weak only
+if α ≪ 1.  `exponent`: α > 0, the a - 1 of λ_k ∝ k^{-a}; the source's λ_k^{-1} = k^α has this α plus one.  Source:
+ringel2025talk, "Decimation-only RG", for the sum T(Λ) of a power law, without coupling and flow.
 """
 
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import numpy as np
 from scipy.special import wrightomega
 
 from lib.common import checks
-from lib.fields import _modes
+from lib.fields import _data, _modes
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,10 +29,8 @@ class Flow:
 def averaged_vertex(discrepancies, ridge, variance):
     """Likelihood of one sample in r replicas, averaged over weak modes:  Π_a ⟨e^{-(δ_a+η_a)²/2T}⟩,  η_a ~ N(0, s).
 
-    Equal to  (T/(T+s))^{r/2} e^{-Σ_a δ_a²/2(T+s)}:  the ridge grows by s.  The prefactor multiplies the number of
-    samples; it tends to one only for r → 0 replicas, so the flow has one parameter only with replicas.  The source
-    leaves replicas out.  `discrepancies` (..., r): δ_a = f_a(x) - y(x) of each replica; `ridge`: T > 0; `variance`:
-    s >= 0, of the weak modes at x.  Returns (...).
+    Equal to  (T/(T+s))^{r/2} e^{-Σ_a δ_a²/2(T+s)}:  the ridge grows by s; the prefactor is one at r → 0.
+    `discrepancies` (..., r): δ_a = f_a(x) - y(x); `ridge`: T > 0; `variance`: s >= 0.  Returns (...).
 
     >>> float(averaged_vertex([0.0, 0.0], 1.0, 3.0))
     0.25
@@ -51,8 +48,7 @@ def averaged_vertex(discrepancies, ridge, variance):
 def beta(coupling, exponent):
     """Flow of the coupling towards weaker cutoffs:  dτ/dl = τ(α - τ),  l = -ln Λ.
 
-    Fixed points: τ = 0, unstable, and τ = α, stable with slope β'(α) = -α.  `coupling` (...): τ >= 0; `exponent`: α.
-    Returns dτ/dl (...).
+    Fixed points: τ = 0, unstable, and τ = α.  `coupling` (...): τ >= 0; `exponent`: α.  Returns dτ/dl (...).
 
     >>> beta([0.0, 0.25, 0.5, 1.0], 0.5).tolist()
     [0.0, 0.0625, 0.0, -0.5]
@@ -64,13 +60,11 @@ def beta(coupling, exponent):
 def flow(cutoffs, exponent, ridge, samples, *, start=np.inf):
     """The theory with all modes between a cutoff and the first one integrated out:  T(Λ) = T + (Λ^{-α} - Λ₀^{-α})/α.
 
-    The coupling then solves  dτ/dl = τ(α - τ)  and the learnability of the mode at the cutoff  dp/dl = p(1 + α - τ);
-    stop at p = 1.  `cutoffs` (...): Λ > 0, below Λ₀; `exponent`: α; `ridge`: T >= 0, bare; `samples`: P > 0; `start`:
-    Λ₀ > 0, number of modes, may be infinite.  Returns Flow.
+    The learnability of the mode at the cutoff then has  dp/dl = p(1 + α - τ);  stop at p = 1.  `cutoffs` (...): Λ > 0,
+    below Λ₀; `exponent`: α; `ridge`: T >= 0; `samples`: P > 0; `start`: Λ₀ > 0, may be infinite.  Returns Flow.
 
-    >>> found = flow([10.0, 1000.0], 0.5, 0.0, 1.0)
-    >>> found.coupling.round(12).tolist(), found.quartic.round(12).tolist()
-    ([0.5, 0.5], [0.125, 0.125])
+    >>> flow([10.0, 1000.0], 0.5, 0.0, 1.0).coupling.round(12).tolist()
+    [0.5, 0.5]
     """
     if not (np.ndim(start) == 0 and isinstance(start, float) and start == np.inf):
         start = checks.number("start", start, above=0)
@@ -93,10 +87,9 @@ def dressed_ridge(eigenvalues, samples, ridge, *, multiplicities=None):
     """Running ridge of the unlearned part of each mode alone,  dT/dΛ = -λ/(1 + Pλ/T(Λ)),  from the weakest mode down.
 
     T at Λ = 0, over P, is a local guess for the per-sample ridge κ: within 2 % for a large ridge, low by tens of per
-    cent without.  Modes of equal λ form one shell, which is passed exactly:  T + Pλ ln T  grows by  g λ.  T = 0 stays
-    zero for ever; pass the sum of what lies beyond the spectrum.  `eigenvalues` (n,): λ_k >= 0, descending, not all
-    zero; `samples` (...): P > 0; `ridge`: T > 0, with the sum of all modes beyond the spectrum; `multiplicities` (n,):
-    g_k > 0, by default all 1.  Returns T(Λ) at Λ = 0..n (n+1, ...); the last row is the ridge itself.
+    cent without.  Modes of equal λ form one shell, passed exactly:  T + Pλ ln T  grows by  g λ.  `eigenvalues` (n,):
+    λ_k >= 0, descending, not all zero; `samples` (...): P > 0; `ridge`: T > 0, with the sum of all modes beyond the
+    spectrum; `multiplicities` (n,): g_k > 0, by default all 1.  Returns T(Λ) at Λ = 0..n (n+1, ...).
 
     >>> dressed_ridge([2.0, 1.0], 3.0, 10.0).round(3).tolist()
     [12.087, 10.776, 10.0]
@@ -119,10 +112,9 @@ def dressed_ridge(eigenvalues, samples, ridge, *, multiplicities=None):
 def functional_ridge(kappa, eigenvalues, ridge, cuts, *, multiplicities=None):
     """Exact flow of the self-consistent theory: a ridge that depends on κ,  T_Λ(κ) = T + Σ_{k>Λ} g_k λ_k κ/(λ_k + κ).
 
-    It is closed by  Pκ = T_0(κ),  or at any cut by  P = T_Λ(κ)/κ + Σ_{k≤Λ} g_k L_k,  with the same κ.  For κ ≫ λ it is
-    the running ridge T(Λ), first corrected by  -Σ_{k>Λ} g_k λ_k²/κ.  `kappa` (...): κ > 0; `ridge`: T >= 0;
-    `eigenvalues`, `multiplicities`: as in :func:`dressed_ridge`; `cuts` (C,), integers: Λ, number of retained levels,
-    0 <= Λ <= n.  Returns T_Λ(κ) (..., C).
+    It is closed by  Pκ = T_0(κ),  or at any cut by  P = T_Λ(κ)/κ + Σ_{k≤Λ} g_k L_k.  For κ ≫ λ it is the running ridge
+    T(Λ).  `kappa` (...): κ > 0; `ridge`: T >= 0; `eigenvalues`, `multiplicities`: as in :func:`dressed_ridge`; `cuts`
+    (C,): Λ, number of retained levels.  Returns T_Λ(κ) (..., C).
 
     >>> functional_ridge([1.0, 1e9], [1.0, 1.0], 0.5, [0, 1, 2]).round(6).tolist()
     [[1.5, 1.0, 0.5], [2.5, 1.5, 0.5]]
@@ -130,9 +122,7 @@ def functional_ridge(kappa, eigenvalues, ridge, cuts, *, multiplicities=None):
     kappa = checks.entries("kappa", kappa, above=0)  # (...)
     lam, counts = _modes.descending(eigenvalues, multiplicities)  # (n,), (n,)
     ridge = checks.number("ridge", ridge, at_least=0)
-    places = _modes.places(cuts, lam.size)  # (C,)
-    if places.ndim != 1:
-        checks.fail("cuts", "have one axis", f"shape {places.shape}")
+    places = _data.whole("cuts", cuts, at_least=0, at_most=lam.size, ndim=1)  # (C,)
     result = np.empty((*kappa.shape, places.size))  # (..., C)
     for index in np.ndindex(kappa.shape):  # one row of n modes at a time: (..., n) would not fit
         shares = counts * lam / (1 + lam / kappa[index])  # (n,)

@@ -11,7 +11,7 @@ from scipy.stats import multivariate_normal
 from sklearn.linear_model import Ridge
 
 from lib.fields import _readouts, hmc, network_posterior
-from lib.fields._activations import units
+from lib.fields._units import units
 from lib.foundations import gaussian
 
 RNG = np.random.default_rng(5)

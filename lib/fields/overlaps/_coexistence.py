@@ -1,4 +1,4 @@
-r"""The Gaussian phase and the bottom of the action as d → ∞, behind :mod:`lib.fields.overlaps.coexistence`.
+"""The Gaussian phase and the bottom of the action as d → ∞, behind :mod:`lib.fields.overlaps.coexistence`.
 
 The squared length q of the weights across the teacher's direction is fixed or free.  What it costs a unit to see the
 teacher at u = m²/(1 + 2q + 2m²) = ½(1 - w), relative to the prior and over d, is at fixed q = σ_w² = s
@@ -10,8 +10,7 @@ and with q free, of cost ½(q/s - 1 - ln q/s), at the q that makes the sum small
     C = (1 - w)/(4s w) - ½ ln w,    q = s w,    m² = (½ + q)(1/w - 1).
 
 With p = 1 for a fixed and p = 1/(1 + 2s) for a free length both are  C = (1 + 2s)/(4s) [p(1/w - 1) - (1 - p) ln w].
-All functions of the bottom are of p and w, and of  k² = (1 + 2s)/(2s A).  Sums are ordered so that nothing cancels as
-w → 1.
+All functions of the bottom are of p and w, and of  k² = (1 + 2s)/(2s A).  Nothing cancels as w → 1.
 """
 
 import numpy as np
@@ -29,12 +28,8 @@ def root(function, low, high, *arguments, smallest=1e-16):
 
 def gaussian(lazy, pull):
     """b, 1 - b and 1 - pull b² (...) of the Gaussian phase,  (1 - b)(1 - pull b²) = lazy b,  for lazy, pull >= 0."""
-
-    def fallen(b, lazy, pull):
-        return (1 - b) * (1 - pull * b**2) - lazy * b
-
-    high = 1 / np.sqrt(np.maximum(pull, 1))  # (...)
-    b = root(fallen, np.zeros(np.shape(lazy)), high, lazy, pull, smallest=0)  # (...)
+    ends = np.zeros(np.shape(lazy)), 1 / np.sqrt(np.maximum(pull, 1))  # (...), (...)
+    b = root(lambda b, lazy, pull: (1 - b) * (1 - pull * b**2) - lazy * b, *ends, lazy, pull, smallest=0)  # (...)
     # Of the factors the smaller one follows from the other, so that neither is a difference of equal numbers.
     attracted = 1 - pull * b**2 > 1 - b  # (...)
     left = np.where(attracted, 1 - pull * b**2, lazy * b / np.where(attracted, 1, 1 - b))  # (...)

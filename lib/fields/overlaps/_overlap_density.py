@@ -1,7 +1,6 @@
 """The convex function of :mod:`lib.fields.overlaps.staircase`: averages over the density of one unit, and its minimum.
 
-A unit is known by its overlap m and the squared length q of its weights across the teacher's direction, in nodes of
-:mod:`lib.fields.overlaps._perpendicular`.
+A unit is known by its overlap m and the squared length q of its weights across the teacher's direction.
 """
 
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from scipy.optimize import brentq
 from scipy.special import entr
 
 from lib.common import checks
-from lib.fields.overlaps import _perpendicular, _projections
+from lib.fields.overlaps import _projections
 
 STEPS = 10  # grid points per standard deviation of the prior overlap
 MOST_POINTS = 2_000_000  # of a grid in m, and four times as many in m and q: a trial residual beyond is too far off
@@ -91,7 +90,7 @@ class Units:
         return tau / self.samples / np.array([1, np.sqrt(6)])  # (2,)
 
     def nodes(self, tau):
-        return _perpendicular.lengths(self.d, self.s, self.free, slope(self.residual(tau), self.coupling))  # (K,), (K,)
+        return _projections.lengths(self.d, self.s, self.free, slope(self.residual(tau), self.coupling))  # (K,), (K,)
 
     def action(self, tau, m):
         return action(np.asarray(m), self.residual(tau), self.coupling, self.d, self.s, self.nodes(tau))  # (...), (...)
@@ -165,12 +164,9 @@ class Units:
             sum(share * part.perpendicular for share, part in parts),
         )
 
+    @np.errstate(all="ignore")
     def minimum(self, target, barrier=0.0, held=None):
         """τ and averages at the minimum of Φ, by Newton's method; a step is halved until its end hardly climbs."""
-        with np.errstate(all="ignore"):
-            return self._newton(target, barrier, held)
-
-    def _newton(self, target, barrier, held):
         inverse = 1 / self.samples
         tau, state = np.zeros(2), self.average(np.zeros(2), barrier, held)  # (2,)
         for _ in range(200):

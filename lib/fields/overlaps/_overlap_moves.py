@@ -118,8 +118,7 @@ def _log_joint_mixture(m, q, prior, broad, shape, rate, broad_shape, broad_rate)
 def sweep(m, across, h, a, free, model, independence, shortest, decades, wall, lost, stop, counts, random):
     """One proposal for every neuron, in place; ends early, and says so, with `stop` overlaps beyond |m| = `lost`.
 
-    Beyond |m| = `wall` the density is zero.  `across` holds q⊥ = |w_⊥|² of the neurons, which moves with m, in its
-    logarithm, if lengths are free.
+    Beyond |m| = `wall` the density is zero.  `across` holds q⊥ = |w_⊥|²; if free, its logarithm moves with m.
     """
     relu, y, dimension, _, samples, variance, gain = model
     n = len(y)

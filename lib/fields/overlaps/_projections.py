@@ -1,26 +1,33 @@
-"""What :mod:`lib.fields.overlaps.single_index` computes with, unchecked, and the checks of its arguments."""
+"""What the modules of overlaps compute with, unchecked, and the checks of their arguments.
+
+The squared length q = |w_⊥|² of the weights across the teacher's direction is "free" in networks, of its prior,
+(σ_w²/d) χ² of d - 1 degrees, or "fixed", the source's: q = σ_w².
+"""
 
 from math import factorial
 
 import numpy as np
 
 from lib.common import checks
+from lib.fields import _data
 
 DEGREES = {"erf": (1, 3), "relu": (0, 1, 2, 4)}  # the components of the teachers `staircase` and `relu_teacher`
 HIGHEST_DEGREE = 20
 LARGEST = 1e50  # largest variance, inverse variance or target: products of several stay floats
 _STEPS = np.linspace(-1, 1, 121)  # (K,)  of the rule for averages over a Gaussian overlap
 _REACH = 9.0  # its end, in standard deviations
+CHOICES = ("free", "fixed")
+_NODES = 4  # nodes per standard deviation of log q in the prior, at least
 
 
 def basis(activation, degrees):
     """Checked activation and degrees (n,); those of the activation's teacher if none are given."""
     own = DEGREES[checks.one_of("activation", activation, DEGREES)]
     given = own if degrees is None else degrees
-    listed = checks.entries("degrees", given, at_least=0, at_most=HIGHEST_DEGREE, ndim=1)  # (n,)
-    if listed.size == 0 or np.any(listed != np.rint(listed)) or np.unique(listed).size < listed.size:
-        checks.fail("degrees", "hold one or more different integers", degrees)
-    return activation, listed.astype(int)
+    listed = _data.whole("degrees", given, count=1, at_least=0, at_most=HIGHEST_DEGREE, ndim=1)  # (n,)
+    if np.unique(listed).size < listed.size:
+        checks.fail("degrees", "hold different numbers", degrees)
+    return activation, listed
 
 
 def target(value, size):
@@ -82,3 +89,32 @@ def residuals(moments, strength, target):
 def learnabilities(residuals, target):
     """R_n = 1 - r_n/Y_n, nan where Y_n = 0."""
     return 1 - np.divide(residuals, target, out=np.full(residuals.shape, np.nan), where=target != 0)  # (..., n)
+
+
+def choice(value, choices=CHOICES):
+    """Checked `value`."""
+    return checks.one_of("perpendicular", value, choices)
+
+
+def dimension(value, free):
+    """Checked d: of one direction alone there is nothing across that could be free."""
+    d = checks.integer("dimension", value)
+    if free and d == 1:
+        checks.fail("dimension", 'be 2 or more if the perpendicular weights are free: take perpendicular="fixed"', d)
+    return d
+
+
+def lengths(d, variance, free, slope=0.0):
+    """Nodes q and logarithms of their weights, both (K,), by the trapezoidal rule in log q, for averages of e^{d p(q)}.
+
+    p >= 0 falls from q = 0 at a rate of `slope`/4 at most: what is cut off is below e^{-50} of the average.
+    """
+    if not free:
+        return np.array([variance]), np.zeros(1)
+    freedom = d - 1
+    top = np.log(variance * freedom / d)
+    low = np.log(freedom / d / (2 / variance + slope)) - 200 / freedom
+    step = min(0.25, np.sqrt(2 / freedom) / _NODES)
+    t = np.arange(low - top, np.sqrt(200 / freedom) + step, step)  # (K,)
+    log = 0.5 * freedom * (t - np.expm1(t))  # (K,)
+    return np.exp(top + t), log - np.log(np.exp(log).sum())

@@ -1,19 +1,16 @@
-r"""The first-order transition of the staircase target as d → ∞ at fixed  g_K = s_a² P_e/d  and  ν = P_e/N.
+"""The first-order transition of the staircase target as d → ∞ at fixed  g_K = s_a² P_e/d  and  ν = P_e/N.
 
 A unit then sits at the bottom of its action S, which is of order d: at m = 0, with a Gaussian spread of order 1/√d, or
-at ±m_0 of order one.  What is left of the target must keep S from falling below zero anywhere; where
-S(m_0) = 0 < S elsewhere, a fraction of order 1/d of the units sits at ±m_0, as a vapor coexists with its liquid at a
-pressure that both share.  As Φ of :mod:`staircase` is convex, so is its limit: there is one state for each (g_K, ν),
-and no search.  With  k² = 1/(g_0 ν),  g_0 = 4g_K σ_w²/(π(1 + 2σ_w²))  and  w = (1 + 2|w_⊥|²)/(1 + 2|w_⊥|² + 2m_0²)  the
-conditions S(m_0) = S'(m_0) = 0 are solved, if |w_⊥|² = σ_w² is "fixed", by
-
-    c = ± ½ k w^{-3/2},  b = (1 - 3w)c,    ¼ < w < 1,
-
-so that one scalar root in w is left.  Where |w_⊥|² is "free", as in networks (see :mod:`staircase`), the outliers have
-|w_⊥|² = σ_w² w, the rest keeps σ_w², and the closed form is another, of :mod:`lib.fields.overlaps._coexistence`.
-
-Source: ringel2025talk (the deck), slides on the first-order transition, with |w_⊥|² fixed; free lengths and the closed
-forms are not in it.
+at ±m_0 of order one.  What is left of the target must keep S from falling below zero anywhere; where S(m_0) = 0 < S
+elsewhere, a fraction of order 1/d of the units sits at ±m_0, as a vapor coexists with its liquid at a pressure that
+both share.  As Φ of :mod:`staircase` is convex, there is one state for each (g_K, ν).  With k² = 1/(g_0 ν), g_0 = 4g_K
+σ_w²/(π(1 + 2σ_w²))  and  w = (1 + 2|w_⊥|²)/(1 + 2|w_⊥|² + 2m_0²)  the conditions S(m_0) = S'(m_0) = 0 are solved, if
+|w_⊥|² = σ_w² is "fixed", by  c = ± ½ k w^{-3/2},  b = (1 - 3w)c, ¼ < w < 1,  so that one scalar root in w is left.
+Where |w_⊥|² is "free", as in networks (see :mod:`staircase`), the outliers have |w_⊥|² = σ_w² w, the rest keeps σ_w²,
+and the closed form is that of :mod:`lib.fields.overlaps._coexistence`.  `strength`: g_K > 0 and `load`: ν >= 0, floats
+or arrays that broadcast; `epsilon`: ε; `weight_variance`: σ_w² > 0; `perpendicular`: |w_⊥|², "free" or "fixed", the
+source's.  Source: ringel2025talk (the deck), slides on the first-order transition, with |w_⊥|² fixed; free lengths and
+the closed forms are not in it.
 """
 
 from dataclasses import dataclass
@@ -22,7 +19,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from lib.common import checks
-from lib.fields.overlaps import _coexistence, _perpendicular, staircase
+from lib.fields.overlaps import _coexistence, _projections, staircase
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,27 +62,13 @@ def _epsilon(value, *, cubic=False):
 
 
 def gaussian(strength, load, epsilon, *, weight_variance=1.0):
-    r"""The phase of Gaussian overlaps: the cubic part is not learned, and the linear one makes them broader.
+    """The phase of Gaussian overlaps: the cubic part is not learned, and the linear one makes them broader.
 
     c = ε,  b = [1 + (4g_K/π) v/(1 + 2σ_w²)]^{-1},  v = d⟨m²⟩ = σ_w²/(1 - g_0 ν b²).  Beyond the Maxwell line it is no
-    longer the stable phase.
+    longer the stable phase.  `strength`, `load`, `epsilon`, `weight_variance`: see the module.  Returns State.
 
-    Parameters
-    ----------
-    strength : float or array    g_K = s_a² P_e/d; > 0
-    load : float or array        ν = P_e/N; >= 0; broadcasts with `strength`
-    epsilon : float              ε
-    weight_variance : float      σ_w²; > 0
-
-    Returns
-    -------
-    State                        with no outliers
-
-    Examples
-    --------
-    >>> state = gaussian(30.0, [0.0, 3.361], -0.3)
-    >>> state.residuals[:, 0].round(4).tolist(), state.variance.round(4).tolist()
-    ([0.0728, 0.0617], [1.0, 1.1946])
+    >>> gaussian(30.0, [0.0, 3.361], -0.3).variance.round(4).tolist()
+    [1.0, 1.1946]
     """
     _, nu, s, lazy = _settings(strength, load, weight_variance)
     epsilon = _epsilon(epsilon)
@@ -101,29 +84,15 @@ def _state(epsilon, b, c, *rest):
 
 
 def coexistence(strength, load, epsilon, *, weight_variance=1.0, perpendicular="free"):
-    r"""The stable state: Gaussian up to the Maxwell line, and beyond it a few units at ±m_0 that learn the cubic part.
+    """The stable state: Gaussian up to the Maxwell line, and beyond it a few units at ±m_0 that learn the cubic part.
 
     m_0 jumps there, while R_3 and the fraction of outliers grow from zero with a kink: the residual is pinned by
-    S(m_0) = 0.
+    S(m_0) = 0.  `strength`, `load`, `epsilon`, `weight_variance`, `perpendicular`: see the module.  Returns State.
 
-    Parameters
-    ----------
-    strength, load, epsilon, weight_variance    as in :func:`gaussian`
-    perpendicular : str          |w_⊥|²: "free", as in networks, or "fixed", the source's
-
-    Returns
-    -------
-    State
-
-    Examples
-    --------
-    >>> for length in ("free", "fixed"):
-    ...     state = coexistence(30.0, [2.0, 3.7, 5.4], -0.3, perpendicular=length)
-    ...     print(state.learnabilities[:, 1].round(3), state.minimum.round(2))
-    [0.    0.153 0.256] [0.   1.37 1.4 ]
-    [0.    0.033 0.149] [0.   1.51 1.56]
+    >>> coexistence(30.0, [2.0, 3.7, 5.4], -0.3).learnabilities[:, 1].round(3).tolist()
+    [0.0, 0.153, 0.256]
     """
-    free = _perpendicular.choice(perpendicular) == "free"
+    free = _projections.choice(perpendicular) == "free"
     g, nu, s, lazy = _settings(strength, load, weight_variance)
     shape, g, nu, lazy = g.shape, g.ravel(), nu.ravel(), lazy.ravel()  # (S,), (S,), (S,)
     state, epsilon = gaussian(g, nu, epsilon, weight_variance=s), _epsilon(epsilon)
@@ -159,7 +128,7 @@ def coexistence(strength, load, epsilon, *, weight_variance=1.0, perpendicular="
 
 def _line(strength, epsilon, weight_variance, perpendicular, shape, steepest):
     """Line of the Gaussian phase on which  b = |ε|θ,  w and k²/ε² being functions of  b/c = ±θ."""
-    epsilon, free = _epsilon(epsilon, cubic=True), _perpendicular.choice(perpendicular) == "free"
+    epsilon, free = _epsilon(epsilon, cubic=True), _projections.choice(perpendicular) == "free"
     g, _, s, lazy = _settings(strength, 0.0, weight_variance)
     size, sign = abs(epsilon), np.sign(epsilon)
     p = 1 / (1 + 2 * s) if free else 1.0
@@ -177,77 +146,40 @@ def _line(strength, epsilon, weight_variance, perpendicular, shape, steepest):
 
 
 def maxwell(strength, epsilon, *, weight_variance=1.0, perpendicular="free"):
-    r"""Maxwell line ν_c(g_K): the action of the Gaussian phase has a second minimum as deep as the first, S(m_0) = 0.
+    """Maxwell line ν_c(g_K): the action of the Gaussian phase has a second minimum as deep as the first, S(m_0) = 0.
 
-    Parameters
-    ----------
-    strength : float or array    g_K = s_a² P_e/d; > 0
-    epsilon : float              ε; not zero
-    weight_variance : float      σ_w²; > 0
-    perpendicular : str          |w_⊥|²: "free", as in networks, or "fixed", the source's
+    `strength`, `epsilon`, `weight_variance`, `perpendicular`: see the module; ε is not zero.  Returns Line.
 
-    Returns
-    -------
-    Line
-
-    Examples
-    --------
-    >>> for length in ("free", "fixed"):
-    ...     line = maxwell(30.0, -0.3, perpendicular=length)
-    ...     print(*(round(float(x), 4) for x in (line.load, line.residual, line.minimum, line.perpendicular)))
-    2.3537 0.0644 1.3359 0.313
-    3.3612 0.0617 1.4941 1.0
+    >>> [round(float(maxwell(30.0, -0.3, perpendicular=length).load), 4) for length in ("free", "fixed")]
+    [2.3537, 3.3612]
     """
-
-    def steepest(p):
-        return 1 / _coexistence.bottom(_coexistence.lowest(p), p)[0]
-
-    return _line(strength, epsilon, weight_variance, perpendicular, _coexistence.deepest, steepest)
+    given = strength, epsilon, weight_variance, perpendicular, _coexistence.deepest
+    return _line(*given, lambda p: 1 / _coexistence.bottom(_coexistence.lowest(p), p)[0])
 
 
 def spinodal(strength, epsilon, *, weight_variance=1.0, perpendicular="free"):
-    r"""Spinodal of the learned phase: the action of the Gaussian phase gets a second minimum, S'(m_0) = S''(m_0) = 0.
+    """Spinodal of the learned phase: the action of the Gaussian phase gets a second minimum, S'(m_0) = S''(m_0) = 0.
 
-    Parameters
-    ----------
-    strength, epsilon, weight_variance, perpendicular    as in :func:`maxwell`
+    `strength`, `epsilon`, `weight_variance`, `perpendicular`: as in :func:`maxwell`.  Returns Line.
 
-    Returns
-    -------
-    Line
-
-    Examples
-    --------
-    >>> for length in ("free", "fixed"):
-    ...     print(round(float(spinodal(30.0, -0.3, perpendicular=length).load), 4))
-    1.8805
-    2.7946
+    >>> [round(float(spinodal(30.0, -0.3, perpendicular=length).load), 4) for length in ("free", "fixed")]
+    [1.8805, 2.7946]
     """
     return _line(strength, epsilon, weight_variance, perpendicular, _coexistence.first, _coexistence.steepest)
 
 
 def central_instability(dimension, strength, epsilon, *, weight_variance=1.0, perpendicular="free"):
-    r"""Line r_2 = 0 at finite d: the smallest ν at which m = 0 is no minimum of the action, and all units take part.
+    """Line r_2 = 0 at finite d: the smallest ν at which m = 0 is no minimum of the action, and all units take part.
 
-    It recedes to infinity with d: in the limit r_2 > 0 always, since d⟨m²⟩ = 1/(2r_2) is finite.
+    It recedes to infinity with d: in the limit r_2 > 0 always, since d⟨m²⟩ = 1/(2r_2) is finite.  `dimension`: d >= 1,
+    and >= 2 for free lengths; `strength`, `epsilon`, `weight_variance`, `perpendicular`: see the module.  Returns ν, a
+    float or an array; infinite where there is none up to 10⁴ d.
 
-    Parameters
-    ----------
-    dimension : int              d; >= 1, and >= 2 for free lengths
-    epsilon : float              ε, also zero
-    strength, weight_variance, perpendicular    as in :func:`maxwell`
-
-    Returns
-    -------
-    float or array               ν; infinite where there is none up to 10⁴ d
-
-    Examples
-    --------
     >>> round(float(central_instability(50, 30.0, -0.3)), 1) > 10
     True
     """
-    free = _perpendicular.choice(perpendicular) == "free"
-    d, epsilon = _perpendicular.dimension(dimension, free), _epsilon(epsilon)
+    free = _projections.choice(perpendicular) == "free"
+    d, epsilon = _projections.dimension(dimension, free), _epsilon(epsilon)
     g, _, s, lazy = _settings(strength, 0.0, weight_variance)
     ways = {"weight_variance": s, "perpendicular": perpendicular}
 

@@ -1,4 +1,4 @@
-r"""How long a metastable lazy phase lasts: until the first neuron of N crosses the barrier, simulated and predicted.
+"""How long a metastable lazy phase lasts: until the first neuron of N crosses the barrier, simulated and predicted.
 
 Under small local moves the overlaps of :mod:`lib.fields.overlaps.monte_carlo`, here of fixed length |w_⊥|² = σ_w², stay
 near zero until one of them climbs the barrier of its own energy in the field of the others,
@@ -6,11 +6,8 @@ near zero until one of them climbs the barrier of its own energy in the field of
     E(m) = d m²/2σ_w² + ½ log(1 + u) - ½ P_e γ (r·ĥ)²/(1 + u),    u = P_e γ ĥᵀA⁻¹ĥ,    r = A⁻¹Y,    γ = s_a²/N,
 
 A without that neuron; it is S(m) of the decoupled action for N → ∞.  The N neurons try side by side, so the first
-crossing takes a time ∝ e^{ΔE}/N:  shorter in a wider net at fixed d, and longer by e^{d ΔE'} in a larger dimension, ΔE'
-the barrier per dimension at fixed s_a²P_e/d and P_e/N.
-
-Source: ringel2025talk, the deck, slides on the staircase target and its first-order transition; escape times are not in
-it.
+crossing takes a time ∝ e^{ΔE}/N, where ΔE is of order d at fixed s_a²P_e/d and P_e/N.  Source: ringel2025talk, the
+deck, slides on the staircase target and its first-order transition; escape times are not in it.
 """
 
 from dataclasses import dataclass
@@ -72,49 +69,27 @@ def _first(m, model, burn_in, step, barrier, outliers, limit, random):
     return float(limit), False
 
 
-def _barrier(value, variance):
-    return checks.number("barrier", value, above=0, at_most=FARTHEST * np.sqrt(variance))
-
-
 def simulate(
     activation, target, dimension, width, effective_samples, barrier, chains, limit, seed, *, weight_variance=1.0,
     readout_variance=1.0, step=0.5, outliers=1, burn_in=300,
 ):  # fmt: skip
-    r"""Sweeps that pass until a net in the lazy phase has its first outlier, by local moves alone.
+    """Sweeps that pass until a net in the lazy phase has its first outlier, by local moves alone.
 
     The phase is brought to equilibrium with the way across the barrier closed; then it is opened.  Small steps are
-    overdamped Langevin dynamics with time step²σ_w²/2d to a sweep.
+    overdamped Langevin dynamics with time step²σ_w²/2d to a sweep.  `activation`, `target`, `dimension`, `width`,
+    `effective_samples`, `weight_variance`, `readout_variance`: as in :func:`lib.fields.overlaps.monte_carlo.sample`,
+    for fixed lengths; `barrier`: |m| to be crossed, > 0, and <= 30 σ_w; `chains`: C >= 1 independent nets; `limit`:
+    sweeps after which a net is given up; `seed`: int or SeedSequence, net c draws from its c-th child; `step`:
+    deviation of the proposed moves in units of the prior's, σ_w/√d; `outliers`: neurons beyond the barrier that count
+    as an escape, from 1 to N; `burn_in`: sweeps with the barrier closed.  Returns EscapeTimes.
 
-    Parameters
-    ----------
-    activation : str             "erf" or "relu"
-    target : array (n,)          Y, as in :func:`lib.fields.overlaps.monte_carlo.sample`
-    dimension : int              d; >= 1
-    width : int                  N; >= 1
-    effective_samples : float    P_e; >= 0; P_e s_a² max(1, σ_w²) <= 1e10
-    barrier : float              |m| to be crossed; > 0, and <= 30 σ_w
-    chains : int                 C, independent nets; >= 1
-    limit : int                  sweeps after which a net is given up; >= 1
-    seed : int or SeedSequence   net c draws from its c-th child
-    weight_variance, readout_variance : float    σ_w² and s_a²; > 0
-    step : float                 deviation of the proposed moves in units of the prior's, σ_w/√d; > 0
-    outliers : int               neurons beyond the barrier that count as an escape; from 1 to N
-    burn_in : int                sweeps with the barrier closed; >= 0
-
-    Returns
-    -------
-    EscapeTimes
-
-    Examples
-    --------
-    >>> # No data: when a Gaussian walk passes 0.6√20 = 2.7σ.
-    >>> found = simulate("erf", [1.0, -0.7], 20, 50, 0.0, 0.6, 40, 10_000, seed=1)
+    >>> found = simulate("erf", [1.0, -0.7], 20, 50, 0.0, 0.6, 40, 10_000, seed=1)  # no data: at 0.6√20 = 2.7σ
     >>> bool(found.escaped.all()), 5 < found.mean().mean < 25
     (True, True)
     """
     net = model(activation, target, dimension, width, effective_samples, weight_variance, readout_variance)
-    barrier, chains = _barrier(barrier, net.variance), checks.integer("chains", chains)
-    limit = checks.integer("limit", limit)
+    barrier = checks.number("barrier", barrier, above=0, at_most=FARTHEST * np.sqrt(net.variance))
+    chains, limit = checks.integer("chains", chains), checks.integer("limit", limit)
     step, burn_in = checks.number("step", step, above=0, at_most=1e3), checks.integer("burn_in", burn_in, at_least=0)
     if checks.integer("outliers", outliers) > net.width:
         checks.fail("outliers", f"be at most the width, {net.width}", outliers)
@@ -127,45 +102,23 @@ def simulate(
     return EscapeTimes(times, escaped)
 
 
-def _features(overlaps, relu, variance, size):
-    h = np.empty((len(overlaps), size))  # (G, n)
-    for m, row in zip(overlaps, h):
-        project(m, relu, variance, row)
-    return h
-
-
 def lazy_phase(
     activation, target, dimension, width, effective_samples, barrier, *, weight_variance=1.0, readout_variance=1.0
 ):
-    r"""The lazy phase, kept together by a wall at the barrier: its residuals and the energy E(m) of one neuron.
+    """The lazy phase, kept together by a wall at the barrier: its residuals and the energy E(m) of one neuron.
 
     Self-consistent:  A = 1 + P_e s_a² ⟨ĥĥᵀ⟩  with the mean over e^{-E} at |m| < barrier, where E holds A; it exists
-    also where the phase is not the one of lowest free energy.
+    also where the phase is not the one of lowest free energy.  `barrier`: where the wall stands, > 0, and <= 30 σ_w;
+    refused if the grid is too long, or the iteration does not settle; `activation`, `target`, `dimension`, `width`,
+    `effective_samples`, `weight_variance`, `readout_variance`: as in :func:`simulate`.  Returns LazyPhase.
 
-    Parameters
-    ----------
-    barrier : float              where the wall stands; > 0, and <= 30 σ_w
-    activation, target, dimension, width, effective_samples, weight_variance, readout_variance
-                                 as in :func:`simulate`
-
-    Returns
-    -------
-    LazyPhase
-
-    Raises
-    ------
-    ValueError                   also if the grid is too long, or the iteration does not settle
-
-    Examples
-    --------
-    >>> phase = lazy_phase("erf", [1.0, -0.7], 50, 100, 0.0, 1.0)  # no data: E = d m²/2
-    >>> round(phase.height), round(50 * phase.second_moment, 3), phase.residuals.tolist()
-    (25, 1.0, [1.0, -0.7])
+    >>> round(lazy_phase("erf", [1.0, -0.7], 50, 100, 0.0, 1.0).height)  # no data: E = d m²/2
+    25
     """
-    relu, y, dimension, width, samples, variance, gain = model(
-        activation, target, dimension, width, effective_samples, weight_variance, readout_variance
-    )
-    barrier, deviation = _barrier(barrier, variance), np.sqrt(variance / dimension)
+    given = activation, target, dimension, width, effective_samples, weight_variance, readout_variance
+    relu, y, dimension, width, samples, variance, gain = model(*given)
+    barrier = checks.number("barrier", barrier, above=0, at_most=FARTHEST * np.sqrt(variance))
+    deviation = np.sqrt(variance / dimension)
     half = int(np.ceil(barrier / deviation * _FINE))
     spacing = barrier / (half + 0.5)  # the wall stands in the middle between two points
     reach = half + int(np.ceil(_MARGIN * deviation / spacing))
@@ -173,7 +126,9 @@ def lazy_phase(
         checks.fail("barrier", f"be so low that a grid of {_POINTS} points resolves the prior inside it", barrier)
     m = spacing * np.arange(-reach, reach + 1)  # (G,)
     inside = np.abs(m) < barrier  # (G,)
-    h, energy = _features(m, relu, variance, len(y)), dimension * m**2 / (2 * variance)  # (G, n), (G,)
+    h, energy = np.empty((len(m), len(y))), dimension * m**2 / (2 * variance)  # (G, n), (G,)
+    for one, row in zip(m, h):
+        project(one, relu, variance, row)
     matrix = np.zeros((len(y), len(y)))  # (n, n)  γ N ⟨ĥĥᵀ⟩ P_e
     for damping in DAMPINGS:
         for _ in range(2000):
@@ -195,32 +150,16 @@ def lazy_phase(
 
 
 def first_passage(overlaps, energy, barrier, step, *, neurons=1):
-    r"""Mean number of sweeps until the first of N independent neurons has |m| > barrier, all from e^{-E(m)} inside.
+    """Mean number of sweeps until the first of N independent neurons has |m| > barrier, all from e^{-E(m)} inside.
 
-    Of the exact chain of local Metropolis moves on the grid, neuron after neuron:  N⁻¹ Σ_t Σ_{c<N} p(t)^{N-c} p(t+1)^c,
+    Of the exact chain of local Metropolis moves on the grid, neuron after neuron: N⁻¹ Σ_t Σ_{c<N} p(t)^{N-c} p(t+1)^c,
     where  p(t) = Σ_k c_k λ_k^t  is the share of neurons that have stayed inside, from the eigenvalues of the moves that
-    do.  A long time is 1/N of that of one neuron.
+    do; refused if a passage is too rare for their rounding.  A long time is 1/N of that of one neuron.  `overlaps`
+    (G,): m, evenly spaced, reaching beyond ±barrier by four steps or more; `energy` (G,): E(m); `barrier`: > 0, best in
+    the middle between two points of the grid; `step`: deviation of the proposed moves, in the unit of m, two spacings
+    or more; `neurons`: N >= 1.  Returns sweeps, of one move for each neuron.
 
-    Parameters
-    ----------
-    overlaps : array (G,)    m; evenly spaced, reaching beyond ±barrier by four steps or more
-    energy : array (G,)      E(m)
-    barrier : float          > 0; best in the middle between two points of the grid
-    step : float             deviation of the proposed moves, in the unit of m; two spacings or more
-    neurons : int            N; >= 1
-
-    Returns
-    -------
-    float                    sweeps, of one move for each neuron
-
-    Raises
-    ------
-    ValueError               also if a passage is too rare for the rounding of the eigenvalues
-
-    Examples
-    --------
-    >>> # A free walk from a random place in (-1, 1): diffusion step²/2, time (2/3)/step² for small steps.
-    >>> m = np.linspace(-3, 3, 601)
+    >>> m = np.linspace(-3, 3, 601)  # a free walk in (-1, 1): time (2/3)/step² for small steps
     >>> round(first_passage(m, np.zeros(601), 0.995, 0.05) * 0.05**2, 2)
     0.72
     """

@@ -1,18 +1,16 @@
-r"""Weights that adapt to a single-index teacher, in the Gaussian closure: one scalar equation and all its solutions.
+"""Weights that adapt to a single-index teacher, in the Gaussian closure: one scalar equation and all its solutions.
 
 At finite width N the residual r pulls the weights of each unit along the teacher.  If their density is taken as
 Gaussian, of variance B along w_* and σ_w²/d across, and |w|² = σ_w² + m², the units enter through  M(B) = s_a²⟨ĥĥᵀ⟩
-over m ~ N(0, B), with ĥ of :mod:`lib.fields.overlaps.single_index`, and what is left of the target is
-r = (1 + P_e M)⁻¹Y.  Up to a constant the free energy per unit, as a function of the ratio u = dB/σ_w², is
+over m ~ N(0, B), with ĥ of :mod:`lib.fields.overlaps.single_index`, and what is left of the target is r = (1 + P_e
+M)⁻¹Y.  Up to a constant the free energy per unit, as a function of the ratio u = dB/σ_w², is
 
     Γ(u) = ½(u - 1 - ln u) + (P_e/2N) Y·r,      -2u Γ'(u) = 1 - u + (P_e²/N) rᵀ(u dM/du) r.
 
 Its stationary points are the adapted states, its minima the stable ones, and the lowest is taken in equilibrium.  In
-terms of  g(m) = (s_a²P_e²/2N)(r·ĥ)²  the last term is  B⟨g''⟩, so they solve  1/B = d/σ_w² - ⟨g''⟩: there the
-divergence of N(0, B) from the density of one unit, e^{-S} with  S = dm²/2σ_w² - g  at the residual r, is stationary.
-
-Source: ringel2025talk, the deck, slides on kernel adaptation (with real τ = P_e r, so that the force along the teacher
-attracts) and on the scaling approach; the free energy is not in it.
+terms of  g(m) = (s_a²P_e²/2N)(r·ĥ)²  they solve  1/B = d/σ_w² - ⟨g''⟩:  there the divergence of N(0, B) from the
+density of one unit, e^{-S} with  S = dm²/2σ_w² - g  at the residual r, is stationary.  Source: ringel2025talk, the
+deck, slides on kernel adaptation (with real τ = P_e r) and on the scaling approach; the free energy is not in it.
 """
 
 from dataclasses import dataclass
@@ -108,33 +106,16 @@ def _branches(
 def solve(
     activation, target, dimension, width, effective_samples, *, weight_variance=1.0, readout_variance=1.0, degrees=None
 ):
-    r"""All solutions of the adaptive approach: each unit's weights change their variance along the teacher alone.
+    """All solutions of the adaptive approach: each unit's weights change their variance along the teacher alone.
 
-    The force on ln u is scanned, and every change of its sign refined; iteration of the two equations in turn may end
-    in a cycle instead.  Mean-field scaling by χ divides `readout_variance` and the ridge T behind P_e by χ.  As N → ∞
-    at fixed P_e, u → 1:  :func:`single_index.lazy` with ``perpendicular="fixed"``.
+    Mean-field scaling by χ divides `readout_variance` and the ridge T behind P_e by χ.  As N → ∞ at fixed P_e, u → 1:
+    :func:`single_index.lazy` with ``perpendicular="fixed"``.  `activation`: "erf" or "relu"; `target` (n,): Y_n on the
+    degrees, not all zero; `dimension`, `width`: d, N >= 1; `effective_samples`: P_e = 1/κ >= 0, P/T for the equivalent
+    kernel, or one over :func:`single_index.ridge`; `weight_variance`, `readout_variance`: σ_w², s_a² > 0; `degrees`: as
+    in :func:`single_index.projections`.  Returns Branches.
 
-    Parameters
-    ----------
-    activation : str             "erf" or "relu"
-    target : array (n,)          Y_n, on the degrees; not all zero
-    dimension : int              d; >= 1
-    width : int                  N; >= 1
-    effective_samples : float    P_e = 1/κ; >= 0; P/T for the equivalent kernel, or one over :func:`single_index.ridge`
-    weight_variance, readout_variance : float    σ_w² and s_a²; > 0
-    degrees : int array (n,)     as in :func:`single_index.projections`
-
-    Returns
-    -------
-    Branches                     K solutions in ascending order of u
-
-    Examples
-    --------
-    >>> from lib.fields.overlaps import single_index
-    >>> kappa = single_index.ridge("erf", 20, 100, 0.02, readout_variance=0.2)
-    >>> found = solve("erf", single_index.staircase(-0.1), 20, 100, 1 / kappa, readout_variance=0.2)
-    >>> found.ratio.round(3).tolist(), found.stable.tolist()
-    ([2.456], [True])
+    >>> solve("erf", [1.0, -0.1 * np.sqrt(6)], 20, 100, 5400.0, readout_variance=0.2).ratio.round(2).tolist()
+    [2.91]
     """
     given = activation, target, dimension, width, effective_samples, weight_variance, readout_variance, degrees
     return _branches(*given, uniform=False)
@@ -143,31 +124,14 @@ def solve(
 def scaling(
     activation, target, dimension, width, effective_samples, *, weight_variance=1.0, readout_variance=1.0, degrees=None
 ):
-    r"""All solutions of the scaling approach: the weights change the scale of their prior alone,  Σ = u σ_w² I/d.
+    """All solutions of the scaling approach: the weights change the scale of their prior alone,  Σ = u σ_w² I/d.
 
-    All d directions pay,  Γ(u) = (d/2)(u - 1 - ln u) + (P_e/2N) Y·r,  and none can be told from the others.  A ReLU
-    network has M → uM then: it learns what the infinitely wide one does at uP_e, and no component can gain on the
-    others.
+    All d directions pay,  Γ(u) = (d/2)(u - 1 - ln u) + (P_e/2N) Y·r.  A ReLU network has M → uM then: it learns what
+    the infinitely wide one does at uP_e.  `activation`, `target`, `dimension`, `width`, `effective_samples`,
+    `weight_variance`, `readout_variance`, `degrees`: as in :func:`solve`.  Returns Branches.
 
-    Parameters
-    ----------
-    activation, target, dimension, width, effective_samples, weight_variance, readout_variance, degrees
-                                 as in :func:`solve`
-
-    Returns
-    -------
-    Branches                     K solutions in ascending order of u
-
-    Examples
-    --------
-    >>> from lib.fields.overlaps import single_index
-    >>> teacher, readout = single_index.relu_teacher(0.3), 1 / 750  # mean-field scaling, χ = N
-    >>> samples = 1 / single_index.ridge("relu", 96, 384, 0.1 / 750, readout_variance=readout)
-    >>> for approach in (scaling, solve):
-    ...     found = approach("relu", teacher, 96, 750, samples, readout_variance=readout)
-    ...     print(found.learnabilities[found.equilibrium, 1:3].round(3).tolist())
-    [0.91, 0.059]
-    [0.99, 0.871]
+    >>> scaling("erf", [1.0, -0.1 * np.sqrt(6)], 20, 100, 5400.0, readout_variance=0.2).ratio.round(2).tolist()
+    [1.05]
     """
     given = activation, target, dimension, width, effective_samples, weight_variance, readout_variance, degrees
     return _branches(*given, uniform=True)

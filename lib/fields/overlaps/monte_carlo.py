@@ -1,20 +1,16 @@
-r"""Monte Carlo of the N overlaps of a wide net with its teacher: what the saddle of one neuron leaves out.
+"""Monte Carlo of the N overlaps of a wide net with its teacher: what the saddle of one neuron leaves out.
 
-Averaged over inputs x ~ N(0, I_d), a net f = Σ_c a_c φ(w_c·x) meets a teacher of one direction through the overlaps
-m_c = w_c·w_* and the squared lengths q⊥ = |w_⊥|² of its weights across.  With the readouts integrated out they have the
-density e^{-E},
+Averaged over inputs x ~ N(0, I_d), a net f = Σ_c a_c φ(w_c·x) sees a teacher through the overlaps m_c = w_c·w_* and the
+squared lengths q⊥ = |w_⊥|² of its weights across.  With the readouts integrated out they have the density e^{-E},
 
     E = Σ_c [d m_c²/2σ_w² + d q⊥_c/2σ_w² - ½(d - 3) log q⊥_c] + ½ log det A + ½ P_e YᵀA⁻¹Y,
     A = 1 + P_e (s_a²/N) Σ_c ĥ(m_c) ĥ(m_c)ᵀ,
 
 where ĥ holds the components of φ on the orthonormal Hermite polynomials of w_*·x, of
 :mod:`lib.fields.overlaps.single_index`, at |w_c|² = q⊥_c + m_c², and Y those of the teacher.  The residual is A⁻¹Y.
-The prior of q⊥ is (σ_w²/d) χ² of d - 1 degrees; the pull on an outlier is O(d) and shortens its q⊥ by O(1).  The
-source holds q⊥ = σ_w²: "fixed" lengths.
-
-One neuron is moved at a time, by small steps and by draws that do not depend on where it is; both leave e^{-E} as it
-is.  Also for the relu, whose one-neuron action has no minimum: log det A keeps the N overlaps together.
-
+The prior of q⊥ is (σ_w²/d) χ² of d - 1 degrees; the pull on an outlier is O(d) and shortens its q⊥ by O(1).
+The source holds q⊥ = σ_w²: "fixed" lengths.  One neuron is moved at a time, by small steps and by draws that do not
+depend on where it is.  log det A keeps the overlaps of the relu together, whose one-neuron action has no minimum.
 Source: ringel2025talk, the deck, slides on the staircase target, whose saddle is the limit N → ∞ at fixed d, s_a² P_e
 and P_e/N; the integral over the readouts, free lengths and the sampler are not in it.
 """
@@ -26,7 +22,7 @@ import numpy as np
 from lib.common import checks
 from lib.common.random import children
 from lib.fields import hmc
-from lib.fields.overlaps import _overlap_moves, _perpendicular
+from lib.fields.overlaps import _overlap_moves, _projections
 from lib.foundations.sampling import Average
 
 
@@ -66,40 +62,19 @@ class OverlapChains:
         return Average(mean, float(hmc.summary(total - mean * self.outliers).error) / share)
 
 
-def _prior_lengths(random, dimension, variance, size):
-    """q⊥ of its prior, array of the given size."""
-    return variance / dimension * random.chisquare(dimension - 1, size)
-
-
 def planted(dimension, width, chains, fraction, overlap, seed, *, weight_variance=1.0, squared_length=None):
-    r"""Overlaps to start from: the given fraction of the neurons at ±m_0, the rest drawn from the prior N(0, σ_w²/d).
+    """Overlaps to start from: the given fraction of the neurons at ±m_0, the rest drawn from the prior N(0, σ_w²/d).
 
-    Chains from here and chains from the prior alone, with a fraction of zero, show a metastable phase: they stay apart.
+    Chains from here and from the prior alone stay apart in a metastable phase.  `dimension`, `width`, `chains`: d, N,
+    C >= 1; `fraction`: from 0 to 1, the number of neurons is rounded; `overlap`: m_0 >= 0, its signs are random;
+    `seed`: int, SeedSequence or Generator; `weight_variance`: σ_w² > 0; `squared_length`: q⊥ > 0 of the planted
+    neurons, for free lengths, d >= 2, where the rest draw theirs from the prior; by default a start for fixed lengths.
+    Returns (C, N), the planted ones first; with a squared length (2, C, N), overlaps and q⊥.
 
-    Parameters
-    ----------
-    dimension : int            d; >= 1
-    width : int                N; >= 1
-    chains : int               C; >= 1
-    fraction : float           0 <= fraction <= 1; the number of neurons is rounded to the nearest integer
-    overlap : float            m_0; >= 0; the signs are random
-    seed : int, SeedSequence or Generator
-    weight_variance : float    σ_w²; > 0
-    squared_length : float     q⊥ of the planted neurons, > 0, for free lengths, d >= 2; the rest draw theirs from the
-                               prior; default: a start for fixed lengths
-
-    Returns
-    -------
-    array (C, N)               the planted ones first; with a squared length (2, C, N), overlaps and q⊥
-
-    Examples
-    --------
-    >>> np.abs(planted(10_000, 4, 1, 0.5, 1.5, seed=1)).round(1).tolist()
-    [[1.5, 1.5, 0.0, 0.0]]
-    >>> planted(10_000, 4, 1, 0.5, 1.5, seed=1, squared_length=0.3)[1].round(1).tolist()
-    [[0.3, 0.3, 1.0, 1.0]]
+    >>> np.abs(planted(10_000, 4, 1, 0.5, 1.5, seed=1, squared_length=0.3)).round(1).tolist()
+    [[[1.5, 1.5, 0.0, 0.0]], [[0.3, 0.3, 1.0, 1.0]]]
     """
-    dimension = _perpendicular.dimension(dimension, squared_length is not None)
+    dimension = _projections.dimension(dimension, squared_length is not None)
     width, chains = checks.integer("width", width), checks.integer("chains", chains)
     fraction = checks.number("fraction", fraction, at_least=0, at_most=1)
     overlap = checks.number("overlap", overlap, at_least=0)
@@ -110,7 +85,7 @@ def planted(dimension, width, chains, fraction, overlap, seed, *, weight_varianc
     m[:, :count] = overlap * random.choice([-1.0, 1.0], size=(chains, count))  # (C, count)
     if squared_length is None:
         return m
-    lengths = _prior_lengths(random, dimension, variance, m.shape)  # (C, N)
+    lengths = variance / dimension * random.chisquare(dimension - 1, m.shape)  # (C, N)
     lengths[:, :count] = checks.number("squared_length", squared_length, above=0)
     return np.stack([m, lengths])  # (2, C, N)
 
@@ -120,7 +95,7 @@ def _start(start, model, free, randoms):
     chains, n, d, s = len(randoms), model.width, model.dimension, model.variance
     if start is None:
         m = np.sqrt(s / d) * np.stack([random.standard_normal(n) for random in randoms])  # (C, N)
-        return m, np.stack([_prior_lengths(random, d, s, n) for random in randoms]) if free else np.full(m.shape, s)
+        return m, np.stack([s / d * random.chisquare(d - 1, n) for random in randoms]) if free else np.full(m.shape, s)
     state = checks.array("start", start, shape=(2, chains, n) if free else (chains, n))  # (2, C, N) or (C, N)
     m, across = state if free else (state, np.full(state.shape, s))  # (C, N), (C, N)
     reach = _overlap_moves.FARTHEST * np.sqrt(s)
@@ -134,51 +109,27 @@ def sample(
     readout_variance=1.0, start=None, burn_in=None, every=1, independence=0.5, barrier=None, edge=None, bins=100,
     perpendicular="free",
 ):  # fmt: skip
-    r"""Chains of the N overlaps in the density e^{-E} of the module, with what the theory of one neuron speaks of.
+    """Chains of the N overlaps in the density e^{-E} of the module, with what the theory of one neuron speaks of.
 
-    A sweep proposes one move for each neuron, N updates in all; the step needs no tuning.
+    `activation`: "erf" or "relu"; `target` (n,): Y_n, not all zero, for n = 1, 3 or 1, 3, 5 (erf) or 0, 1, 2, 4 (relu);
+    `dimension`: d >= 1, and >= 2 for free lengths; `width`: N >= 1; `effective_samples`: P_e = 1/κ, 0 leaves the prior,
+    P_e s_a² max(1, σ_w²) <= 1e10; `chains`, `steps`: C, S >= 1 records of each chain; `seed`: int or SeedSequence,
+    chain c draws from its c-th child; `weight_variance`: σ_w² > 0; `readout_variance`: s_a² > 0, with the mean-field
+    factor, σ_a²/χ; `start` (2, C, N): first overlaps, of size up to 30 σ_w, and q⊥, above 0 and up to 900 σ_w², with
+    fixed lengths overlaps (C, N) alone, by default from the prior; `burn_in`: sweeps thrown away first, by default as
+    many as are recorded; `every`: sweeps from one record to the next; `independence`: share of the independent draws,
+    which tunnel between phases, from 0 to below 1; `barrier`: |m| above which a neuron counts as an outlier, by default
+    0.75 σ_w; `edge`: the histogram reaches from -edge to edge, by default 4 σ_w; `bins`: B; `perpendicular`: "free", q⊥
+    is sampled with m, as in a network, or "fixed", q⊥ = σ_w², as the source has it.  Returns OverlapChains.
 
-    Parameters
-    ----------
-    activation : str             "erf" or "relu"
-    target : array (n,)          Y_n, not all zero, for n = 1, 3 or 1, 3, 5 (erf) or 0, 1, 2, 4 (relu)
-    dimension : int              d; >= 1, and >= 2 for free lengths
-    width : int                  N; >= 1
-    effective_samples : float    P_e = 1/κ, samples per unit ridge; 0 leaves the prior; P_e s_a² max(1, σ_w²) <= 1e10
-    chains : int                 C; >= 1
-    steps : int                  S, records of each chain; >= 1
-    seed : int or SeedSequence   chain c draws from its c-th child
-    weight_variance : float      σ_w²; > 0
-    readout_variance : float     s_a², with the mean-field factor: σ_a²/χ; > 0
-    start : array, optional      (2, C, N), first overlaps, of size up to 30 σ_w, and q⊥, above 0 and up to 900 σ_w²;
-                                 with fixed lengths overlaps (C, N); default: drawn from the prior, the lazy phase
-    burn_in : int, optional      sweeps thrown away first; >= 0; default: as many as are recorded
-    every : int                  sweeps from one record to the next; >= 1
-    independence : float         share of the independent draws, which tunnel between phases, from 0, which leaves them
-                                 metastable, to below 1
-    barrier : float, optional    |m| above which a neuron counts as an outlier; > 0; default: 0.75 σ_w
-    edge : float, optional       the histogram reaches from -edge to edge; > 0; default: 4 σ_w
-    bins : int                   B; >= 1
-    perpendicular : str          "free": q⊥ is sampled with m, as in a network; "fixed": q⊥ = σ_w², as the source has it
-
-    Returns
-    -------
-    OverlapChains
-
-    Examples
-    --------
-    >>> run = sample("erf", [1.0, -0.7], 50, 100, 0.0, 4, 1000, seed=1)  # no data: the prior, of variance 1/d
-    >>> run.residuals[0, 0].tolist(), round(50 * float(run.second_moment.mean()), 1), round(run.kurtosis(), 1)
-    ([1.0, -0.7], 1.0, 3.0)
     >>> run = sample("erf", [1.0, -0.7], 50, 300, 600.0, 4, 500, seed=1, readout_variance=8.0)
     >>> round(float(run.perpendicular.mean()), 2), round(run.outlier_perpendicular().mean, 1)  # outliers are shorter
     (0.98, 0.4)
     """
-    free = _perpendicular.choice(perpendicular) == "free"
-    dimension = _perpendicular.dimension(dimension, free)
-    model = _overlap_moves.model(
-        activation, target, dimension, width, effective_samples, weight_variance, readout_variance
-    )
+    free = _projections.choice(perpendicular) == "free"
+    dimension = _projections.dimension(dimension, free)
+    given = activation, target, dimension, width, effective_samples, weight_variance, readout_variance
+    model = _overlap_moves.model(*given)
     chains, steps = checks.integer("chains", chains), checks.integer("steps", steps)
     every, bins = checks.integer("every", every), checks.integer("bins", bins)
     burn_in = steps * every if burn_in is None else checks.integer("burn_in", burn_in, at_least=0)

@@ -1,20 +1,20 @@
-r"""The staircase target y = He_1(v) + ε He_3(v): the density of overlaps m = w·w_* in an erf network of finite width.
+"""The staircase target y = He_1(v) + ε He_3(v): the density of overlaps m = w·w_* in an erf network of finite width.
 
 Every unit sees the action S(m) of the residual bHe_1 + cHe_3, which follows from the density e^{-S} of all units.  With
 τ = P_e(b, √6c) and ĥ of :func:`single_index.projections`, the two are stationary points of
 
     Φ(τ) = N log⟨exp[(s_a²/2N)(τ·ĥ)²]⟩ + |τ|²/(2P_e) - τ·Y,    Y = (1, √6ε),
 
-averaged over a unit's prior, and Φ is strictly convex (a logarithm of exponentials of convex functions of τ): the
-saddle is unique, and Newton's method finds it from anywhere.  A lazy and a learned branch differ only while units
-cannot cross the barrier of S.  P_e = 1/κ, as in :mod:`single_index`.
+averaged over a unit's prior, and Φ is strictly convex: the saddle is unique, and Newton's method finds it from
+anywhere.  A lazy and a learned branch differ only while units cannot cross the barrier of S.
 
 In the prior m ~ N(0, σ_w²/d), and the weights across w_* have the squared length |w_⊥|² ~ (σ_w²/d) χ² of d - 1 degrees
-("free").  Outliers then have |w_⊥|² below σ_w² even as d → ∞, for that makes a unit steeper along w_*.  The source
-keeps |w_⊥|² = σ_w² ("fixed").
-
-Source: ringel2025talk (the deck), slides on the staircase target and its change of complexity, with P_e for n/σ²; free
-lengths, the convexity and states with some units kept beyond the barrier are not in it.
+("free").  Outliers then have |w_⊥|² below σ_w² even as d → ∞, for that makes a unit steeper along w_*.
+The source keeps |w_⊥|² = σ_w² ("fixed").  `dimension`: d >= 1, and >= 2 for free lengths; `width`: N >= 1;
+`effective_samples`: P_e = 1/κ; `epsilon`: ε; `residual` (2,): b, c; `coupling`: A >= 0; `weight_variance`,
+`readout_variance`: σ_w², s_a² > 0; `perpendicular`: |w_⊥|², "free" or "fixed".  Source: ringel2025talk (the deck),
+slides on the staircase target and its change of complexity, with P_e for n/σ²; free lengths, the convexity and states
+with some units kept beyond the barrier are not in it.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from lib.common import checks
-from lib.fields.overlaps import _overlap_density, _perpendicular, _projections, single_index
+from lib.fields.overlaps import _overlap_density, _projections, single_index
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,23 +47,11 @@ class Saddle:
 
 
 def coupling(dimension, width, effective_samples, *, readout_variance=1.0):
-    r"""Strength of feature learning,  A = 2 s_a² P_e²/(π d N).
+    """Strength of feature learning,  A = 2 s_a² P_e²/(π d N).
 
-    The action keeps its shape as the network grows only at fixed  s_a² P_e/d  and  P_e/N.
+    The action keeps its shape as the network grows only at fixed  s_a² P_e/d  and  P_e/N.  `dimension`, `width`,
+    `effective_samples`, `readout_variance`: d, N, P_e >= 0, s_a².  Returns A; 0 without samples.
 
-    Parameters
-    ----------
-    dimension : int              d; >= 1
-    width : int                  N; >= 1
-    effective_samples : float    P_e; >= 0
-    readout_variance : float     s_a²; > 0
-
-    Returns
-    -------
-    float                        A; 0 without samples
-
-    Examples
-    --------
     >>> round(coupling(50, 300, 600.0, readout_variance=8.0), 3)
     122.231
     """
@@ -80,81 +68,42 @@ def _action_arguments(residual, coupling, weight_variance):
 
 
 def action(overlap, residual, coupling, dimension, *, weight_variance=1.0, perpendicular="free"):
-    r"""Action of one unit,  S(m) = dm²/(2σ_w²) - log⟨exp{d A u [b - 2cu]²}⟩  with  u = m²/(1 + 2|w_⊥|² + 2m²).
+    """Action of one unit,  S(m) = dm²/(2σ_w²) - log⟨exp{d A u [b - 2cu]²}⟩  with  u = m²/(1 + 2|w_⊥|² + 2m²).
 
-    The average is over |w_⊥|², or at its fixed value, where  S = d{m²/(2σ_w²) - A u [b - 2cu]²}.
+    The average is over |w_⊥|², or at its fixed value, where  S = d{m²/(2σ_w²) - A u [b - 2cu]²}.  `overlap` (...): m;
+    `residual`, `coupling`, `dimension`, `weight_variance`, `perpendicular`: see the module.  Returns S(m) (...).
 
-    Parameters
-    ----------
-    overlap : float or array (...)    m
-    residual : array (2,)             b, c, the components of the residual y - f on He_1 and He_3
-    coupling : float                  A; >= 0
-    dimension : int                   d; >= 1, and >= 2 for free lengths
-    weight_variance : float           σ_w²; > 0
-    perpendicular : str               |w_⊥|², "free" or "fixed"
-
-    Returns
-    -------
-    float or array (...)              S(m)
-
-    Examples
-    --------
-    >>> for length in ("free", "fixed"):
-    ...     print(action([0.0, 1.0, 2.0], [0.02, -0.3], 100.0, 10, perpendicular=length).round(3))
-    [ 0.    -3.309 -9.073]
-    [ 0.     1.08  -0.629]
+    >>> action([0.0, 1.0, 2.0], [0.02, -0.3], 100.0, 10, perpendicular="fixed").round(3).tolist()
+    [0.0, 1.08, -0.629]
     """
-    free, m = _perpendicular.choice(perpendicular) == "free", checks.array("overlap", overlap)  # (), (...)
+    free, m = _projections.choice(perpendicular) == "free", checks.array("overlap", overlap)  # (), (...)
     left, strength, s = _action_arguments(residual, coupling, weight_variance)
-    d = _perpendicular.dimension(dimension, free)
+    d = _projections.dimension(dimension, free)
     with np.errstate(over="ignore", invalid="ignore"):
-        nodes = _perpendicular.lengths(d, s, free, _overlap_density.slope(left, strength))  # (K,), (K,)
+        nodes = _projections.lengths(d, s, free, _overlap_density.slope(left, strength))  # (K,), (K,)
         return checks.finite("overlap", _overlap_density.action(m, left, strength, d, s, nodes)[0])[()]
 
 
 def landau(residual, coupling, *, weight_variance=1.0):
-    r"""Landau coefficients of  S/d = r_2 m² + r_4 m⁴ + r_6 m⁶ + ...  at fixed length, |w_⊥|² = σ_w² = s.
+    """Landau coefficients of  S/d = r_2 m² + r_4 m⁴ + r_6 m⁶ + ...  at fixed length, |w_⊥|² = σ_w² = s.
 
-    r_2 = 1/(2s) - Ab²/(1 + 2s),  r_4 = 2Ab(b + 2c)/(1 + 2s)²,  r_6 = -4A(b² + 4bc + c²)/(1 + 2s)³.  The first-order
-    route is r_4 < 0 < r_2.  Cut off at m⁶ the action is often unbounded; the full one never is.
+    r_2 = 1/(2s) - Ab²/(1 + 2s),  r_4 = 2Ab(b + 2c)/(1 + 2s)²,  r_6 = -4A(b² + 4bc + c²)/(1 + 2s)³.
+    The first-order route is r_4 < 0 < r_2.  Cut off at m⁶ the action is often unbounded; the full one never is.
+    `residual`, `coupling`, `weight_variance`: see the module.  Returns r_2, r_4, r_6 (3,).
 
-    Parameters
-    ----------
-    residual : array (2,)      b, c
-    coupling : float           A; >= 0
-    weight_variance : float    s; > 0
-
-    Returns
-    -------
-    array (3,)                 r_2, r_4, r_6
-
-    Examples
-    --------
     >>> landau([0.1, -0.3], 30.0).round(4).tolist()
     [0.4, -0.3333, 0.0889]
     """
     left, strength, s = _action_arguments(residual, coupling, weight_variance)
-    return _overlap_density.landau(left, strength, 1, s, _perpendicular.lengths(1, s, False))  # (3,)
+    return _overlap_density.landau(left, strength, 1, s, _projections.lengths(1, s, False))  # (3,)
 
 
 def extrema(residual, coupling, *, weight_variance=1.0):
-    r"""Overlaps m > 0 with S'(m) = 0 at fixed length, |w_⊥|² = σ_w² = s, in closed form.
+    """Overlaps m > 0 with S'(m) = 0 at fixed length, |w_⊥|² = σ_w² = s, in closed form.
 
-    w²(b - c + cw)(b - 3c + 3cw) = (1 + 2s)/(2sA)  with  w = (1 + 2s)/(1 + 2s + 2m²).  Minima and maxima take turns, and
-    the last one is a minimum.
+    w²(b - c + cw)(b - 3c + 3cw) = (1 + 2s)/(2sA)  with  w = (1 + 2s)/(1 + 2s + 2m²).  The last is a minimum.
+    `residual`, `coupling`, `weight_variance`: see the module.  Returns them, increasing (E,).
 
-    Parameters
-    ----------
-    residual : array (2,)      b, c
-    coupling : float           A; >= 0
-    weight_variance : float    s; > 0
-
-    Returns
-    -------
-    array (E,)                 in increasing order; empty if S only rises
-
-    Examples
-    --------
     >>> extrema([0.02, -0.3], 100.0).round(4).tolist()  # the barrier and the minimum
     [0.7766, 1.7446]
     """
@@ -169,71 +118,34 @@ def _saddle(units, target, tau, averages, phase, held):
     if minimum > 0:
         beyond = units.piece(tau, barrier, max(units.reach(tau, barrier), 1.01 * minimum))
         share, length = np.exp(beyond.log - averages.log) if held is None else share, beyond.perpendicular
-    return Saddle(
-        residuals=residual,
-        learnabilities=_projections.learnabilities(tau / units.samples, target),
-        coupling=units.coupling,
-        landau=_overlap_density.landau(residual, units.coupling, units.d, units.s, units.nodes(tau)),
-        variance=second,
-        kurtosis=fourth / second**2,
-        minimum=minimum,
-        barrier=barrier,
-        height=float(units.action(tau, barrier)[0]),
-        outliers=float(share),
-        perpendicular=length,
-        free_energy=float(tau @ target - tau @ tau / (2 * units.samples) - units.n * averages.log),
-        overlaps=m,
-        density=density,
-    )
+    learned = _projections.learnabilities(tau / units.samples, target)  # (2,)
+    landau = _overlap_density.landau(residual, units.coupling, units.d, units.s, units.nodes(tau))  # (3,)
+    energy = float(tau @ target - tau @ tau / (2 * units.samples) - units.n * averages.log)
+    shape = minimum, barrier, float(units.action(tau, barrier)[0]), float(share), length
+    return Saddle(residual, learned, units.coupling, landau, second, fourth / second**2, *shape, energy, m, density)
 
 
 def solve(
     dimension, width, effective_samples, epsilon, *, weight_variance=1.0, readout_variance=1.0, outliers=None,
     perpendicular="free",
 ):  # fmt: skip
-    r"""The saddle of a network of finite width:  (1 + P_e M)(b, √6c) = Y,  M = s_a²⟨ĥĥᵀ⟩ over the density e^{-S(m)}.
+    """The saddle of a network of finite width:  (1 + P_e M)(b, √6c) = Y,  M = s_a²⟨ĥĥᵀ⟩ over the density e^{-S(m)}.
 
-    With ``outliers`` the units cannot cross the barrier of S, and this fraction of them is kept beyond it: 0 is the
-    lazy state that waits for its first unit to escape, a larger one a planted state.  Its free energy is at least that
-    of the saddle, and equal if the fraction is the saddle's.  Where S has no barrier nothing waits, 0 is the saddle.
+    `outliers`, from 0 to below 1, is the fraction of units kept beyond the barrier of S, which none can cross then: 0
+    is the lazy state that waits for its first unit to escape, a larger one a planted state, refused if S loses its
+    barrier.  Its free energy is at least that of the saddle, and equal if the fraction is the saddle's.  By default
+    they are in equilibrium.  `dimension`, `width`, `effective_samples`, `epsilon`, `weight_variance`,
+    `readout_variance`, `perpendicular`: see the module; P_e > 0.  Returns Saddle.
 
-    Parameters
-    ----------
-    dimension : int                  d; >= 1, and >= 2 for free lengths
-    width : int                      N; >= 1
-    effective_samples : float        P_e = 1/κ; > 0
-    epsilon : float                  ε, the cubic part of the target
-    weight_variance, readout_variance : float    σ_w² and s_a²; > 0
-    outliers : float, optional       from 0 to below 1; default: in equilibrium
-    perpendicular : str              |w_⊥|²: "free", as in networks, or "fixed", the source's
-
-    Returns
-    -------
-    Saddle                           residuals, density of the overlaps, phase
-
-    Raises
-    ------
-    ValueError                       also if so many units are kept that S loses its barrier
-
-    Examples
-    --------
-    >>> for length in ("free", "fixed"):
-    ...     state = solve(50, 300, 1000.0, -0.3, readout_variance=8.0, perpendicular=length)
-    ...     print(state.learnabilities.round(3), round(state.minimum, 2), round(state.perpendicular, 3))
-    [1.01  0.509] 1.43 0.276
-    [1.008 0.407] 1.67 1.0
+    >>> solve(50, 300, 1000.0, -0.3, readout_variance=8.0).learnabilities.round(3).tolist()
+    [1.01, 0.509]
     """
-    free = _perpendicular.choice(perpendicular) == "free"
+    free = _projections.choice(perpendicular) == "free"
     strength = coupling(dimension, width, effective_samples, readout_variance=readout_variance)
-    units = _overlap_density.Units(
-        d=_perpendicular.dimension(dimension, free),
-        n=width,
-        samples=checks.number("effective_samples", effective_samples, above=0),
-        s=checks.number("weight_variance", weight_variance, above=0),
-        gain=float(readout_variance) / width,
-        coupling=strength,
-        free=free,
-    )
+    given = {"effective_samples": effective_samples, "weight_variance": weight_variance}
+    samples, s = (checks.number(name, value, above=0) for name, value in given.items())
+    d, gain = _projections.dimension(dimension, free), float(readout_variance) / width
+    units = _overlap_density.Units(d, width, samples, s, gain, strength, free)
     target = single_index.staircase(checks.number("epsilon", epsilon, at_least=-1e50, at_most=1e50))  # (2,)
     held = None if outliers is None else checks.number("outliers", outliers, at_least=0, below=1)
     equilibrium = units.minimum(target)
@@ -253,31 +165,17 @@ def solve(
 def samples_to_learn(
     dimension, width, epsilon, *, level=0.5, weight_variance=1.0, readout_variance=1.0, perpendicular="free"
 ):
-    r"""Sample complexity: the smallest P_e at which the cubic learnability R_3 reaches a level.
+    """Sample complexity: the smallest P_e at which the cubic learnability R_3 reaches a level.
 
-    At fixed N/d it grows as d for the adaptive network and as d³ for the lazy one, where it tends to
-    π(1 + 2σ_w²)³ d³/(16 σ_w⁶ s_a²)  for R_3 = ½.
+    At fixed N/d it grows as d for the adaptive network and as d³ for the lazy one, where it tends to π(1 + 2σ_w²)³
+    d³/(16 σ_w⁶ s_a²)  for R_3 = ½.  `width`: N, or None for the lazy network; `level`: R_3, below 1; `dimension`,
+    `epsilon`, `weight_variance`, `readout_variance`, `perpendicular`: see the module; ε is not zero.  Returns P_e.
 
-    Parameters
-    ----------
-    dimension : int              d; >= 1, and >= 2 for free lengths
-    width : int or None          N; >= 1, or None for the infinitely wide, lazy network
-    epsilon : float              ε; not zero
-    level : float                R_3 to reach; above its value at P_e → 0 and below 1
-    weight_variance, readout_variance : float    σ_w² and s_a²; > 0
-    perpendicular : str          |w_⊥|²: "free", as in networks, or "fixed", the source's
-
-    Returns
-    -------
-    float                        P_e
-
-    Examples
-    --------
     >>> [round(samples_to_learn(50, width, -0.3) / 50**power, 2) for width, power in ((200, 1), (None, 3))]
     [48.66, 6.08]
     """
-    free = _perpendicular.choice(perpendicular) == "free"
-    d, n = _perpendicular.dimension(dimension, free), None if width is None else checks.integer("width", width)
+    free = _projections.choice(perpendicular) == "free"
+    d, n = _projections.dimension(dimension, free), None if width is None else checks.integer("width", width)
     given = {"weight_variance": weight_variance, "readout_variance": readout_variance}
     ways = {name: checks.number(name, value, above=0) for name, value in given.items()}
     ways["perpendicular"] = perpendicular

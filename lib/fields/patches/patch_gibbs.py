@@ -1,15 +1,14 @@
 """Exact sampling of linear patch networks: readouts at given filters and filters at given readouts, in turn.
 
 The network  f(x) = Σ_{i≤N_p} Σ_{c≤C} a_ic w_c·x_i  of :mod:`lib.fields.patches.patch_networks` is linear in a and
-linear in w: each has a Gaussian posterior given the other, drawn without error and without a step size; only the
-alternation takes time to forget.  Source: ringel2025talk, the deck, slides on convolutional networks, which trains by
-Langevin dynamics; the sampler is not in it.
+linear in w: each has a Gaussian posterior given the other, drawn without error; only the alternation takes time to
+forget.  Source: ringel2025talk, the deck, slides on convolutional networks; the sampler is not in it.
 """
 
 import numpy as np
 
 from lib.common import checks
-from lib.fields.patches import _posterior
+from lib.fields import _data, _readouts
 
 
 def sample(
@@ -19,24 +18,20 @@ def sample(
     """Samples of a linear patch network: readouts given filters and filters given readouts, in turn, without error.
 
     A linear model  y = Φθ + noise of variance T  with the prior  θ ~ N(0, v)  has the posterior sample
-    θ = θ_0 + vΦᵀ(vΦΦᵀ + T)⁻¹(y - Φθ_0 - ξ),  with θ_0 drawn from the prior and ξ from the noise (Matheron's rule).
-    Both matrices ΦΦᵀ come from the data and a matrix of patches or of components,  Σ_ij (aaᵀ)_ij x_i·x_j'  and
-    Σ_i x_iᵀWᵀWx_i':  a sweep costs 2P²d and a solution, for any number of channels.  `inputs`, `targets`, `ridge`,
-    `mean_field`, `readout_variance`, `weight_variance`: as in :func:`lib.fields.patches.patch_posterior.sample`;
-    `channels`, `chains`: C, M >= 1, each chain starts in the prior; `steps`: sweeps kept, >= 1; `seed`: int,
-    SeedSequence or Generator; `burn_in`: sweeps thrown away first, >= 0, by default as many as are kept, and 100 or
-    more; `observable`: function of w (M, C, S) and a (M, N_p, C) whose value (M, ...) is kept, by default the map
-    β_i = Σ_c a_ic w_c (M, N_p, S), of which the network is  f = Σ_i β_i·x_i.  Returns the observable after each sweep
-    (steps, M, ...), ready for :func:`lib.fields.hmc.summary`.
+    θ = θ_0 + vΦᵀ(vΦΦᵀ + T)⁻¹(y - Φθ_0 - ξ),  with θ_0 drawn from the prior and ξ from the noise (Matheron's rule).  A
+    sweep costs 2P²d and a solution, for any number of channels.  `inputs`, `targets`, `ridge`, `mean_field`,
+    `readout_variance`, `weight_variance`: as in :func:`lib.fields.patches.patch_posterior.sample`; `channels`,
+    `chains`: C, M, each chain starts in the prior; `steps`: sweeps kept; `seed`: int, SeedSequence or Generator;
+    `burn_in`: sweeps thrown away first, by default as many as are kept, and 100 or more; `observable`: function of w
+    (M, C, S) and a (M, N_p, C) whose value (M, ...) is kept, by default the map β_i = Σ_c a_ic w_c (M, N_p, S), of
+    which the network is f = Σ_i β_i·x_i.  Returns the observable after each sweep (steps, M, ...).
 
-    >>> from lib.fields.patches import patch_posterior
-    >>> data = patch_posterior.draw(60, 2, 5, seed=1)
-    >>> maps = sample(data.inputs, data.targets, 0.1, 20, 4, 100, seed=2)
-    >>> maps.shape, float((data.signs @ maps.mean(axis=(0, 1)) @ data.direction / np.sqrt(2)).round(1))  # R_1
-    ((100, 4, 2, 5), 1.0)
+    >>> x = np.random.default_rng(1).standard_normal((60, 2, 5))
+    >>> float(sample(x, x[:, 0, 0], 0.1, 20, 4, 100, seed=2).mean(axis=(0, 1)).round(1)[0, 0])  # β_11
+    1.0
     """
-    x, y = _posterior.examples(inputs, targets)  # (P, N_p, S), (P,)
-    ridge, readout, weight = _posterior.prior(ridge, mean_field, readout_variance, weight_variance)
+    x, y = _data.examples(inputs, targets, patches=True)  # (P, N_p, S), (P,)
+    ridge, readout, weight = _readouts.prior(ridge, readout_variance, weight_variance, mean_field)
     channels, chains = checks.integer("channels", channels), checks.integer("chains", chains)
     steps = checks.integer("steps", steps)
     burn_in = max(steps, 100) if burn_in is None else checks.integer("burn_in", burn_in, at_least=0)

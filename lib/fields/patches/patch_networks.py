@@ -1,16 +1,13 @@
 """Networks of one shared set of filters on patches that do not overlap: what P samples teach a linear one.
 
-The input has N_p patches x_i of S components,  d = N_p S,  x ~ N(0, 1),  the network is
-f = Σ_{i≤N_p} Σ_{c≤C} a_ic φ(w_c·x_i)  with the prior  w_c ~ N(0, σ_w²/S),  a_ic ~ N(0, σ_a²/(N_p C χ))  and the ridge
-T/χ.  The teacher is  y = N_p^{-1/2} Σ_i a_i* [H_1(v_i) + ε H_3(v_i)],  v_i = w_*·x_i,  |a_i*| = |w_*| = 1.  The filters
-grow along w_*, which all patches share: the ratio  S⟨(w_c·w_*)²⟩/σ_w²  is 1 in the prior.  χ > 1 is mean-field scaling,
-in which they grow more.  κ is the effective ridge per sample, of :mod:`lib.fields.effective_ridge`, and P_e = 1/κ.
-
-Here φ(u) = u and ε = 0; :mod:`lib.fields.patches.patch_erf` has erf units, :mod:`lib.fields.patches.patch_posterior`
-networks of finite size.  All arguments that are numbers may be arrays, which broadcast.  `samples`, `patches`,
-`patch_size`, `channels`: P, N_p, S and C > 0; `ridge`: T >= 0, and > 0 where P >= d or `bare` is set; `mean_field`:
-χ > 0, divides readout variance and ridge; `readout_variance`, `weight_variance`: σ_a² and σ_w² > 0.
-Source: ringel2025talk, the deck, captions, without formulas, of Figures 3.2 (path C ∝ √d and P ∝ d^{3/4}) and 3.3.
+The input has N_p patches x_i of S components,  d = N_p S,  x ~ N(0, 1),  the network is f = Σ_{i≤N_p} Σ_{c≤C} a_ic
+φ(w_c·x_i)  with the prior  w_c ~ N(0, σ_w²/S),  a_ic ~ N(0, σ_a²/(N_p C χ))  and the ridge T/χ.  The teacher is
+y = N_p^{-1/2} Σ_i a_i* [H_1(v_i) + ε H_3(v_i)],  v_i = w_*·x_i,  |a_i*| = |w_*| = 1.  The filters grow along w_*: the
+ratio S⟨(w_c·w_*)²⟩/σ_w²  is 1 in the prior; they grow more with χ > 1, mean-field scaling.
+κ = 1/P_e is the effective ridge per sample.  Here φ(u) = u and ε = 0.  All arguments that are numbers may be arrays,
+which broadcast.  `samples`, `patches`, `patch_size`, `channels`: P, N_p, S and C > 0; `ridge`: T >= 0, and > 0 where
+P >= d or `bare` is set; `mean_field`: χ > 0, divides readout variance and ridge; `readout_variance`, `weight_variance`:
+σ_a² and σ_w² > 0.  Source: ringel2025talk, the deck, captions of Figures 3.2 and 3.3.
 """
 
 from dataclasses import dataclass
@@ -18,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lib.common import checks
-from lib.fields import _effective_ridge
+from lib.fields import _modes
 from lib.fields.overlaps import _coexistence
 
 
@@ -34,10 +31,12 @@ class Linear:
     kappa: np.ndarray | float  # κ
 
 
-def _broadcast(**given):
+def _broadcast(patches, patch_size, channels, ridge, mean_field, readout_variance, weight_variance, **more):
     """Positive arrays of one shape; `ridge` may be zero."""
-    bounds = {name: {"at_least": 0} if name == "ridge" else {"above": 0} for name in given}
-    return checks.broadcast(**{name: checks.entries(name, value, **bounds[name]) for name, value in given.items()})
+    given = {"patches": patches, "patch_size": patch_size, "channels": channels, "mean_field": mean_field, **more}
+    given |= {"readout_variance": readout_variance, "weight_variance": weight_variance}
+    arrays = {name: checks.entries(name, value, above=0) for name, value in given.items()}
+    return checks.broadcast(ridge=checks.entries("ridge", ridge, at_least=0), **arrays)
 
 
 def linear(
@@ -46,25 +45,20 @@ def linear(
 ):  # fmt: skip
     """What P samples teach a linear patch network whose filters adapt:  b [1 + P_eλ_0/(1 - gb²)] = 1.
 
-    g = σ_a²σ_w²P_e²/(χdC),  λ_0 = σ_a²σ_w²/(χd)  is the eigenvalue of all d linear functions for fixed filters, and
-    κ = 1/P_e solves  P = T/(χκ) + dλ_0/(λ_0 + κ).  The density of the filters is Gaussian for C → ∞ at fixed g, with
-    the variance  σ_w²/[S(1 - gb²)]  along w_* and the prior's elsewhere.  The N_p + S - 1 modes that grow change κ by a
-    part 1/N_p + 1/S, which is left out.  `samples`, `patches`, `patch_size`, `channels`, `ridge`, `mean_field`,
-    `readout_variance`, `weight_variance`: see the module; `bare`: whether to take the equivalent kernel's κ = T/(χP) in
-    place of the root, right for a large ridge only.  Returns Linear.
+    g = σ_a²σ_w²P_e²/(χdC),  λ_0 = σ_a²σ_w²/(χd)  is the eigenvalue of all d linear functions for fixed filters, and κ
+    solves  P = T/(χκ) + dλ_0/(λ_0 + κ).  Exact for C → ∞ at fixed g, but for a part 1/N_p + 1/S of κ.  `samples`,
+    `patches`, `patch_size`, `channels`, `ridge`, `mean_field`, `readout_variance`, `weight_variance`: see the module;
+    `bare`: whether to take the equivalent kernel's κ = T/(χP), right for a large ridge only.  Returns Linear.
 
-    >>> found = linear([10, 60, 150], 4, 25, 100, 1.0, mean_field=30.0)
-    >>> found.learnability.round(3).tolist(), found.ratio.round(2).tolist(), found.lazy_learnability.round(3).tolist()
-    ([0.052, 0.55, 0.836], [1.08, 3.55, 5.11], [0.049, 0.256, 0.5])
+    >>> linear([10, 60, 150], 4, 25, 100, 1.0, mean_field=30.0).learnability.round(3).tolist()
+    [0.052, 0.55, 0.836]
     """
-    p, patches, size, channels, ridge, chi, readout, weight = _broadcast(
-        samples=samples, patches=patches, patch_size=patch_size, channels=channels, ridge=ridge,
-        mean_field=mean_field, readout_variance=readout_variance, weight_variance=weight_variance,
-    )  # fmt: skip
+    given = patches, patch_size, channels, ridge, mean_field, readout_variance, weight_variance
+    ridge, patches, size, channels, chi, p, readout, weight = _broadcast(*given, samples=samples)  # (...) each
     bare = checks.boolean("bare", bare)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         mode = readout * weight / (chi * patches * size)  # (...)  λ_0
-        kappa = ridge / chi / p if bare else _effective_ridge.degenerate(mode, patches * size, p, ridge / chi)  # (...)
+        kappa = ridge / chi / p if bare else _modes.degenerate(mode, patches * size, p, ridge / chi)  # (...)
         if not np.all(kappa > 0):
             checks.fail("ridge", "be > 0, where the samples alone leave no effective ridge", ridge)
         lazy, g = mode / kappa, mode / kappa / (kappa * channels)  # (...), (...)
@@ -79,18 +73,14 @@ def critical_samples(
 ):  # fmt: skip
     """Where learning starts if P ≪ d:  P_c = (T + σ_a²σ_w²) √(dC/(χσ_a²σ_w²)),  above which  R = 1 - P_c/P.
 
-    There the samples teach nothing to fixed filters, λ_0P_e → 0, and the transition is continuous, with a kink.  P_c
-    grows as √(dC/χ): as d^{3/4} if patches, their size and the channels all grow in proportion, as d^{1/2} at fixed C.
-    `patches`, `patch_size`, `channels`, `ridge`, `mean_field`, `readout_variance`, `weight_variance`: see the module.
-    Returns P_c, of the arguments' broadcast shape.
+    Fixed filters learn nothing there; the transition is continuous, with a kink.  `patches`, `patch_size`, `channels`,
+    `ridge`, `mean_field`, `readout_variance`, `weight_variance`: see the module.  Returns P_c.
 
     >>> critical_samples(4, 25, [100, 400], 1.0, mean_field=100.0).tolist()
     [20.0, 40.0]
     """
-    patches, size, channels, ridge, chi, readout, weight = _broadcast(
-        patches=patches, patch_size=patch_size, channels=channels, ridge=ridge,
-        mean_field=mean_field, readout_variance=readout_variance, weight_variance=weight_variance,
-    )  # fmt: skip
+    given = patches, patch_size, channels, ridge, mean_field, readout_variance, weight_variance
+    ridge, patches, size, channels, chi, readout, weight = _broadcast(*given)  # (...) each
     with np.errstate(over="ignore"):
         prior = readout * weight  # (...)
         found = (ridge + prior) * np.sqrt(patches * size * channels / (chi * prior))  # (...)
@@ -104,20 +94,15 @@ def samples_needed(
     """Number of samples at which a linear patch network reaches the learnability R, the inverse of :func:`linear`.
 
     With b = 1 - R:  (1 - b) g_1b² P_e² + bλ_0 P_e = 1 - b,  g_1 = g/P_e²,  and then  P = TP_e/χ + dλ_0P_e/(1 + λ_0P_e).
-    `learnability`: 0 < R < 1, a float or an array; `patches`, `patch_size`, `channels`, `mean_field`,
-    `readout_variance`, `weight_variance`: see the module; `ridge`: T >= 0, and > 0 if `bare` is set, with κ = T/(χP);
-    `lazy`: whether the filters are fixed, C → ∞.  Returns P, not rounded to an integer.
+    `learnability`: 0 < R < 1; `patches`, `patch_size`, `channels`, `ridge`, `mean_field`, `readout_variance`,
+    `weight_variance`, `bare`: as in :func:`linear`; `lazy`: whether the filters are fixed, C → ∞.  Returns P.
 
-    >>> at = np.array([1.0, 4.0, 16.0, 64.0])  # patches, patch size and channels grow together
-    >>> halves = samples_needed(0.5, 10 * at, 50 * at, 1000 * at, 1.0, mean_field=100.0)
-    >>> (np.diff(np.log(halves)) / np.diff(np.log(at**2))).round(3).tolist()  # exponent of d
-    [0.791, 0.773, 0.762]
+    >>> samples_needed([0.052, 0.55, 0.836], 4, 25, 100, 1.0, mean_field=30.0).round().tolist()
+    [10.0, 60.0, 150.0]
     """
     learned = checks.entries("learnability", learnability, above=0, below=1)  # (...)
-    learned, patches, size, channels, ridge, chi, readout, weight = _broadcast(
-        learnability=learned, patches=patches, patch_size=patch_size, channels=channels, ridge=ridge,
-        mean_field=mean_field, readout_variance=readout_variance, weight_variance=weight_variance,
-    )  # fmt: skip
+    given = patches, patch_size, channels, ridge, mean_field, readout_variance, weight_variance
+    ridge, patches, size, channels, chi, learned, readout, weight = _broadcast(*given, learnability=learned)
     bare, lazy = checks.boolean("bare", bare), checks.boolean("lazy", lazy)
     if bare and not np.all(ridge > 0):
         checks.fail("ridge", "be > 0 for the equivalent kernel", ridge)

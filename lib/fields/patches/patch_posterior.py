@@ -1,11 +1,10 @@
 """Bayesian patch networks of finite size: data of their teacher, samples of the filters, and what they have learned.
 
-Network  f(x) = Σ_{i≤N_p} Σ_{c≤C} a_ic φ(w_c·x_i),  prior  w_c ~ N(0, σ_w²/S),  a_ic ~ N(0, σ_a²/(N_p C χ)),  ridge T/χ
-and teacher are those of :mod:`lib.fields.patches.patch_networks`, whose theory is held against the samples.  Readouts
-are integrated out as in :mod:`lib.fields.network_posterior`:  with the N_p C features Φ, φ(w_c·x_i) of each example,
-the filters have the density e^{-U},  U = S|W|²/2σ_w² + ½ log det A + ½ yᵀA⁻¹y,  A = σ_a²/(χN_pC) ΦΦᵀ + T/χ.  Linear
-networks are sampled faster by :mod:`lib.fields.patches.patch_gibbs`.  Source: ringel2025talk, the deck, slides on
-convolutional networks and on Langevin training; the integral over the readouts is not in it.
+Network, prior, ridge T/χ and teacher are those of :mod:`lib.fields.patches.patch_networks`, whose theory is held
+against the samples.  Readouts are integrated out as in :mod:`lib.fields.network_posterior`:  with the N_p C features Φ,
+φ(w_c·x_i) of each example, the filters have the density e^{-U},  U = S|W|²/2σ_w² + ½ log det A + ½ yᵀA⁻¹y,
+A = σ_a²/(χN_pC) ΦΦᵀ + T/χ.  :mod:`lib.fields.patches.patch_gibbs` samples linear networks faster.  Source:
+ringel2025talk, the deck, without the integral over the readouts.
 """
 
 from dataclasses import dataclass
@@ -13,9 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from lib.common import checks
-from lib.fields import _activations, _readouts, hmc
+from lib.fields import _data, _readouts, _units
 from lib.fields.overlaps import _projections, single_index
-from lib.fields.patches import _posterior
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,12 +30,10 @@ class Data:
 def draw(samples, patches, patch_size, seed, *, epsilon=0.0):
     """Examples of the patch teacher at standard Gaussian inputs, with a random direction and random signs.
 
-    `samples`, `patches`, `patch_size`: P, N_p and S, >= 1; `seed`: int, SeedSequence or Generator; `epsilon`: ε of the
-    cubic part, 0 is the linear teacher.  Returns Data.
+    `samples`, `patches`, `patch_size`: P, N_p, S; `seed`: int, SeedSequence or Generator; `epsilon`: ε.  Returns Data.
 
-    >>> data = draw(5, 2, 3, seed=1)
-    >>> bool(np.allclose(data.targets, data.signs @ (data.inputs @ data.direction).T / np.sqrt(2)))
-    True
+    >>> draw(5, 2, 3, seed=1).inputs.shape
+    (5, 2, 3)
     """
     given = {"samples": samples, "patches": patches, "patch_size": patch_size}
     shape = tuple(checks.integer(name, value) for name, value in given.items())
@@ -55,12 +51,10 @@ def draw(samples, patches, patch_size, seed, *, epsilon=0.0):
 def measure(weights, readouts, activation, data, *, weight_variance=1.0):
     """What networks have learned:  the ratio  S⟨(w_c·w_*)²⟩/σ_w²  of their filters and the learnabilities R_1, R_3.
 
-    With  m_c = w_c·w_*  and the components ĥ_n of one unit, of :mod:`lib.fields.overlaps.single_index`, taken at its
-    own length |w_c|,  R_n = N_p^{-1/2} Σ_ic a_i* a_ic ĥ_n(m_c, |w_c|²)/Y_n,  Y = (1, √6 ε):  the average over inputs is
-    exact, and patches other than i do not contribute, since a unit's mean output or H_n's vanishes.  A linear unit has
-    ĥ_1 = m and ĥ_3 = 0.  `weights` (M, C, S): w_c of M networks; `readouts` (M, N_p, C): a_ic, or their posterior mean;
-    `activation`: φ, "erf" or "linear"; `data`: Data, for its signs, direction and ε; `weight_variance`: σ_w² > 0.
-    Returns (M, 2) or (M, 3): ratio, R_1, and R_3 if ε is not zero.
+    R_n = N_p^{-1/2} Σ_ic a_i* a_ic ĥ_n(w_c·w_*, |w_c|²)/Y_n,  Y = (1, √6 ε),  with the components ĥ_n of one unit, of
+    :mod:`lib.fields.overlaps.single_index`:  the average over inputs is exact.  `weights` (M, C, S): w_c of M networks;
+    `readouts` (M, N_p, C): a_ic, or their posterior mean; `activation`: φ, "erf" or "linear"; `data`: Data;
+    `weight_variance`: σ_w² > 0.  Returns (M, 2) or (M, 3): ratio, R_1, and R_3 if ε is not zero.
 
     >>> data = draw(5, 2, 3, seed=1)
     >>> measure([[data.direction]], data.signs[None, :, None] / np.sqrt(2), "linear", data).round(12).tolist()
@@ -87,17 +81,16 @@ def measure(weights, readouts, activation, data, *, weight_variance=1.0):
 def mean_readouts(weights, activation, inputs, targets, ridge, *, mean_field=1.0, readout_variance=1.0):
     """Posterior mean of the readouts at given filters:  ā = σ_a²/(χN_pC) Φᵀ A⁻¹ y,  the regression on the features.
 
-    `weights` (M, C, S): w_c of M networks; `activation`: φ, "erf", "relu" or "linear"; `inputs` (P, N_p, S),
-    `targets` (P,): X, y, P = 0 leaves the prior; `ridge`: T > 0, not lost in the rounding of A; `mean_field`: χ > 0,
-    divides readout variance and ridge; `readout_variance`: σ_a² > 0.  Returns ā (M, N_p, C), for :func:`measure`; its
-    mean over samples of the filters gives the posterior mean.
+    `weights` (M, C, S): w_c of M networks; `activation`: φ, "erf", "relu" or "linear"; `inputs` (P, N_p, S), `targets`
+    (P,): X, y, P = 0 leaves the prior; `ridge`: T > 0, not lost in the rounding of A; `mean_field`: χ > 0, divides
+    readout variance and ridge; `readout_variance`: σ_a² > 0.  Returns ā (M, N_p, C), for :func:`measure`.
 
     >>> mean_readouts([[[2.0]], [[0.0]]], "linear", [[[1.0]]], [5.0], 1.0).ravel().tolist()
     [2.0, 0.0]
     """
-    (phi, _), (x, y) = _activations.units(activation), _posterior.examples(inputs, targets)  # (P, N_p, S), (P,)
+    (phi, _), (x, y) = _units.units(activation), _data.examples(inputs, targets, patches=True)  # (P, N_p, S), (P,)
     w = _readouts.stack("weights", weights, x.shape[2])  # (M, C, S)
-    prior = _posterior.prior(ridge, mean_field, readout_variance)
+    prior = _readouts.prior(ridge, readout_variance, mean_field=mean_field)
     with np.errstate(over="ignore", invalid="ignore"):
         features = phi(x @ w.swapaxes(1, 2)[:, None]).reshape(len(w), len(y), -1)  # (M, P, N_p·C)
         _, alpha, logarithm = _readouts.regression(features, y, *prior[:2])
@@ -113,25 +106,17 @@ def sample(
     """Samples of the filters from their posterior, by :func:`lib.fields.hmc.sample` in units of the deviation σ_w/√S.
 
     `activation`, `inputs`, `targets`, `ridge`, `mean_field`, `readout_variance`: as in :func:`mean_readouts`;
-    `channels`, `chains`, `steps`: C, M, and samples kept of each chain, >= 1; `seed`: int, SeedSequence or Generator;
+    `channels`, `chains`, `steps`: C, M, and samples kept of each chain; `seed`: int, SeedSequence or Generator;
     `weight_variance`: σ_w² > 0; `start` (M, C, S): first filters, by default drawn from the prior; `observable`:
-    function of w (M, C, S) whose value (M, ...) is kept in its place; `leapfrog`, `burn_in`, `acceptance`: as in
-    :func:`lib.fields.hmc.sample`.  Returns hmc.Chains with samples (steps, M, C, S), or (steps, M, ...) as observed.
+    function of w (M, C, S) whose value (M, ...) is kept in its place; `leapfrog`, `burn_in`, `acceptance`: as there.
+    Returns hmc.Chains with samples (steps, M, C, S) or (steps, M, ...).
 
     >>> data = draw(60, 2, 5, seed=1)
-    >>> grown = {"observable": lambda w: 5 * (w @ data.direction) ** 2}  # whose prior mean is 1
-    >>> chains = sample("linear", data.inputs, data.targets, 0.1, 20, 4, 50, seed=2, **grown)
-    >>> chains.samples.shape, bool(chains.samples.mean() > 1.3)
-    ((50, 4, 20), True)
+    >>> sample("linear", data.inputs, data.targets, 0.1, 20, 4, 50, seed=2).samples.shape
+    (50, 4, 20, 5)
     """
-    functions, (x, y) = _activations.units(activation), _posterior.examples(inputs, targets)  # (P, N_p, S), (P,)
-    prior = _posterior.prior(ridge, mean_field, readout_variance, weight_variance)
+    x, y = _data.examples(inputs, targets, patches=True)  # (P, N_p, S), (P,)
+    prior = _readouts.prior(ridge, readout_variance, weight_variance, mean_field)
     shape = checks.integer("chains", chains), checks.integer("channels", channels), x.shape[2]
-    random, scale = checks.generator("seed", seed), np.sqrt(prior[2] / x.shape[2])
-    if start is None:
-        start = scale * random.standard_normal(shape)  # (M, C, S)
-    start = checks.array("start", start, shape=shape)  # (M, C, S)
-    return hmc.sample(
-        lambda w: _readouts.evaluated(w, functions, x, y, *prior), start, steps, random,
-        leapfrog=leapfrog, burn_in=burn_in, acceptance=acceptance, scale=scale, observable=observable,
-    )  # fmt: skip
+    ways = {"observable": observable, "leapfrog": leapfrog, "burn_in": burn_in, "acceptance": acceptance}
+    return _readouts.sample(activation, x, y, prior, shape, steps, seed, start, **ways)

@@ -11,7 +11,7 @@ from scipy.special import erf
 from scipy.stats import kstest, multivariate_normal
 from sklearn.linear_model import Ridge
 
-from lib.fields import _activations, _readouts, hmc, network_posterior
+from lib.fields import _readouts, _units, hmc, network_posterior
 from lib.fields.patches import patch_erf, patch_gibbs, patch_posterior
 from lib.foundations import sampling
 
@@ -31,7 +31,7 @@ def potential(
     weights, activation, inputs, targets, ridge, *, mean_field=1.0, readout_variance=1.0, weight_variance=1.0
 ):
     """U and its gradient, as they are sampled."""
-    units, prior = _activations.ACTIVATIONS[activation], (ridge / mean_field, readout_variance / mean_field)
+    units, prior = _units.ACTIVATIONS[activation], (ridge / mean_field, readout_variance / mean_field)
     return _readouts.evaluated(weights, units, inputs, targets, *prior, weight_variance)
 
 

@@ -1,9 +1,25 @@
-"""Kernels of erf and ReLU units from the covariances of their pre-activations, with derivatives, unchecked."""
+"""Units of two-layer networks, φ(u) with its slope φ'(u), and their kernels with derivatives, unchecked.
+
+The erf has not the √2 of :mod:`lib.foundations.gaussian`; the kernels are of the covariances of the pre-activations.
+"""
 
 import numpy as np
+from scipy.special import erf
 
 from lib.common import checks
 from lib.foundations import gaussian, gaussian_formulas
+
+ACTIVATIONS = {
+    "erf": (erf, lambda u: 2 / np.sqrt(np.pi) * np.exp(-(u**2))),
+    "relu": (lambda u: np.maximum(u, 0), lambda u: (u > 0).astype(float)),
+    "linear": (lambda u: u, np.ones_like),
+}
+KERNELS = ("erf", "relu")  # those whose kernels are here in closed form
+
+
+def units(activation, choices=tuple(ACTIVATIONS)):
+    """φ and φ' of a checked name."""
+    return ACTIVATIONS[checks.one_of("activation", activation, choices)]
 
 
 def variances(name, weighted, points):
