@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lib.common import checks
+
 ROUNDING = 1e-14  # of ε_g, a difference of numbers of order one: smaller errors cannot be followed
 SPECIALIZATION = 10  # relative error of the differences among units, in parts of that of ε_g
 LOCAL = 0.5  # part of the tolerance that a single step may spend
@@ -95,9 +97,11 @@ def inside(flow, state, step, place):
     return flow.stages(state, curve, place * step.length)[1]
 
 
-def follow(times, state, flow, length, tolerance):
-    """The states at the times, each part (n, ...); the first step tried has this length."""
-    now, before, seen, tolerance = 0.0, None, flow.seen(state), LOCAL * tolerance
+def follow(times, state, flow, rate, lam, tolerance):
+    """The states at the times, each part (n, ...)."""
+    tolerance = checks.number("tolerance", tolerance, at_least=1e-10, below=1)
+    length, tolerance = min(1.0, tolerance / rate * 100) / lam.max(), LOCAL * tolerance
+    now, before, seen = 0.0, None, flow.seen(state)
     inverse = np.eye(2 * seen.size)
     states = [state] if times[0] == 0 else []
     while now < times[-1]:
@@ -121,7 +125,3 @@ def follow(times, state, flow, length, tolerance):
             now, state, seen, before = then, step.end, step.seen[2], step
         length = trial * min(4.0, max(0.2, 0.9 / max(error, 1e-6) ** 0.25))
     return [np.stack(part) for part in zip(*states)]
-
-
-def first_step(rate, lam, tolerance):
-    return min(1.0, tolerance / rate * 100) / lam.max()

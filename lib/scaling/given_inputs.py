@@ -29,12 +29,9 @@ def _decay(alpha, matrix, start, read, size):
         return _linear.in_range(np.power(1 - loss, steps[:, None]) @ weights)  # (A,)
 
 
-def _problem(problem):
-    return checks.instance("problem", problem, Regression, "as regression.fit returns it")
-
-
-def _checked(alpha, problem, learning_rate):
-    return _arguments.times(alpha), _problem(problem), _arguments.learning_rate(learning_rate)  # (A,), ., float
+def _moments(problem):
+    checks.instance("problem", problem, Regression, "as regression.fit returns it")
+    return problem.eigenvalues, problem.inputs  # (N,), (samples, N)
 
 
 @checks.one_or_many
@@ -51,8 +48,8 @@ def generalization_error(alpha, problem, learning_rate):
     >>> generalization_error([0.0, 1.0], problem, 0.25).round(6).tolist()
     [1.25, 0.351562]
     """
-    alpha, problem, rate = _checked(alpha, problem, learning_rate)
-    lam, inputs = problem.eigenvalues, problem.inputs  # (N,), (samples, N)
+    alpha, rate = _arguments.times(alpha), _arguments.learning_rate(learning_rate)  # (A,), float
+    lam, inputs = _moments(problem)
     size = lam.size
     if size > LARGEST:
         checks.fail("problem", f"have at most {LARGEST} inputs: for more there is diagonal_error", f"{size} inputs")
@@ -79,8 +76,9 @@ def diagonal_error(alpha, problem, learning_rate):
     >>> diagonal_error([0.0, 1.0], problem, 0.25).round(6).tolist()
     [1.25, 0.351562]
     """
-    alpha, problem, rate = _checked(alpha, problem, learning_rate)
-    lam, squares = problem.eigenvalues, problem.inputs**2  # (N,), (samples, N)
+    alpha, rate = _arguments.times(alpha), _arguments.learning_rate(learning_rate)  # (A,), float
+    lam, inputs = _moments(problem)
+    squares = inputs**2  # (samples, N)
     loss = np.diag(2 * rate * lam / lam.size) - (rate / lam.size) ** 2 * (squares.T @ squares) / len(squares)  # (N, N)
     return _decay(alpha, loss, np.ones(lam.size), lam / (2 * lam.size), lam.size)
 
@@ -96,6 +94,6 @@ def contrast_kurtosis(problem):
     >>> round(contrast_kurtosis(regression.fit([[1.0], [-1.0]], [[0.0], [0.0]])), 12)  # <x⁴> = 1 instead of 3
     0.333333333333
     """
-    problem = _problem(problem)
-    lam, lengths = problem.eigenvalues, (problem.inputs**2).sum(axis=1)  # (N,), (samples,)
+    lam, inputs = _moments(problem)
+    lengths = (inputs**2).sum(axis=1)  # (samples,)
     return float(np.mean(lengths**2) / (lam.sum() ** 2 + 2 * lam @ lam))

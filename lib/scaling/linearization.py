@@ -11,21 +11,9 @@ import numpy as np
 
 from lib.common import checks
 from lib.foundations.committee_formulas import STEP
-from lib.scaling import _arguments, structured
+from lib.scaling import _arguments, _frozen
 from lib.scaling.spectra import checked_spectrum
-
-
-def _flat(x, y):
-    i, j = np.triu_indices(x.shape[1])
-    return np.concatenate([x[:, i, j].ravel(), y.ravel()])  # (n,)
-
-
-def _parts(vector, levels, students, teachers):
-    """Inverse of :func:`_flat`."""
-    i, j = np.triu_indices(students)
-    x = np.empty((levels, students, students))  # (L, K, K)
-    x[:, i, j] = x[:, j, i] = vector[: levels * len(i)].reshape(levels, -1)
-    return x, vector[levels * len(i) :].reshape(levels, students, teachers)
+from lib.scaling.structured import checked_resolved
 
 
 def coordinates(student_direction, cross_direction):
@@ -40,7 +28,9 @@ def coordinates(student_direction, cross_direction):
     square = x.size > 0 and x.shape[1] == x.shape[2]
     if not square or not np.allclose(x, np.swapaxes(x, 1, 2), rtol=0, atol=1e-10 * np.abs(x).max()):
         checks.fail("student_direction", "hold symmetric matrices", f"shape {x.shape}")
-    return _flat(x, checks.array("cross_direction", cross_direction, shape=(*x.shape[:2], None)))
+    y = checks.array("cross_direction", cross_direction, shape=(*x.shape[:2], None))  # (L, K, M)
+    i, j = np.triu_indices(x.shape[1])
+    return np.concatenate([x[:, i, j].ravel(), y.ravel()])  # (n,)
 
 
 def directions(vector, levels, students, teachers):
@@ -53,8 +43,12 @@ def directions(vector, levels, students, teachers):
     """
     sizes = (("levels", levels), ("students", students), ("teachers", teachers))
     levels, students, teachers = (checks.integer(name, value) for name, value in sizes)
-    total = levels * students * (students + 1) // 2 + levels * students * teachers
-    return _parts(checks.array("vector", vector, shape=(total,)), levels, students, teachers)
+    i, j = np.triu_indices(students)
+    inner = levels * len(i)
+    vector = checks.array("vector", vector, shape=(inner + levels * students * teachers,))  # (n,)
+    x = np.empty((levels, students, students))  # (L, K, K)
+    x[:, i, j] = x[:, j, i] = vector[:inner].reshape(levels, -1)
+    return x, vector[inner:].reshape(levels, students, teachers)
 
 
 def jacobian(
@@ -81,12 +75,12 @@ def jacobian(
     ((14,), True)
     """
     lam, fractions = checked_spectrum(eigenvalues, multiplicities)  # (L,), (L,)
-    q, r, t = structured.checked_resolved(student_resolved, cross_resolved, teacher_resolved, lam)
+    q, r, t = checked_resolved(student_resolved, cross_resolved, teacher_resolved, lam)
     rate = _arguments.learning_rate(learning_rate)
     second_order = checks.boolean("second_order", second_order)
     columns = []
-    for unit in np.eye(_flat(q, r).size):
-        x, y = _parts(unit, *r.shape)  # (L, K, K), (L, K, M)
-        moved = structured._velocity(q + 1j * STEP * x, r + 1j * STEP * y, t, lam, fractions, rate, second_order)
-        columns.append(_flat(*moved).imag / STEP)  # (n,)
+    for unit in np.eye(coordinates(q, r).size):
+        x, y = directions(unit, *r.shape)  # (L, K, K), (L, K, M)
+        moved = _frozen.velocity(q + 1j * STEP * x, r + 1j * STEP * y, t, lam, fractions, rate, second_order)
+        columns.append(coordinates(*(part.imag / STEP for part in moved)))  # (n,)
     return np.stack(columns, axis=1)

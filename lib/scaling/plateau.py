@@ -47,10 +47,7 @@ def fixed_point(teacher_overlap):
     >>> round(point.student_overlap, 9), round(point.generalization_error, 9)  # 1/3; (π/6 - 2 arcsin 1/4)/π
     (0.333333333, 0.00580542)
     """
-    return _fixed_point(_teacher("teacher_overlap", teacher_overlap))
-
-
-def _fixed_point(t):
+    t = _teacher("teacher_overlap", teacher_overlap)  # (M, M)
     units = len(t)
     rho = np.full(units, 1 / units)  # (M,)
     for _ in range(SWEEPS):
@@ -83,7 +80,7 @@ def escape_rates(teacher_overlap, second_overlap, learning_rate):
     """
     t = _teacher("teacher_overlap", teacher_overlap)  # (M, M)
     second = _teacher("second_overlap", second_overlap, len(t))  # (M, M)
-    rate, point, units = _arguments.learning_rate(learning_rate), _fixed_point(t), len(t)
+    rate, point, units = _arguments.learning_rate(learning_rate), fixed_point(t), len(t)
     q, r, rho, width = point.student_overlap, point.cross_overlap, point.weights, 1 + np.diag(t)  # (M,) but q
     kappa = 2 / np.pi * (1 + 2 * q) ** -1.5
     sharp = 2 / np.pi * ((1 + q) * width - r**2) ** -1.5  # (M,)

@@ -14,7 +14,7 @@ import numpy as np
 
 from lib.common import checks
 from lib.foundations import committee_formulas
-from lib.scaling import _collocation, _frozen
+from lib.scaling import _arguments, _collocation, _frozen
 from lib.scaling.spectra import checked_spectrum
 
 
@@ -149,25 +149,18 @@ class _SymmetricFlow:
         student, cross = self.overlaps(seen)  # (2,), (2,)
         a, g = _drift(student, cross, self.teacher, self.units)
         # The single unit's rate is η/M, so its noise η n_k E is M times larger than that rate gives.
-        noise = (
-            self.units * _noise(student, cross, self.teacher, self.units) if self.single.second_order else np.zeros(2)
-        )
+        noise = np.zeros(2)
+        if self.single.second_order:
+            noise = self.units * _noise(student, cross, self.teacher, self.units)
         return np.stack([_sectors(part, self.units) for part in (a, g, noise)], axis=1).ravel()  # (6,)
 
     def stages(self, state, curve, length, bent=True):
         """The states in the middle and at the end of a step; `curve` is (3, 6)."""
-        done = [
-            self.single.stages(
-                [np.ascontiguousarray(part[:, [sector]])[:, :, None] for part in state], values, length, bent
-            )
-            for sector, values in enumerate(np.split(curve, 2, axis=1))
-        ]
-        return [
-            tuple(
-                np.concatenate([sector[place][part][:, :, 0] for sector in done], axis=1) for part in range(2)
-            )  # (L, 2), (L, 2)
-            for place in range(2)
-        ]
+        done = []
+        for sector, values in enumerate(np.split(curve, 2, axis=1)):
+            single = [np.ascontiguousarray(part[:, sector, None, None]) for part in state]  # (L, 1, 1) twice
+            done.append(self.single.stages(single, values, length, bent))
+        return np.concatenate(done, axis=3)[..., 0]  # (2, 2, L, 2): place and part of the state
 
 
 def solve(
@@ -214,14 +207,10 @@ def solve(
         checks.fail("student", "hold positive semidefinite matrices: q_k >= c_k and q_k + (M-1) c_k >= 0", student)
     if (r**2 - q * t[:, None]).max() > 1e-9 * max(np.abs(q).max(), t.max()) ** 2:
         checks.fail("cross", "form a positive semidefinite matrix with student and teacher", cross)
-    rate = checks.number("learning_rate", learning_rate, above=0)
-    second_order = checks.boolean("second_order", second_order)
-    tolerance = checks.number("tolerance", tolerance, at_least=1e-10, below=1)
+    rate, second_order = _arguments.learning_rate(learning_rate), checks.boolean("second_order", second_order)
     single = _frozen.Flow(t[:, None, None], lam, fractions, rate / units, second_order, 1)
     flow = _SymmetricFlow(single, units, float(lam @ t))
-    first = _collocation.first_step(rate, lam, tolerance)
-    q, r = (
-        _pair(part, units) for part in _collocation.follow(times, (q, r), flow, first, tolerance)
-    )  # (n, L, 2), (n, L, 2)
+    path = _collocation.follow(times, (q, r), flow, rate, lam, tolerance)
+    q, r = (_pair(part, units) for part in path)  # (n, L, 2), (n, L, 2)
     students, crosses = (np.tensordot(part, lam, axes=(1, 0)) for part in (q, r))  # (n, 2), (n, 2)
     return SymmetricPath(times, students, crosses, _error(students, crosses, flow.teacher, units), q[-1], r[-1], q, r)

@@ -17,7 +17,7 @@ import numpy as np
 
 from lib.common import checks
 from lib.foundations import committee, committee_formulas
-from lib.scaling import _collocation, _frozen
+from lib.scaling import _arguments, _collocation, _frozen
 from lib.scaling.spectra import checked_spectrum
 
 
@@ -37,19 +37,6 @@ class SolvedPath(Path):
     cross_history: np.ndarray  # (n, L, K, M)  R^k at all times
 
 
-def _joint(first, cross, second):
-    """Gram matrices [[first, cross], [crossᵀ, second]] of two groups of vectors, one for each eigenspace."""
-    top = np.concatenate([first, cross], axis=2)  # (L, ., .)
-    return np.concatenate([top, np.concatenate([np.swapaxes(cross, 1, 2), second], axis=2)], axis=1)
-
-
-def _levels(eigenvalues):
-    eigenvalues = checks.entries("eigenvalues", eigenvalues, above=0, ndim=1)  # (L,)
-    if eigenvalues.size == 0:
-        checks.fail("eigenvalues", "hold at least one eigenvalue", "none")
-    return eigenvalues
-
-
 def fields(resolved, eigenvalues):
     """Covariance of the fields from resolved overlaps:  Q = Σ_k λ_k Q^k.
 
@@ -59,7 +46,7 @@ def fields(resolved, eigenvalues):
     >>> fields([[[0.5]], [[0.25]]], [1.5, 0.5]).tolist()
     [[0.875]]
     """
-    eigenvalues = _levels(eigenvalues)  # (L,)
+    eigenvalues = _arguments.levels(eigenvalues)  # (L,)
     resolved = checks.array("resolved", resolved, shape=(eigenvalues.size, None, None))  # (L, ., .)
     return np.tensordot(eigenvalues, resolved, axes=1)
 
@@ -74,7 +61,7 @@ def checked_resolved(student_resolved, cross_resolved, teacher_resolved, eigenva
     >>> [part.shape for part in checked_resolved([[[1.0]]], [[[0.5]]], [[[1.0]]], [1.0])]
     [(1, 1, 1), (1, 1, 1), (1, 1, 1)]
     """
-    levels = _levels(eigenvalues).size
+    levels = _arguments.levels(eigenvalues).size
     q = checks.array("student_resolved", student_resolved, shape=(levels, None, None))  # (L, K, K)
     t = checks.array("teacher_resolved", teacher_resolved, shape=(levels, None, None))  # (L, M, M)
     for name, part in (("student_resolved", q), ("teacher_resolved", t)):
@@ -82,7 +69,7 @@ def checked_resolved(student_resolved, cross_resolved, teacher_resolved, eigenva
         if not square or not np.allclose(part, np.swapaxes(part, 1, 2), rtol=0, atol=1e-10 * np.abs(part).max()):
             checks.fail(name, "hold symmetric matrices", f"shape {part.shape}")
     r = checks.array("cross_resolved", cross_resolved, shape=(levels, q.shape[1], t.shape[1]))  # (L, K, M)
-    lowest = committee_formulas.lowest_correlation(_joint(q, r, t), 1e-9)
+    lowest = committee_formulas.lowest_correlation(np.block([[q, r], [np.swapaxes(r, 1, 2), t]]), 1e-9)
     if lowest < -committee_formulas.ROUNDING:
         wanted = "form a positive semidefinite matrix with Q and T in every eigenspace"
         checks.fail("cross_resolved", wanted, f"correlations with the lowest eigenvalue {lowest:.3g}")
@@ -112,21 +99,8 @@ def derivative(
     """
     lam, fractions = checked_spectrum(eigenvalues, multiplicities)  # (L,), (L,)
     q, r, t = checked_resolved(student_resolved, cross_resolved, teacher_resolved, lam)
-    rate = checks.number("learning_rate", learning_rate, above=0)
-    return _velocity(q, r, t, lam, fractions, rate, checks.boolean("second_order", second_order))
-
-
-def _velocity(q, r, t, lam, fractions, rate, second_order):
-    """:func:`derivative` of what was checked, or of a small step out of the covariance matrices: analytic there."""
-    seen = [np.tensordot(lam, part, axes=1) for part in (q, r, t)]  # (K, K), (K, M), (M, M)
-    a, g = committee_formulas.drift(*seen)
-    units, teachers = a.shape
-    slow = (rate * lam / units)[:, None, None]  # (L, 1, 1)
-    half = a @ np.swapaxes(r, 1, 2) - g @ q  # (L, K, K)
-    dq = slow * (half + np.swapaxes(half, 1, 2))  # (L, K, K)
-    if second_order:
-        dq = dq + rate**2 * teachers / units**2 * (lam * fractions)[:, None, None] * committee_formulas.noise(*seen)
-    return dq, slow * (a @ t - g @ r)
+    rate = _arguments.learning_rate(learning_rate)
+    return _frozen.velocity(q, r, t, lam, fractions, rate, checks.boolean("second_order", second_order))
 
 
 def solve(
@@ -171,12 +145,9 @@ def solve(
     times = checks.moments("times", times)  # (n,)
     lam, fractions = checked_spectrum(eigenvalues, multiplicities)  # (L,), (L,)
     q, r, t = checked_resolved(student_resolved, cross_resolved, teacher_resolved, lam)
-    rate = checks.number("learning_rate", learning_rate, above=0)
-    second_order = checks.boolean("second_order", second_order)
-    tolerance = checks.number("tolerance", tolerance, at_least=1e-10, below=1)
+    rate, second_order = _arguments.learning_rate(learning_rate), checks.boolean("second_order", second_order)
     flow = _frozen.Flow(t, lam, fractions, rate, second_order, q.shape[1])
-    first = _collocation.first_step(rate, lam, tolerance)
-    q, r = _collocation.follow(times, (q, r), flow, first, tolerance)  # (n, L, K, K), (n, L, K, M)
+    q, r = _collocation.follow(times, (q, r), flow, rate, lam, tolerance)  # (n, L, K, K), (n, L, K, M)
     students, crosses = (np.tensordot(part, lam, axes=(1, 0)) for part in (q, r))  # (n, K, K), (n, K, M)
     error = committee_formulas.error(students, crosses, flow.teacher)  # (n,)
     return SolvedPath(times, students, crosses, flow.teacher, error, q[-1], r[-1], q, r)

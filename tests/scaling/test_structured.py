@@ -110,7 +110,7 @@ def reference(times, q, r, t, lam, rate, second_order=True):
     def velocity(_, state):
         overlaps = state[:at].reshape(shape), state[at:].reshape(r.shape)
         return np.concatenate(
-            [part.ravel() for part in structured._velocity(*overlaps, t, lam, fractions, rate, second_order)]
+            [part.ravel() for part in _frozen.velocity(*overlaps, t, lam, fractions, rate, second_order)]
         )
 
     state, now, rows = np.concatenate([q.ravel(), r.ravel()]), 0.0, []
