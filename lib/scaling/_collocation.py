@@ -1,11 +1,9 @@
-r"""Implicit steps of fourth order, with step control, for equations resolved by eigenspace.
+"""Implicit steps of fourth order, with step control, for equations resolved by eigenspace.
 
-Used by :mod:`lib.scaling.structured` and :mod:`lib.scaling.site_symmetric`.
-
-Eigenspaces meet only in a, G and E, functions of the few overlaps Q, R of the fields.  In one step a, G and E are
-parabolas in time through their values at its start, middle and end; the last two must be those that the overlaps there
-imply (Lobatto collocation), and a quasi-Newton iteration finds them.  If they were taken from the past instead, the
-eigenvalue of the map from a, G, E to those that the eigenspaces settle at could be below -1, and long steps would ring.
+Eigenspaces meet only in a, G and E, functions of the few overlaps Q, R of the fields.  In one step these are parabolas
+in time through their values at start, middle and end; the last two must be those that the overlaps there imply (Lobatto
+collocation), and a quasi-Newton iteration finds them.  Taken from the past instead they would ring in long steps: the
+eigenvalue of the map from a, G, E to those that the eigenspaces settle at could be below -1.
 """
 
 from dataclasses import dataclass
@@ -51,8 +49,8 @@ def apart(flow, seen, other, tolerance):
 def consistent_step(flow, state, seen, guess, length, inverse, tolerance):
     """The step whose a, G, E are those of its own overlaps, or None where the iteration fails.
 
-    Broyden's method for  found(x) - x = 0,  x the overlaps of the fields at middle and end; `inverse` (2p, 2p) is minus
-    the inverse Jacobian, and is improved in place.
+    Broyden's method for  found(x) = x,  x the overlaps of the fields at middle and end; `inverse` (2p, 2p) is minus the
+    inverse Jacobian, improved in place.
     """
     x, start, last, move = guess, flow.coefficients(seen), None, None  # (2, p), (c,)
     for _ in range(ITERATIONS):
@@ -79,7 +77,7 @@ def consistent_step(flow, state, seen, guess, length, inverse, tolerance):
 def in_doubt(flow, state, step, before, tolerance):
     """Error of a step, of third order: how middle and end change if a, G, E in its middle came from three other points.
 
-    Those are its ends and the start of the last step; N is found without its cubic part, too.
+    Those are its ends and the start of the last step; N loses its cubic part, too.
     """
     first, _, last = step.curve
     if before is None:

@@ -1,11 +1,9 @@
-r"""How eigenspaces move in a step along which a, G and E are parabolas.
-
-Used by :mod:`lib.scaling.structured` and :mod:`lib.scaling.site_symmetric`.
+"""How eigenspaces move: at given overlaps, and in a step along which a, G and E are parabolas.
 
 In the time s = ηλ_kα/K the vectors of an eigenspace move by dJ = aB - GJ, which is linear: J -> UJ + VB with  dU = -GU,
 dV = a - GV.  Collocation at start, middle and end of the step, with weights that are exact for a constant G, finds U
-and V for any λ_k; it is of fourth order, and V -> G⁻¹a where λ_k is large.  The overlaps move by the congruence with
-(U, V) plus N, what single examples add:  dN = E - GN - NG.  So they stay a covariance at any step.
+and V for any λ_k, to fourth order, and V -> G⁻¹a where λ_k is large.  The overlaps move by the congruence with (U, V)
+plus N, what single examples add:  dN = E - GN - NG.  So they stay a covariance at any step.
 """
 
 from dataclasses import dataclass
@@ -38,8 +36,8 @@ def velocity(q, r, t, lam, fractions, rate, second_order):
 def weights(time, rate, out):
     """x at s = 1/2 and 1 (rows of `out`, (2, 5)), if dx/ds = time (drive - rate x).
 
-    The columns multiply x(0) and the drive at s = 0, 1/2 and 1; the last one is for a cubic part s(1 - s)(1 - 2s) of
-    the drive, and fades where the decay is fast.
+    The columns multiply x(0), the drive at s = 0, 1/2 and 1, and a cubic part s(1 - s)(1 - 2s) of the drive, which
+    fades where the decay is fast.
     """
     for node in range(2):
         place = 0.5 + 0.5 * node
@@ -91,8 +89,8 @@ def eliminate(matrix, right):
 def spread(time, noise, change, decay, bent, sweeps, out):
     """N at middle and end, `out` (2, K, K), in the frame where G is diagonal plus `change`; all of them (3, K, K).
 
-    The drive E - (change) N - N (change) is a parabola through its values at start, middle and end, and if `bent` a
-    cubic with the right slope at the start, too: without it N were less accurate than U and V.
+    The drive E - (change) N - N (change) is a parabola through its values at start, middle and end; if `bent`, a cubic
+    with the right slope at the start, without which N were less accurate than U and V.
     """
     units = noise.shape[1]
     drive = noise.copy()  # (3, K, K)
@@ -144,13 +142,8 @@ def propagate(q, r, t, time, kick, values, frame, change, pulled, noisy, bent, n
     units, teachers = pulled.shape[1:]
     width, size = units + teachers, 2 * units
     begin = np.zeros((2, units, width))  # (U, V) at the start and their drive
-    for i in range(units):
-        for j in range(units):
-            begin[0, i, j] = frame[j, i]
-            for h in range(units):
-                begin[1, i, j] -= change[0, i, h] * frame[j, h]
-        for n in range(teachers):
-            begin[1, i, units + n] = pulled[0, i, n]
+    begin[0, :, :units], begin[1, :, units:] = frame.T, pulled[0]
+    multiply(-change[0], frame.T, begin[1, :, :units])
     some_noise = np.abs(noisy).max() > 0
     coupling = 2 * units * np.abs(change).max()
     single, pair = np.empty((units, 2, 5)), np.empty((units, units, 2, 5))
@@ -201,10 +194,7 @@ def propagate(q, r, t, time, kick, values, frame, change, pulled, noisy, bent, n
 
 @dataclass(frozen=True)
 class Flow:
-    """The moves of one problem; a state is the pair Q^k, R^k.
-
-    A curve holds a, G and E at start, middle and end of a step.
-    """
+    """The moves of one problem; a state is the pair Q^k, R^k, a curve a, G and E at start, middle and end of a step."""
 
     t: np.ndarray  # (L, M, M)
     lam: np.ndarray  # (L,)

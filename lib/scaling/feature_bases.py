@@ -1,9 +1,8 @@
 """A linear student that trains some of its weights, which belong to any basis: frozen inputs correlate with trained.
 
-The covariance Σ of the inputs is cut into the blocks Σ̃ (trained), Σ̂ (frozen) and Σ_× between them.  What linear
-regression on the trained inputs cannot tell of the others stays as an error,  ε_∞ = (1+σ_J²)/(2N) Tr(Σ̂ - Σ_×ᵀ Σ̃⁻¹
-Σ_×),  the trace of a Schur complement.  The same regression turns descent in any basis into descent in an eigenbasis,
-that of :mod:`lib.scaling.feature_scaling`.  Source: worschech2024, eqs. (82) to (88).
+The covariance Σ is cut into the blocks Σ̃ (trained), Σ̂ (frozen) and Σ_× between them.  What regression on the trained
+inputs cannot tell of the others stays as an error,  ε_∞ = (1+σ_J²)/(2N) Tr(Σ̂ - Σ_×ᵀ Σ̃⁻¹ Σ_×),  and the same
+regression turns descent into that of :mod:`lib.scaling.feature_scaling`.  Source: worschech2024, eqs. (82) to (88).
 """
 
 import numpy as np
@@ -17,9 +16,8 @@ from lib.scaling import _arguments
 def schur_floors(covariance, *, student_variance=0.0):
     """Error that is left at small learning rate when the first N_l weights of any basis are trained, for all N_l.
 
-    With the Cholesky factor  Σ = C Cᵀ  the trace of the Schur complement is  Σ_{a≥j>N_l} C_aj²:  one factor serves all.
-    `covariance` (N, N): Σ, symmetric, positive definite; `student_variance`: σ_J² >= 0.  Returns ε_∞ for N_l = 0, ...,
-    N, (N + 1,); the last is zero.
+    With  Σ = C Cᵀ  (Cholesky) the trace of the Schur complement is  Σ_{a≥j>N_l} C_aj².  `covariance` (N, N): Σ,
+    positive definite; `student_variance`: σ_J² >= 0.  Returns ε_∞ for N_l = 0, ..., N, (N + 1,); the last is zero.
 
     >>> schur_floors([[1.0, 0.6], [0.6, 1.0]]).round(6).tolist()  # (1 - 0.36)/4 with one weight
     [0.5, 0.16, 0.0]
@@ -33,11 +31,11 @@ def schur_floors(covariance, *, student_variance=0.0):
 def decoupled(covariance, trained):
     """The frame in which descent on the first N_l weights of any basis is descent in an eigenbasis, step by step.
 
-    With the regression W = Σ̃⁻¹Σ_× and the eigenvectors U of Σ̃ and V of the Schur complement the inputs ξ' = (Uᵀξ̃,
-    Vᵀ(ξ̂ - Wᵀξ̃)) are independent; the deviation J - B = D becomes D' = (Uᵀ(D̃ + WD̂), VᵀD̂).  Use:
-    ``linear_descent.simulate(D @ transform.T, variances, η, times, seed, trained=N_l)``.  `covariance` (N, N): Σ,
-    symmetric, positive definite; `trained`: 1 <= N_l <= N.  Returns the variances (N,) of ξ', eigenvalues of Σ̃, then
-    of the Schur complement, each ascending, and the transform T (N, N) with D' = T D and Tᵀ diag(variances) T = Σ.
+    With W = Σ̃⁻¹Σ_× and the eigenvectors U of Σ̃ and V of the Schur complement the inputs (Uᵀξ̃, Vᵀ(ξ̂ - Wᵀξ̃)) are
+    independent; D = J - B becomes D' = (Uᵀ(D̃ + WD̂), VᵀD̂), for ``linear_descent.simulate(D @ transform.T, variances,
+    η, times, seed, trained=N_l)``.  `covariance` (N, N): Σ, positive definite; `trained`: 1 <= N_l <= N.  Returns
+    variances (N,), eigenvalues of Σ̃, then of the Schur complement, each ascending, and T (N, N): D' = T D, Tᵀ
+    diag(variances) T = Σ.
 
     >>> variances, transform = decoupled([[1.0, 0.6], [0.6, 1.0]], 1)
     >>> variances.round(6).tolist(), np.abs(transform).round(6).tolist()
@@ -61,10 +59,9 @@ def decoupled(covariance, trained):
 def random_basis_floor(eigenvalues, trained, *, student_variance=0.0):
     """Error that is left at small η when N_l weights of a random orthogonal basis are trained, for many weights.
 
-    ε_∞ ≃ (1+σ_J²)/(2N) κN_l  with the root of  Σ_k λ_k/(λ_k + κ) = N_l,  the average of eq. (88) over bases.  It holds
-    up to the fluctuations between bases where no single component dominates what is unexplained.  `eigenvalues` (N,):
-    λ_k > 0 of every component, of any mean; `trained`: 1 <= N_l <= N; `student_variance`: σ_J² >= 0.  Returns a float,
-    zero for N_l = N.
+    ε_∞ ≃ (1+σ_J²)/(2N) κN_l,  Σ_k λ_k/(λ_k + κ) = N_l,  the average of eq. (88) over bases, where no single component
+    dominates what is unexplained.  `eigenvalues` (N,): λ_k > 0 of all components, of any mean; `trained`: 1 <= N_l <=
+    N; `student_variance`: σ_J² >= 0.  Returns a float, zero for N_l = N.
 
     >>> round(random_basis_floor([1.0, 1.0, 1.0, 1.0], 1), 12)  # no direction is special: (1 - N_l/N)/2
     0.375

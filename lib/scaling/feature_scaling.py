@@ -1,13 +1,11 @@
 """A linear student that may train only some of its weights: what the frozen ones cost.
 
-Student and teacher as in :mod:`lib.scaling.linear_student`, with N weights in the eigenbasis of the inputs, of which
-the first N_l are trained.  The tail of the spectrum stays as an error,  ε_∞ = (1+σ_J²)/(2N) Σ_{k>N_l} λ_k,  and acts on
-the trained weights as noise on the label.  Weights that belong to another basis: :mod:`lib.scaling.feature_bases`.
-Source: worschech2024, eqs. (10), (11) and (58) to (79).
-
-In all functions `alpha`, a number or (A,): α = examples / N >= 0; `eigenvalues` (N,): λ_k > 0 of mean one, one for
-every component, the trained ones first; `trained`: 1 <= N_l <= N; `learning_rate`: η > 0; `student_variance`: σ_J² >= 0
-(default 0) of the entries of J at the start.  Power laws have L = N `levels` and the `exponent` β > 0.
+As in :mod:`lib.scaling.linear_student`, with N weights in the eigenbasis of the inputs, of which the first N_l are
+trained.  The tail stays as an error,  ε_∞ = (1+σ_J²)/(2N) Σ_{k>N_l} λ_k,  and acts on the others as label noise.
+Source: worschech2024, eqs. (10), (11) and (58) to (79).  In all functions `alpha`, a number or (A,): α = examples / N
+>= 0; `eigenvalues` (N,): λ_k > 0 of mean one, one for every component, trained ones first; `trained`: 1 <= N_l <= N;
+`learning_rate`: η > 0; `student_variance`: σ_J² >= 0 of the entries of J at the start.  Power laws have L = N `levels`
+and the `exponent` β > 0.
 """
 
 import numpy as np
@@ -16,7 +14,7 @@ from scipy.special import gamma, gammaincc
 
 from lib.common import checks
 from lib.scaling import _arguments, _linear
-from lib.scaling.spectra import checked_spectrum, power_law
+from lib.scaling.spectra import power_law
 
 
 @checks.one_or_many
@@ -30,7 +28,7 @@ def generalization_error(alpha, eigenvalues, trained, learning_rate, *, student_
     [0.5, 0.125]
     """
     alpha, rate = _arguments.times(alpha), _arguments.learning_rate(learning_rate)
-    lam, fractions = checked_spectrum(eigenvalues)  # (N,), (N,)
+    lam, fractions = _arguments.spectrum(eigenvalues)  # (N,), (N,)
     error = _linear.flow_error(alpha, lam, fractions, rate, _arguments.trained(trained, lam.size))  # (A,)
     return _arguments.variance(student_variance) * error
 
@@ -40,11 +38,9 @@ def finite_size_error(alpha, eigenvalues, trained, learning_rate, *, squares=Non
     """Mean error of stochastic gradient descent on the first N_l components, exact for Gaussian inputs at any N, η.
 
     With a_k = ηλ_k/N a step changes the means c_k of the trained D_k²/N to  (1 - 2a_k + 2a_k²) c_k + a_k Σ_{j≤N} a_j
-    c_j; the frozen ones stay.  ε_g = ½ Σ_k λ_k c_k.  The limit η -> 0 at fixed ηα is :func:`generalization_error`.
-    `alpha`, rounded to whole steps αN; `eigenvalues`, here of any mean; `trained`, `learning_rate`: as in the module;
-    `squares` (N,) or (runs, N): D_k² >= 0 of the deviation J - B at the start, by default their mean 1 + σ_J²;
-    `student_variance`: only without `squares`.  Returns (A,), or (runs, A) for squares (runs, N): the mean over
-    examples.
+    c_j,  ε_g = ½ Σ_k λ_k c_k.  `alpha`, rounded to whole steps αN; `eigenvalues`, here of any mean; `trained`,
+    `learning_rate`: as in the module; `squares` (N,) or (runs, N): D_k² >= 0 of J - B at the start, by default their
+    mean 1 + σ_J²; `student_variance`: only without `squares`.  Returns (A,), or (runs, A) for squares (runs, N).
 
     >>> finite_size_error([0.0, 0.5, 1e3], [1.5, 0.5], 1, 0.4).round(6).tolist()  # rests at 0.125 / (1 - 0.3/1.4)
     [0.5, 0.3875, 0.159091]
@@ -68,15 +64,14 @@ def error_floor(eigenvalues, trained, learning_rate, *, student_variance=0.0, mu
     """Error that is left at the end at any learning rate: the frozen tail acts as label noise.
 
     ε_∞(η) = ε_∞(0) / (1 - (η/2) Σ_{k≤N_l} n_kλ_k)  for N -> ∞, and with  Σ m a_k/{2(1 - a_k)},  a_k = ηλ_k/N,  at
-    finite N. The limit η -> 0 is eq. (74).  `eigenvalues` (L,): λ_k, one for each eigenspace; `trained`: how many of
-    them are trained, 1 to L; `learning_rate`: η >= 0, below the stability threshold of the trained part;
-    `student_variance`: σ_J²; `multiplicity`: m, dimension of each eigenspace, N = mL; default: infinite.  Returns a
-    float.
+    finite N; η -> 0 is eq. (74).  `eigenvalues` (L,): λ_k, one for each eigenspace; `trained`: how many of them are
+    trained; `learning_rate`: η >= 0, below the threshold of the trained part; `student_variance`: σ_J²; `multiplicity`:
+    m, dimension of each eigenspace, N = mL; default: infinite.  Returns a float.
 
     >>> error_floor([1.5, 0.5], 1, 0.0), round(error_floor([1.5, 0.5], 1, 1.0), 6)
     (0.125, 0.2)
     """
-    lam, _ = checked_spectrum(eigenvalues)  # (L,)
+    lam, _ = _arguments.spectrum(eigenvalues)  # (L,)
     trained = _arguments.trained(trained, lam.size)
     rate = checks.number("learning_rate", learning_rate, at_least=0)
     share = rate * lam[:trained] / lam.size  # (N_l,)
@@ -94,8 +89,8 @@ def error_floor(eigenvalues, trained, learning_rate, *, student_variance=0.0, mu
 def tail_floor(levels, trained, exponent, *, student_variance=0.0, ends="midpoint"):
     """The floor at small η over a power-law spectrum as an integral:  (1+σ_J²) λ₊/(2βL) (N_l^{-β} - L^{-β}).
 
-    `levels`, `exponent`, `student_variance`: as in the module; `trained`: N_l or an array of them, 1 to L; `ends`:
-    "midpoint", N_l + 1/2 and L + 1/2, closer to the sum, or "endpoint" (eq. (74)).  Returns the shape of `trained`.
+    `levels`, `exponent`, `student_variance`: as in the module; `trained`: N_l or an array of them; `ends`: "midpoint",
+    N_l + 1/2 and L + 1/2, closer to the sum, or "endpoint" (eq. (74)).  Returns the shape of `trained`.
 
     >>> bool(abs(tail_floor(256, 50, 0.75) / error_floor(power_law(256, 0.75), 50, 0.0) - 1) < 1e-3)
     True
@@ -114,10 +109,9 @@ def _tail(lam, trained, beta, shift):
 def power_law_error(alpha, levels, trained, exponent, learning_rate, *, student_variance=0.0):
     """Time and features together over a power-law spectrum:  :func:`tail_floor` plus two incomplete Gamma functions.
 
-    The time part is that of :func:`lib.scaling.linear_student.power_law_error` with the ends 1/2 and N_l + 1/2: only
-    trained modes take part.  Eqs. (11) and (79), corrected: there the second end is L, which counts the frozen modes
-    twice. `alpha`, here > 0, `levels`, `trained`, `exponent`, `learning_rate`, `student_variance`: as in the module.
-    Returns (A,).
+    The time part is :func:`lib.scaling.linear_student.power_law_error` between 1/2 and N_l + 1/2; eqs. (11) and (79),
+    corrected: there the second end is L, which counts frozen modes twice.  `alpha`, here > 0, `levels`, `trained`,
+    `exponent`, `learning_rate`, `student_variance`: as in the module.  Returns (A,).
 
     >>> exact = generalization_error([30.0], power_law(1000, 1.0), 100, 0.1)
     >>> abs(float((power_law_error([30.0], 1000, 100, 1.0, 0.1) / exact)[0]) - 1) < 1e-3
@@ -134,12 +128,11 @@ def power_law_error(alpha, levels, trained, exponent, learning_rate, *, student_
 def best_split(budget, levels, exponent, learning_rate, *, student_variance=0.0):
     """How many weights to train at a given product of weights and time, over a power-law spectrum, and the error then.
 
-    With C = N_l α the least error is at  N_l* = (2ηλ₊C/z)^{1/(2+β)},  where z = 2ηλ_{N_l}α, what the weakest trained
-    mode has reached, is the only root of  e^{-z} + β/((1+β)(2+β)) u = (1+β)/(2+β),  u = z^{-s} Γ(s, z),  s = β/(1+β),
-    and ε* = (1+σ_J²) λ₊/(2L) [z^{β/(2+β)} (1/β + u/(1+β)) (2ηλ₊C)^{-β/(2+β)} - L^{-β}/β].  For sums that are integrals,
-    1 ≪ N_l <= L; not in the source.  `budget`: C > 0, a number or an array; `levels`, `exponent`, `learning_rate`,
-    `student_variance`: as in the module.  Returns N_l* (no whole number) and ε*, as `budget`; C so large that N_l* > L
-    is refused.
+    With C = N_l α the least error is at  N_l* = (2ηλ₊C/z)^{1/(2+β)},  z = 2ηλ_{N_l}α the only root of  e^{-z} +
+    β/((1+β)(2+β)) u = (1+β)/(2+β),  u = z^{-s} Γ(s, z),  s = β/(1+β),  and  ε* = (1+σ_J²) λ₊/(2L) [z^{β/(2+β)} (1/β +
+    u/(1+β)) (2ηλ₊C)^{-β/(2+β)} - L^{-β}/β].  For sums that are integrals, 1 ≪ N_l <= L; not in the source.  `budget`: C
+    > 0, a number or an array; `levels`, `exponent`, `learning_rate`, `student_variance`: as in the module.  Returns
+    N_l*, no whole number, refused above L, and ε*, as `budget`.
 
     >>> size, error = best_split(1e4, 20000, 0.5, 0.01)
     >>> n = round(float(size))

@@ -1,10 +1,9 @@
 """Linearization of the structured equations around any state: one column for every independent entry of Q^k and R^k.
 
-The equations of :mod:`lib.scaling.structured` are analytic wherever |R_in| and |Q_ij| stay below their bounds, on the
-edge of the covariance matrices too, where the fixed points lie: perfect learning and the plateau.  A direction (X^k,
-Y^k) of (Q^k, R^k) is one vector of  n = L K(K+1)/2 + L K M  coordinates: the upper triangles of X^1, ..., X^L row by
-row, then Y^1, ..., Y^L row by row.  For one eigenvalue this is :func:`lib.foundations.stability.jacobian`.  Source:
-worschech2024, eqs. (100), (112) and (118) are special cases, for units that are alike.
+The equations of :mod:`lib.scaling.structured` are analytic wherever |R_in| and |Q_ij| stay below their bounds, at
+perfect learning and on the plateau too.  A direction (X^k, Y^k) of (Q^k, R^k) is a vector of  n = L K(K+1)/2 + L K M
+coordinates: the upper triangles of X^1, ..., X^L row by row, then Y^1, ..., Y^L.  Source: worschech2024, eqs. (100),
+(112) and (118) are special cases.
 """
 
 import numpy as np
@@ -12,8 +11,6 @@ import numpy as np
 from lib.common import checks
 from lib.foundations.committee_formulas import STEP
 from lib.scaling import _arguments, _frozen
-from lib.scaling.spectra import checked_spectrum
-from lib.scaling.structured import checked_resolved
 
 
 def coordinates(student_direction, cross_direction):
@@ -61,21 +58,19 @@ def jacobian(
     multiplicities=None,
     second_order=True,
 ):
-    """Derivatives of dQ^k/dα and dR^k/dα by the independent entries of all Q^k and R^k.
+    """Derivatives of dQ^k/dα and dR^k/dα by the independent entries of all Q^k and R^k, by a complex step.
 
-    By a complex step, as :func:`lib.foundations.stability.jacobian`, and as accurate for fields of the same
-    covariances. `student_resolved` (L, K, K): Q^k; `cross_resolved` (L, K, M): R^k; `teacher_resolved` (L, M, M): T^k;
-    `eigenvalues` (L,): λ_k > 0 of weighted mean one; `learning_rate`: η > 0; `multiplicities` (L,): m_k up to a factor,
-    by default all equal; `second_order`: False leaves out the η² term.  Returns (n, n) in the order of
-    :func:`coordinates`, per unit of α.
+    `student_resolved` (L, K, K): Q^k; `cross_resolved` (L, K, M): R^k; `teacher_resolved` (L, M, M): T^k; `eigenvalues`
+    (L,): λ_k > 0 of weighted mean one; `learning_rate`: η > 0; `multiplicities` (L,): m_k up to a factor, by default
+    all equal; `second_order`: False leaves out the η² term.  Returns (n, n) in the order of :func:`coordinates`.
 
     >>> perfect = np.stack([np.eye(2) / 2] * 2)
     >>> growth = np.linalg.eigvals(jacobian(perfect, perfect, perfect, [1.5, 0.5], 0.5)).real
     >>> growth.shape, bool(growth.max() < 0)  # stable
     ((14,), True)
     """
-    lam, fractions = checked_spectrum(eigenvalues, multiplicities)  # (L,), (L,)
-    q, r, t = checked_resolved(student_resolved, cross_resolved, teacher_resolved, lam)
+    lam, fractions = _arguments.spectrum(eigenvalues, multiplicities)  # (L,), (L,)
+    q, r, t = _arguments.resolved(student_resolved, cross_resolved, teacher_resolved, lam.size)
     rate = _arguments.learning_rate(learning_rate)
     second_order = checks.boolean("second_order", second_order)
     columns = []
