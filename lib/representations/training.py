@@ -1,10 +1,10 @@
 """Training networks side by side, and what the two-point theory speaks of along the way.
 
-Full-batch or minibatch descent,  θ ← θ - η ∇L,  or Adam, on the mean square error of trials that differ in their
-weights only.  All trials take a step in the same few matrix products; each would do the same alone, up to rounding.
-Plain descent adds the outer products of its gradient to the weights in place and never forms the gradient.  Observables
-of a pair of points: the squared hidden distance  a = |h_2 - h_1|², the squared output distance b = |Δf|², the alignment
-w = b - Δf·(y_2 - y_1), and the mean output  ȳ.  Source: vanrossem2024, eqs. (1), (4) and section B.1 of its appendix.
+Descent,  θ ← θ - η ∇L,  or Adam, on the mean square error of trials that differ in their weights only.  All take a step
+in the same few matrix products; each would do the same alone, up to rounding.  Plain descent adds the outer products of
+its gradient to the weights in place.  Of a pair of points are observed the squared hidden distance  a = |h_2 - h_1|²,
+the squared output distance b = |Δf|², the alignment  w = b - Δf·(y_2 - y_1), and the mean output  ȳ.  Source:
+vanrossem2024, eqs. (1), (4) and section B.1 of its appendix.
 """
 
 from dataclasses import dataclass
@@ -171,17 +171,16 @@ def train(
 ):
     """Train the trials of a net side by side and record their observables.
 
-    The loss is  L = c Σ_i |f(x_i) - y_i|² / P  with c = ½ for "half", eq. (1), or c = 1 for "whole".  A step is
-    θ ← θ - η ∇L, eq. (4), or Adam's with the customary (0.9, 0.999, 1e-8).  Everything recorded is without dropout.  A
-    trial that leaves the floating-point range is an error.
+    The loss is  L = c Σ_i |f(x_i) - y_i|² / P,  c = ½, eq. (1), or 1.  Records are without dropout.  A trial that
+    leaves the floating-point range is an error.
 
     `net`, `start`: Net and Parameters of T trials, trained in their own precision; `inputs` (P, n), `targets` (P, m);
     `learning_rate`: η > 0; `epochs` >= 1: sweeps through the data; `loss`: "half" or "whole"; `optimizer`: "descent" or
-    "adam"; `batch`: points in a minibatch, pieces of a permutation, by default all; `seed`: int or SeedSequence,
-    required for minibatches and dropout, trial t draws from its t-th child; `record_every`: epochs from one record to
-    the next, must divide `epochs`; `layer`: hidden layer to record, counted from 1, or a tuple of K, by default
-    ``net.middle``; `pair`: the points x_1 and x_2, as rows of `inputs`; `points`: tuple of Q rows whose hidden vectors
-    are kept at every record.  Returns Curves with n = epochs / record_every + 1 records, the start first.
+    "adam"; `batch`: points in a minibatch, by default all; `seed`: int or SeedSequence, required for minibatches and
+    dropout, trial t draws from its t-th child; `record_every`: epochs from one record to the next, must divide
+    `epochs`; `layer`: hidden layer to record, counted from 1, or a tuple of K, by default ``net.middle``; `pair`: rows
+    of x_1 and x_2; `points`: tuple of Q rows whose hidden vectors are kept.  Returns Curves with n = epochs /
+    record_every + 1 records, the start first.
 
     >>> net = nets.Net(1, 1, 20, 1, "linear")
     >>> curves = train(net, nets.draw(net, 0.3, 4, seed=1), [[-0.5], [0.5]], [[-0.3], [0.3]], 0.1, 500, record_every=50)

@@ -1,12 +1,10 @@
 """Two points of a network whose hidden difference may turn: vectors in place of three numbers.
 
-The two-layer linear flow behind :mod:`lib.representations.two_points`, with the decoder's Jacobian D_y and
-e = dy - Δ, dy = D_y dh,  d(dh)/dt = -½αX D_yᵀe,   dD_y/dt = -½β e dhᵀ,  closes on (a, b, w) only if dh does not
-rotate.  For one output it is solved here for every start; for several it is integrated, and :func:`rank_one` is the
-case in which (a, b, w) is exact.  `times` (T,), `input_distance` X and the rates α, β are those of that module;
-`hidden_difference` (H,) is dh and `decoder` (m, H) is D_y at t = 0, `target_difference` (m,) is Δ.
-Source: vanrossem2024, eqs. (17) to (19), with ¼ for ½ in (17), so that gradient descent with step η has α = β = η/2;
-the solutions are not in it.
+The two-layer linear flow behind :mod:`lib.representations.two_points`, with the decoder's Jacobian D_y and  e = dy - Δ,
+dy = D_y dh,  d(dh)/dt = -½αX D_yᵀe,   dD_y/dt = -½β e dhᵀ,  closes on (a, b, w) only if dh does not rotate.  `times`
+(T,), `input_distance` X and `encoder_rate` α, `decoder_rate` β are those of that module; `hidden_difference` (H,) is dh
+and `decoder` (m, H) is D_y at t = 0, `target_difference` (m,) is Δ.  Source: vanrossem2024, eqs. (17) to (19), with ¼
+for ½ in (17); the solutions are not in it.
 """
 
 from dataclasses import dataclass
@@ -28,22 +26,22 @@ class Vectors:
     residual: np.ndarray  # (T, m)  dy - Δ
 
 
+def _vector(name, value):
+    vector = checks.array(name, value, ndim=1)
+    return vector if vector.size > 0 else checks.fail(name, "have at least one entry", value)
+
+
 def _vectors(hidden_difference, decoder, target_difference):
-    dh = checks.array("hidden_difference", hidden_difference, ndim=1)  # (H,)
-    if dh.size == 0:
-        checks.fail("hidden_difference", "have at least one entry", hidden_difference)
-    target = checks.array("target_difference", target_difference, ndim=1)  # (m,)
-    if target.size == 0:
-        checks.fail("target_difference", "have at least one entry", target_difference)
+    dh = _vector("hidden_difference", hidden_difference)  # (H,)
+    target = _vector("target_difference", target_difference)  # (m,)
     return dh, checks.array("decoder", decoder, shape=(target.size, dh.size)), target
 
 
 def gradients(mean_output, encoder, decoder, inputs, targets):
     """Gradients of the loss of two linearised points:  ȳ - (y₁ + y₂)/2,  ¼D_yᵀe Δxᵀ,  ¼ e dhᵀ  (½ in eq. (17)).
 
-    The loss is  ½⟨‖ȳ ± ½D_yD_hΔx - y_i‖²⟩  over the two points.  `mean_output` (m,): ȳ, at the mid-point of the inputs;
-    `encoder` (H, n): D_h; `decoder` (m, H): D_y; `inputs` (2, n): x₁, x₂; `targets` (2, m): y₁, y₂.  Returns the
-    gradients with respect to ȳ, D_h and D_y, in their shapes.
+    The loss is  ½⟨‖ȳ ± ½D_yD_hΔx - y_i‖²⟩.  `mean_output` (m,): ȳ, at the mid-point of the inputs; `encoder` (H, n):
+    D_h; `decoder` (m, H): D_y; `inputs` (2, n): x₁, x₂; `targets` (2, m): y₁, y₂.  Returns those by ȳ, D_h and D_y.
 
     >>> [part.tolist() for part in gradients([1.0], [[1.0]], [[2.0]], [[0.0], [1.0]], [[0.0], [1.0]])]
     [[0.5], [[0.5]], [[0.25]]]
@@ -94,18 +92,16 @@ def rank_one(
 ):
     """Exact solution if the decoder sees only the hidden difference,  D_y = dy dhᵀ/‖dh‖²;  then (a, b, w) closes.
 
-    dh keeps its line, and turns round where it passes through zero: :func:`lib.representations.two_points.trajectory`
-    with signs.  `times` (T,); `hidden_difference` (H,): not zero; `output_difference` (m,): dy at t = 0;
-    `target_difference` (m,), `input_distance`, `encoder_rate`, `decoder_rate`: Δ, X, α, β.  Returns Vectors.
+    dh keeps its line, and turns round where it passes through zero.  `output_difference` (m,): dy at t = 0; `times`,
+    `hidden_difference`, not zero, `target_difference`, `input_distance`, `encoder_rate`, `decoder_rate`: as in the
+    module. Returns Vectors.
 
     >>> rank_one([0.0, 60.0], [1.0], [-2.0], [1.0], 1.0, 1.0, 1.0).hidden.round(6).tolist()  # ends in opposite order
     [[1.0], [-0.550251]]
     """
     times = checks.times("times", times)  # (T,)
     dh = checks.array("hidden_difference", hidden_difference, ndim=1)  # (H,)
-    target = checks.array("target_difference", target_difference, ndim=1)  # (m,)
-    if target.size == 0:
-        checks.fail("target_difference", "have at least one entry", target_difference)
+    target = _vector("target_difference", target_difference)  # (m,)
     dy = checks.array("output_difference", output_difference, shape=target.shape)  # (m,)
     size, gap = np.linalg.norm(dh), np.linalg.norm(target)
     if size == 0:
@@ -127,11 +123,10 @@ def rank_one(
 def one_output(times, hidden_difference, decoder, target_difference, input_distance, encoder_rate, decoder_rate):
     """Exact solution for one output from any start, dh free to rotate.
 
-    ĥ = dh/√(αX) and v̂ = v/√β, D_y = vᵀ, have  ĥ ± v̂ = (ĥ₀ ± v̂₀) x^{±½},  and x obeys a Riccati equation,
-    dx/dt = -k²P x² + 2kΔ x + k²M,   x(0) = 1,   P = ‖ĥ₀ + v̂₀‖²,   M = ‖ĥ₀ - v̂₀‖²,   k = ½√(αβX).
-    Distances depend on a₀ = ‖dh₀‖², dy₀ and V₀ = ‖v₀‖² alone: the vectors (√a₀, 0) and (dy₀/√a₀, √(V₀ - dy₀²/a₀)) give
-    them.  `times` (T,), `hidden_difference` (H,); `decoder` (1, H): vᵀ at t = 0; `target_difference` (1,): Δ, of either
-    sign; `input_distance`, `encoder_rate`, `decoder_rate`: X, α, β.  Returns Vectors.
+    ĥ = dh/√(αX) and v̂ = v/√β, D_y = vᵀ, have  ĥ ± v̂ = (ĥ₀ ± v̂₀) x^{±½},  dx/dt = -k²P x² + 2kΔ x + k²M,  x(0) = 1, P
+    = ‖ĥ₀ + v̂₀‖²,  M = ‖ĥ₀ - v̂₀‖²,  k = ½√(αβX).  Distances depend on a₀ = ‖dh₀‖², dy₀ and V₀ = ‖v₀‖² alone: (√a₀, 0)
+    and (dy₀/√a₀, √(V₀ - dy₀²/a₀)) give them.  `times`, `hidden_difference`, `decoder` (1, H), `target_difference` (1,),
+    of either sign, `input_distance`, `encoder_rate`, `decoder_rate`: as in the module.  Returns Vectors.
 
     >>> end = one_output([0.0, 1e9], [0.01, 0.0], [[0.0, 0.01]], [1.0], 1.0, 1.0, 1.0)  # dh turns by 45 degrees
     >>> end.hidden[-1].round(4).tolist(), end.output[-1].round(6).tolist()
@@ -177,10 +172,9 @@ def _mobius(fade, elapsed, speed, near, far, push, drift):
 def final_distance(hidden_difference, decoder, target_difference, input_distance, rate_ratio):
     """Squared hidden distance at the end for one output:  a_∞ = ½Ã + √(¼Ã² + ρX(a₀‖v₀‖² - dy₀²) + A_low²).
 
-    Ã = a₀ - ρX‖v₀‖².  In place of eq. (10) where dh rotates: the bracket is >= 0 and vanishes where v₀ is parallel to
-    dh₀; then Ã = A_high.  It leaves out the starts that rest at the saddle, ρX‖v₀‖² = a₀ with v₀ along -Δdh₀.
-    `hidden_difference` (H,), `decoder` (1, H), `target_difference` (1,): dh₀, v₀ᵀ, Δ; `input_distance`, `rate_ratio`:
-    X, ρ = α/β.  Returns a_∞.
+    Ã = a₀ - ρX‖v₀‖².  In place of eq. (10) where dh rotates; it leaves out the starts that rest at the saddle, ρX‖v₀‖²
+    = a₀ with v₀ along -Δdh₀.  `hidden_difference` (H,), `decoder` (1, H), `target_difference` (1,): dh₀, v₀ᵀ, Δ;
+    `input_distance`, `rate_ratio`: X, ρ = α/β.  Returns a_∞.
 
     >>> round(final_distance([0.01, 0.0], [[0.0, 0.01]], [1.0], 1.0, 1.0), 6)
     1.0

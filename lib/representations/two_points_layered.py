@@ -25,12 +25,11 @@ def trajectory(
 ):
     """a, b and w of two points with the rates  α = α₀(a/X)^{1-1/L₁}  and  β = β₀V^{1-1/L₂}  of L₁ and L₂ linear layers.
 
-    With e = c - D and D = √Y:  ȧ = -αX e c,  ċ = -½e(βa + αXV),  V̇ = -β e c.  One layer on either side has the
-    constant rates of :func:`lib.representations.two_points_exact.one_output`.  Descent with step η on L layers of equal
-    weights has the prefactor ηL/2.  `times` (A,): t >= 0, strictly increasing; `start` (3,): a₀ > 0, b₀, w₀ of one
-    output, so that (b₀ - w₀)² = b₀Y; `decoder_gradient`: V₀ > 0, at least b₀/a₀; `input_distance`, `target_distance`:
-    X, Y > 0; `encoder_rate`, `decoder_rate`: α₀, β₀ > 0; `encoder_layers`, `decoder_layers`: L₁, L₂ >= 1.
-    Returns (A, 3).
+    With e = c - √Y:  ȧ = -αX e c,  ċ = -½e(βa + αXV),  V̇ = -β e c.  One layer on either side is
+    :func:`lib.representations.two_points_exact.one_output`; descent with step η on L layers of equal weights has the
+    prefactor ηL/2.  `times` (A,): t >= 0, strictly increasing; `start` (3,): a₀ > 0, b₀, w₀ of one output, so that (b₀
+    - w₀)² = b₀Y; `decoder_gradient`: V₀ > 0, at least b₀/a₀; `input_distance`, `target_distance`: X, Y > 0;
+    `encoder_rate`, `decoder_rate`: α₀, β₀ > 0; `encoder_layers`, `decoder_layers`: L₁, L₂ >= 1.  Returns (A, 3).
 
     >>> start = [1e-2, 1e-6, 1e-6 - 1e-3]  # dy = 1e-3, Y = 1
     >>> one, ten = (trajectory([0.0, 60.0], start, 0.01, 1.0, 1.0, 1.0, 1.0, encoder_layers=n) for n in (1, 10))
