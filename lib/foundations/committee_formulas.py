@@ -1,6 +1,6 @@
 """The formulas of :mod:`lib.foundations.committee`, compiled, for overlaps that were checked or made by the caller.
 
-They take complex overlaps too, by which `stability` and `lib.scaling.linearization` differentiate them: for an analytic
+They take complex overlaps too, by which `stability` and `lib.scaling.structured` differentiate them: for an analytic
 f,  f'(x) = Im f(x + ih)/h  has no difference of nearby values, so that h = `STEP` leaves rounding alone.
 """
 
