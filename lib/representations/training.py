@@ -89,31 +89,16 @@ def _batches(points, targets, batch, randoms):
         yield points[trial, chosen], targets[trial, chosen]
 
 
-class _Recorder:
-    """Arrays that the observables are written into, record by record."""
-
-    def __init__(self, net, trials, dtype, targets, pair, layers, points, scale, records):
-        self.targets, self.pair, self.layers, self.points, self.scale = targets, pair, layers, points, scale
-        units = [net.layers[layer - 1].positions * net.layers[layer - 1].filters for layer in layers]
-        dtype = str(dtype).removeprefix("torch.")
-        self.a = np.empty((trials, records, len(layers)))  # (T, n, K)
-        self.difference, self.mean = np.empty((2, trials, records, net.outputs))  # (T, n, m) each
-        self.loss = np.empty((trials, records))  # (T, n)
-        self.hidden = [np.empty((trials, records, len(points), size), dtype) for size in units]  # (T, n, Q, units) each
-
-    def write(self, slot, values):
-        """`values` are those of all layers, inputs first."""
-        first, second = self.pair
-        for k, layer in enumerate(self.layers):
-            apart = (values[layer][:, second].double() - values[layer][:, first].double()).numpy()  # (T, units)
-            self.a[:, slot, k] = (apart**2).sum(axis=1)
-            if self.points:
-                self.hidden[k][:, slot] = values[layer][:, self.points].numpy()
-        output = values[-1].double().numpy()  # (T, P, m)
-        self.difference[:, slot] = output[:, second] - output[:, first]
-        self.mean[:, slot] = (output[:, second] + output[:, first]) / 2
-        residuals = (output - self.targets).reshape(len(output), -1)  # (T, P·m)
-        self.loss[:, slot] = self.scale * (residuals**2).sum(axis=1) / len(self.targets)
+def _observed(values, targets, pair, layers, points, scale):
+    """a (T, K), Δf (T, m), ȳ (T, m), the loss (T,) and the hidden vectors of `points` (T, Q, units), layer by layer."""
+    first, second = pair
+    apart = [values[layer][:, second].double() - values[layer][:, first].double() for layer in layers]
+    squares = np.stack([(difference.numpy() ** 2).sum(axis=1) for difference in apart], axis=1)  # (T, K)
+    output = values[-1].double().numpy()  # (T, P, m)
+    loss = scale * ((output - targets) ** 2).reshape(len(output), -1).sum(axis=1) / len(targets)  # (T,)
+    ends = output[:, first], output[:, second]  # (T, m), (T, m)
+    hidden = [values[layer][:, points].numpy() for layer in layers if points]  # (T, Q, units) each
+    return squares, ends[1] - ends[0], (ends[1] + ends[0]) / 2, loss, *hidden
 
 
 def _layers(net, layer):
@@ -209,8 +194,7 @@ def train(
         # The children of the children: weights drawn from the same seed stay independent of what is drawn here.
         randoms = [checks.generator("seed", children(child, 1)[0]) for child in children(seed, trials)]
 
-    recorder = _Recorder(net, trials, dtype, targets, pair, layers, points, LOSSES[loss], epochs // every + 1)
-    trains_bias = [net.trains_bias(i) for i in range(len(weights))]
+    records, trains_bias = [], [net.trains_bias(i) for i in range(len(weights))]
     step = {"descent": _descent, "adam": _adam}[optimizer](weights, biases, rate, trains_bias)
     simple = batch is None and not net.dropout
 
@@ -225,8 +209,8 @@ def train(
             values, trace = _passes.forward(net, weights, biases, points_in)
         if recording:
             with np.errstate(over="ignore", invalid="ignore"):  # refused in the next line
-                recorder.write(epoch // every, values)
-            _check_finite(epoch, recorder.loss[:, epoch // every], recorder.a[:, epoch // every])
+                records.append(_observed(values, targets, pair, layers, points, LOSSES[loss]))
+            _check_finite(epoch, records[-1][0], records[-1][3])
         elif epoch % _WATCH == 0:  # what overflows in one layer is in the output's weights a step later
             _check_finite(epoch, weights[-1])
         if epoch == epochs:
@@ -239,15 +223,15 @@ def train(
             kept = _masks(net, some.shape, randoms, dtype) if net.dropout else None
             sweep(*_passes.forward(net, weights, biases, some, kept), some_targets, kept)
     _check_finite(epochs, *weights)
-    difference = recorder.difference  # (T, n, m)
+    squares, difference, mean, losses, *hidden = (np.stack(part, axis=1) for part in zip(*records))  # (T, n, ...) each
     return Curves(
         epochs=np.arange(0, epochs + 1, every),  # (n,)
-        squared_hidden_distance=recorder.a if several else recorder.a[:, :, 0],
+        squared_hidden_distance=squares if several else squares[:, :, 0],
         output_difference=difference,
         squared_output_distance=(difference**2).sum(axis=2),  # (T, n)
         alignment=(difference * (difference - (targets[pair[1]] - targets[pair[0]]))).sum(axis=2),  # (T, n)
-        loss=recorder.loss,
-        mean_output=recorder.mean,
-        hidden=None if not points else tuple(recorder.hidden) if several else recorder.hidden[0],
+        loss=losses,
+        mean_output=mean,
+        hidden=None if not points else tuple(hidden) if several else hidden[0],
         parameters=nets.Parameters(tuple(x.numpy() for x in weights), tuple(x.numpy() for x in biases)),
     )

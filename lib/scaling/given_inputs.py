@@ -12,7 +12,7 @@ from scipy.linalg import eigh
 
 from lib.common import checks
 from lib.common.linalg import slices
-from lib.fluctuations.regression import Regression
+from lib.fluctuations import regression
 from lib.scaling import _arguments, _linear
 
 LARGEST = 80  # inputs for the exact mean: a dense matrix for the N(N+1)/2 entries of G
@@ -29,7 +29,7 @@ def _decay(alpha, matrix, start, read, size):
 
 
 def _moments(problem):
-    checks.instance("problem", problem, Regression, "as regression.fit returns it")
+    checks.instance("problem", problem, regression.Regression, "as regression.fit returns it")
     return problem.eigenvalues, problem.inputs  # (N,), (samples, N)
 
 
@@ -41,7 +41,6 @@ def generalization_error(alpha, problem, learning_rate):
     0; αN is rounded to whole steps; `problem`: Regression with N <= 80 inputs; `learning_rate`: η > 0.  Returns (A,),
     the mean over sequences of samples.
 
-    >>> from lib.fluctuations import regression
     >>> problem = regression.fit([[1.0], [2.0]], [[0.0], [0.0]])  # a step multiplies D² by (1 - η)² or (1 - 4η)²
     >>> generalization_error([0.0, 1.0], problem, 0.25).round(6).tolist()
     [1.25, 0.351562]
@@ -69,7 +68,6 @@ def diagonal_error(alpha, problem, learning_rate):
     e_k ← (1 - 2ηλ_k/N) e_k + (η/N)² Σ_j <x_k² x_j²> e_j;  off-diagonal entries of G act back at order η².  `alpha`,
     `problem`, `learning_rate`: as in :func:`generalization_error`, any N.  Returns (A,).
 
-    >>> from lib.fluctuations import regression
     >>> problem = regression.fit([[1.0], [2.0]], [[0.0], [0.0]])  # one input: exact
     >>> diagonal_error([0.0, 1.0], problem, 0.25).round(6).tolist()
     [1.25, 0.351562]
@@ -88,7 +86,6 @@ def contrast_kurtosis(problem):
     has the noise of Gaussian inputs at the rate κη.  `problem`: Regression, inputs of any scale.  Returns 1 for
     Gaussian inputs; less if lengths scatter less.
 
-    >>> from lib.fluctuations import regression
     >>> round(contrast_kurtosis(regression.fit([[1.0], [-1.0]], [[0.0], [0.0]])), 12)  # <x⁴> = 1 instead of 3
     0.333333333333
     """

@@ -137,10 +137,9 @@ def simulate(
     runs, and threads that share them.  Returns a Path, whose arrays, but for `times` and `teacher_overlap`, have a
     leading axis of runs.
 
-    >>> from lib.scaling import spectra
-    >>> start = spectra.random_overlaps([10**6], 2, 2, seed=1, student_variance=0.1)
-    >>> simulate([0, 0.01], *start, [1.0], [10**6], 0.5, seed=2, runs=3).generalization_error.shape
-    (3, 2)
+    >>> one = np.ones((1, 1, 1))  # Q = R = T: nothing is left to learn
+    >>> simulate([0, 0.01], one, one, one, [1.0], [10**6], 0.5, seed=2, runs=2).generalization_error.round(12).tolist()
+    [[0.0, 0.0], [0.0, 0.0]]
     """
     times = checks.times("times", times)  # (n,)
     lam, _ = _arguments.spectrum(eigenvalues, multiplicities)  # (L,)

@@ -139,8 +139,7 @@ def power_law_error(alpha, levels, exponent, learning_rate, *, student_variance=
     here > 0, `levels`, `exponent`, `learning_rate`, `student_variance`: as in the module; `ends`: "midpoint", a = 1/2,
     b = L + 1/2, closer to the sum, or "endpoint", a = 1, b = L >= 2, eqs. (9) and (50).  Returns (A,).
 
-    >>> total = gradient_flow_error([30.0], power_law(1000, 1.0), 0.1)
-    >>> abs(float((power_law_error([30.0], 1000, 1.0, 0.1) / total)[0]) - 1) < 1e-4
+    >>> bool(np.isclose(power_law_error(30.0, 1000, 1.0, 0.1), gradient_flow_error(30.0, power_law(1000, 1.0), 0.1)))
     True
     """
     alpha = checks.entries("alpha", alpha, above=0, ndim=1)  # (A,)
