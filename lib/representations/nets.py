@@ -149,8 +149,7 @@ def draw(net, gain, trials, seed, *, precision="float64"):
 def values(net, parameters, inputs):
     """Values of all hidden layers and of the output, without dropout:  h_l = φ(W_l h_{l-1} + b_l),  the last without φ.
 
-    `net`; `parameters`: of T trials; `inputs` (P, n): one point in each row.  Returns a tuple of arrays (T, P, units),
-    the first hidden layer first.
+    `net`; `parameters`: of T trials; `inputs` (P, n): one point in each row.  Returns a tuple of arrays (T, P, units).
 
     >>> net = Net(2, 1, 30, 2)
     >>> [h.shape for h in values(net, draw(net, 1.0, 5, seed=1), [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])]

@@ -3,9 +3,8 @@
 For two points alone the squared hidden distance ends at  A_low = √(ρXY),  X = ‖x_i - x_j‖²,  Y = ‖y_i - y_j‖²,  ρ = α/β
 > 0 the `ratio` of the effective learning rates of encoder and decoder.  Points of one data set bind each other, and
 pair by pair these values are no metric: :func:`exponential_weighing` is the source's repair, by hand;
-:func:`map_metric` the distance that all points reach together in a linear network.  Inputs or labels alone already
-correlate with measured distances, so their distances belong beside every correlation.  Source: vanrossem2024, eqs. (11)
-and (50); the metric is not in it.
+:func:`map_metric` that of all points in a linear network.  Inputs or labels alone already correlate with measured
+distances, and belong beside every correlation.  Source: vanrossem2024, eqs. (11) and (50), without the metric.
 """
 
 import numpy as np
@@ -73,10 +72,9 @@ def low_weights(inputs, targets, *, ratio=1.0):
 def exponential_weighing(distances, *, scale=1.0, normalised=False):
     """Pairwise predictions S averaged over near points:  P_ij = Σ_kl e^{-S_ik/s} S_kl e^{-S_lj/s}, eq. (50).
 
-    As printed, s = 1 and nothing divides the sum: P depends on the unit of S and on the number of points and can be
-    compared by correlation only.  `distances` (N, N): S, symmetric, >= 0; `scale`: s > 0, in the unit of S;
-    `normalised`: True divides by  Σ_k e^{-S_ik/s} Σ_l e^{-S_lj/s},  for the mean of S between the surroundings of i and
-    j.  Returns (N, N), symmetric.
+    As printed, s = 1 and nothing divides the sum: P depends on the unit of S and can be compared by correlation only.
+    `distances` (N, N): S, symmetric, >= 0; `scale`: s > 0, in the unit of S; `normalised`: True divides by  Σ_k
+    e^{-S_ik/s} Σ_l e^{-S_lj/s},  for the mean of S between the surroundings of i and j.  Returns (N, N), symmetric.
 
     >>> far = [[0.0, 100.0], [100.0, 0.0]]
     >>> [exponential_weighing(far, scale=s, normalised=True).round(6).tolist() for s in (1.0, 1e9)]

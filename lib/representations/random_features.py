@@ -1,10 +1,9 @@
 """Two points at random starts: the law of the final hidden distance, and the growth of hidden vectors with depth.
 
 If a₀/X and b₀/a₀, the squared gains of encoder and decoder, are independent normal numbers of mean G and deviation G,
-A_high of :mod:`lib.representations.two_points_limits` is normal too, with mean XG(1 - ρ) and deviation XG√(1 + ρ²), ρ =
-α/β.  16 % of such squares are negative: the law describes no network.  Shared arguments: `input_distance` X > 0,
-`target_distance` Y >= 0, `gain` G > 0, `rate_ratio` ρ > 0.  Source: vanrossem2024, eqs. (14) and (44) to (48),
-corrected: (46) to (48) hold for ρ = 1 only.
+A_high of ``two_points_limits`` is normal too, with mean XG(1 - ρ) and deviation XG√(1 + ρ²), ρ = α/β.  16 % of such
+squares are negative: the law describes no network.  Shared: `input_distance` X > 0, `target_distance` Y >= 0, `gain` G
+> 0, `rate_ratio` ρ > 0.  Source: vanrossem2024, eqs. (14) and (44) to (48), corrected: (46) to (48) need ρ = 1.
 """
 
 import numpy as np
@@ -62,8 +61,8 @@ def density(hidden, input_distance, target_distance, gain, *, rate_ratio=1.0):
 def sample(count, input_distance, target_distance, gain, seed, *, rate_ratio=1.0):
     """Final squared hidden distances of random starts: a₀/X and b₀/a₀ drawn, eqs. (44), (45), then a_∞.
 
-    `count` >= 1: number of starts; `input_distance`, `target_distance`, `gain`, `rate_ratio`: X, Y, G, ρ; `seed`: int,
-    SeedSequence or Generator.  Returns (count,).
+    `count` >= 1 starts; `input_distance`, `target_distance`, `gain`, `rate_ratio`: X, Y, G, ρ; `seed`: int or
+    Generator.  Returns (count,).
 
     >>> bool(abs(np.median(sample(4000, 1.0, 1.0, 0.1, 1)) - 1) < 0.01)
     True

@@ -23,8 +23,7 @@ class Blobs:
 def two_points(input_distance=1.0, target_distance=0.5, *, first_input=-1.0, first_target=0.6):
     """Two points on a line:  x = (x_1, x_1 + √X),  y = (y_1, y_1 + √Y),  by default as in the authors' public code.
 
-    `input_distance`: X > 0; `target_distance`: Y >= 0; `first_input`, `first_target`: x_1, y_1.  Returns inputs and
-    targets, (2, 1) each.
+    `input_distance`: X > 0; `target_distance`: Y >= 0; `first_input`, `first_target`: x_1, y_1.  Returns (2, 1) twice.
 
     >>> inputs, targets = two_points(1.0, 0.25)
     >>> inputs.ravel().tolist(), targets.ravel().tolist()

@@ -156,16 +156,14 @@ def train(
 ):
     """Train the trials of a net side by side and record their observables.
 
-    The loss is  L = c Σ_i |f(x_i) - y_i|² / P,  c = ½, eq. (1), or 1.  Records are without dropout.  A trial that
-    leaves the floating-point range is an error.
+    L = c Σ_i |f(x_i) - y_i|² / P,  c = ½, eq. (1), or 1; records are without dropout; overflow of a trial is an error.
 
     `net`, `start`: Net and Parameters of T trials, trained in their own precision; `inputs` (P, n), `targets` (P, m);
     `learning_rate`: η > 0; `epochs` >= 1: sweeps through the data; `loss`: "half" or "whole"; `optimizer`: "descent" or
     "adam"; `batch`: points in a minibatch, by default all; `seed`: int or SeedSequence, required for minibatches and
     dropout, trial t draws from its t-th child; `record_every`: epochs from one record to the next, must divide
     `epochs`; `layer`: hidden layer to record, counted from 1, or a tuple of K, by default ``net.middle``; `pair`: rows
-    of x_1 and x_2; `points`: tuple of Q rows whose hidden vectors are kept.  Returns Curves with n = epochs /
-    record_every + 1 records, the start first.
+    of x_1 and x_2; `points`: tuple of Q rows whose hidden vectors are kept.  Returns Curves, the start first.
 
     >>> net = nets.Net(1, 1, 20, 1, "linear")
     >>> curves = train(net, nets.draw(net, 0.3, 4, seed=1), [[-0.5], [0.5]], [[-0.3], [0.3]], 0.1, 500, record_every=50)

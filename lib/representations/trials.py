@@ -39,8 +39,7 @@ def run(experiment, inputs, targets, trials, seed, *, precision="float32", keep_
 
     `experiment`: from ``architectures``; `inputs` (P, n), `targets` (P, m); `trials`: T >= 1; `seed`: int or
     SeedSequence, trial t depends on its t-th child only; `precision`: "float64" or "float32"; `keep_parameters`:
-    whether the curves hold the parameters at the end, otherwise None; `options`: optimizer, record_every, layer, pair,
-    points of ``training.train``.  Returns Curves.
+    whether the curves hold those at the end; `options`: optimizer, record_every, layer, pair, points.  Returns Curves.
 
     >>> row = replace(architectures.experiment("narrow"), epochs=10)
     >>> run(row, [[0.0], [1.0]], [[0.0], [0.5]], 3, seed=1, record_every=5).loss.shape
@@ -99,9 +98,8 @@ def many(experiment, inputs, targets, trials, seed, *, together=None, workers=No
     """The trials of :func:`run`, in one or several stacks that may run at the same time and that a sweep keeps.
 
     `experiment`, `inputs`, `targets`, `trials`, `options`: as for :func:`run`; `seed`: int or SeedSequence, stack n
-    gets the n-th child, so results depend on `together`: trials in a stack, by default all for nets of at most 100
-    units, or else one; `workers`: see :func:`lib.services.sweep.run`.  Returns Curves; several stacks lose their
-    parameters.
+    gets the n-th child; `together`: trials in a stack, by default all for nets of at most 100 units, or else one;
+    `workers`: see :func:`lib.services.sweep.run`.  Returns Curves; several stacks lose parameters.
 
     >>> row = replace(architectures.experiment("narrow"), epochs=10)
     >>> many(row, [[0.0], [1.0]], [[0.0], [0.5]], 3, seed=1, together=2, record_every=5).loss.shape
@@ -115,8 +113,7 @@ def many(experiment, inputs, targets, trials, seed, *, together=None, workers=No
 def states(curves, *, layer=None):
     """The three numbers (a, b, w) of every trial and record.
 
-    `curves`: of T trials and n records; `layer`: place among the recorded layers, from 0, required if there are
-    several. Returns (T, n, 3).
+    `curves`: of T trials and n records; `layer`: place among several recorded layers, from 0. Returns (T, n, 3).
 
     >>> row = replace(architectures.experiment("narrow"), epochs=10)
     >>> states(run(row, [[0.0], [1.0]], [[0.0], [0.5]], 2, seed=1)).shape

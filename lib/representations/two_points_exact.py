@@ -61,7 +61,7 @@ def integrate(times, hidden_difference, decoder, target_difference, input_distan
     """Numerical solution of the flow for any number of outputs; the reference for the closed forms.
 
     `times`, `hidden_difference`, `decoder`, `target_difference`, `input_distance`, `encoder_rate`, `decoder_rate`: as
-    in the module.  Returns Vectors.
+    above.  Returns Vectors.
 
     >>> integrate([0.0, 40.0], [1.0, 0.0], [[0.1, 0.5]], [1.0], 1.0, 1.0, 1.0).output.round(6).tolist()
     [[0.1], [1.0]]
@@ -92,9 +92,8 @@ def rank_one(
 ):
     """Exact solution if the decoder sees only the hidden difference,  D_y = dy dhᵀ/‖dh‖²;  then (a, b, w) closes.
 
-    dh keeps its line, and turns round where it passes through zero.  `output_difference` (m,): dy at t = 0; `times`,
-    `hidden_difference`, not zero, `target_difference`, `input_distance`, `encoder_rate`, `decoder_rate`: as in the
-    module. Returns Vectors.
+    dh keeps its line, through zero too.  `output_difference` (m,): dy at t = 0; `times`, `hidden_difference`, not zero,
+    `target_difference`, `input_distance`, `encoder_rate`, `decoder_rate`: as in the module. Returns Vectors.
 
     >>> rank_one([0.0, 60.0], [1.0], [-2.0], [1.0], 1.0, 1.0, 1.0).hidden.round(6).tolist()  # ends in opposite order
     [[1.0], [-0.550251]]
@@ -205,11 +204,10 @@ def layered(
 ):
     """a, b and w of two points with the rates  α = α₀(a/X)^{1-1/L₁}  and  β = β₀V^{1-1/L₂}  of L₁ and L₂ linear layers.
 
-    For one output (a, c = v·dh, V = ‖v‖²) closes, with e = c - √Y:  ȧ = -αX e c,  ċ = -½e(βa + αXV),  V̇ = -β e c.  One
-    layer on either side is :func:`one_output`; descent with step η on L layers of equal weights has the prefactor ηL/2.
-    `times` (T,); `start` (3,): a₀ > 0, b₀, w₀ with (b₀ - w₀)² = b₀Y; `decoder_gradient`: V₀ > 0, at least b₀/a₀;
-    `input_distance`, `target_distance`: X, Y > 0; `encoder_rate`, `decoder_rate`: α₀, β₀ > 0; `encoder_layers`,
-    `decoder_layers`: L₁, L₂ >= 1.  Returns (T, 3).
+    For one output, c = v·dh, V = ‖v‖², e = c - √Y:  ȧ = -αX e c,  ċ = -½e(βa + αXV),  V̇ = -β e c.  One layer on either
+    side is :func:`one_output`; descent on L equal layers has the prefactor ηL/2. `times` (T,); `start` (3,): a₀ > 0,
+    b₀, w₀ with (b₀ - w₀)² = b₀Y; `decoder_gradient`: V₀ > 0, at least b₀/a₀; `input_distance`, `target_distance`: X, Y
+    > 0; `encoder_rate`, `decoder_rate`: α₀, β₀ > 0; `encoder_layers`, `decoder_layers`: L₁, L₂ >= 1.  Returns (T, 3).
 
     >>> start = [1e-2, 1e-6, 1e-6 - 1e-3]  # dy = 1e-3, Y = 1
     >>> one, ten = (layered([0.0, 60.0], start, 0.01, 1.0, 1.0, 1.0, 1.0, encoder_layers=n) for n in (1, 10))

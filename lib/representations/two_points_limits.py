@@ -16,8 +16,8 @@ from lib.representations.two_points import trajectory
 def final_distance(high, low):
     """Squared hidden distance at the end:  a_∞ = ½A_high + ½√(A_high² + 4A_low²),  without cancellation for A_high < 0.
 
-    Eq. (10); for large weights max(A_high, 0), not A_high as in the text after eq. (12).  `high`, `low`: numbers or
-    arrays that broadcast.  Returns a_∞.
+    Eq. (10); for large weights max(A_high, 0), not A_high as after eq. (12).  `high`, `low`: numbers or arrays.
+    Returns a_∞.
 
     >>> [float(final_distance(high, 1.0)) for high in (0.0, 1e9, -1e9)]
     [1.0, 1000000000.0, 1e-09]

@@ -49,8 +49,7 @@ def apart(flow, seen, other, tolerance):
 def consistent_step(flow, state, seen, guess, length, inverse, tolerance):
     """The step whose a, G, E are those of its own overlaps, or None where the iteration fails.
 
-    Broyden's method for  found(x) = x,  x the overlaps of the fields at middle and end; `inverse` (2p, 2p) is minus the
-    inverse Jacobian, improved in place.
+    Broyden's method for  found(x) = x,  x at middle and end; `inverse` (2p, 2p), minus its inverse Jacobian, improves.
     """
     x, start, last, move = guess, flow.coefficients(seen), None, None  # (2, p), (c,)
     for _ in range(ITERATIONS):

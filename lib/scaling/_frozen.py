@@ -36,8 +36,7 @@ def velocity(q, r, t, lam, fractions, rate, second_order):
 def weights(time, rate, out):
     """x at s = 1/2 and 1 (rows of `out`, (2, 5)), if dx/ds = time (drive - rate x).
 
-    The columns multiply x(0), the drive at s = 0, 1/2 and 1, and a cubic part s(1 - s)(1 - 2s) of the drive, which
-    fades where the decay is fast.
+    The columns multiply x(0), the drive at s = 0, 1/2 and 1, and its cubic part s(1 - s)(1 - 2s).
     """
     for node in range(2):
         place = 0.5 + 0.5 * node

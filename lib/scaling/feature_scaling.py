@@ -1,14 +1,13 @@
 """A linear student that may train only some of its weights: what the frozen ones cost.
 
 As in :mod:`lib.scaling.linear_student`, with N weights in the eigenbasis of the inputs, of which the first N_l are
-trained.  The tail stays as an error,  ε_∞ = (1+σ_J²)/(2N) Σ_{k>N_l} λ_k,  and acts on the others as label noise.
-Weights of any other basis are trained in :func:`schur_floors`, :func:`decoupled` and :func:`random_basis_floor`, where
-the covariance Σ has the blocks Σ̃ (trained), Σ̂ (frozen) and Σ_× between them: what regression on the trained inputs
-cannot tell stays,  ε_∞ = (1+σ_J²)/(2N) Tr(Σ̂ - Σ_×ᵀ Σ̃⁻¹ Σ_×).  Source: worschech2024, eqs. (10), (11), (58) to (79)
-and (82) to (88).  In all functions `alpha`, a number or (A,): α = examples / N >= 0; `eigenvalues` (N,): λ_k > 0 of
-mean one, one for every component, trained ones first; `trained`: 1 <= N_l <= N; `learning_rate`: η > 0;
-`student_variance`: σ_J² >= 0 of the entries of J at the start; `covariance` (N, N): Σ, positive definite.  Power laws
-have L = N `levels` and the `exponent` β > 0.
+trained.  The tail stays as an error,  ε_∞ = (1+σ_J²)/(2N) Σ_{k>N_l} λ_k,  and acts on the others as label noise. In any
+other basis (:func:`schur_floors`, :func:`decoupled`) Σ has the blocks Σ̃ (trained), Σ̂ (frozen) and Σ_× between them:
+what regression on the trained inputs cannot tell stays,  ε_∞ = (1+σ_J²)/(2N) Tr(Σ̂ - Σ_×ᵀ Σ̃⁻¹ Σ_×).  Source:
+worschech2024, eqs. (10), (11), (58) to (79) and (82) to (88).  In all functions `alpha`, a number or (A,): α = examples
+/ N >= 0; `eigenvalues` (N,): λ_k > 0 of mean one, one for every component, trained ones first; `trained`: 1 <= N_l <=
+N; `learning_rate`: η > 0; `student_variance`: σ_J² >= 0 of the entries of J at the start; `covariance` (N, N): Σ,
+positive definite.  Power laws have L = N `levels` and the `exponent` β > 0.
 """
 
 import numpy as np
@@ -208,9 +207,8 @@ def decoupled(covariance, trained):
 def random_basis_floor(eigenvalues, trained, *, student_variance=0.0):
     """Error that is left at small η when N_l weights of a random orthogonal basis are trained, for many weights.
 
-    ε_∞ ≃ (1+σ_J²)/(2N) κN_l,  Σ_k λ_k/(λ_k + κ) = N_l,  the average of eq. (88) over bases, where no single component
-    dominates what is unexplained.  `eigenvalues`, of any mean, `trained`, `student_variance`: as in the module.
-    Returns a float, zero for N_l = N.
+    ε_∞ ≃ (1+σ_J²)/(2N) κN_l,  Σ_k λ_k/(λ_k + κ) = N_l,  the average of eq. (88), where no component dominates the rest.
+    `eigenvalues`, of any mean, `trained`, `student_variance`: as in the module. Returns a float, zero for N_l = N.
 
     >>> round(random_basis_floor([1.0, 1.0, 1.0, 1.0], 1), 12)  # no direction is special: (1 - N_l/N)/2
     0.375

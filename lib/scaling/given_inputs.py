@@ -38,8 +38,7 @@ def generalization_error(alpha, problem, learning_rate):
     """Mean generalization error on given inputs, exact at every learning rate, from all fourth moments.
 
     For Gaussian inputs it is :func:`lib.scaling.linear_student.finite_size_error`.  `alpha`, a number or (A,): time >=
-    0; αN is rounded to whole steps; `problem`: Regression with N <= 80 inputs; `learning_rate`: η > 0.  Returns (A,),
-    the mean over sequences of samples.
+    0, in whole steps; `problem`: Regression with N <= 80 inputs; `learning_rate`: η > 0.  Returns (A,).
 
     >>> problem = regression.fit([[1.0], [2.0]], [[0.0], [0.0]])  # a step multiplies D² by (1 - η)² or (1 - 4η)²
     >>> generalization_error([0.0, 1.0], problem, 0.25).round(6).tolist()
@@ -83,8 +82,7 @@ def contrast_kurtosis(problem):
     """Fourth moment of the length of the inputs over that of Gaussian ones:  κ = <|x|⁴> / ((Σ_k λ_k)² + 2 Σ_k λ_k²).
 
     For a Gaussian vector times an independent contrast √u, <u> = 1, κ = <u²> multiplies every fourth moment: descent
-    has the noise of Gaussian inputs at the rate κη.  `problem`: Regression, inputs of any scale.  Returns 1 for
-    Gaussian inputs; less if lengths scatter less.
+    has the noise of Gaussian inputs at the rate κη.  `problem`: Regression.  Returns 1 for Gaussian inputs.
 
     >>> round(contrast_kurtosis(regression.fit([[1.0], [-1.0]], [[0.0], [0.0]])), 12)  # <x⁴> = 1 instead of 3
     0.333333333333

@@ -132,10 +132,9 @@ def simulate(
 
     `times` (n,): α = examples / N >= 0, increasing by at least 1/N; `student_resolved` (L, K, K), `cross_resolved` (L,
     K, M), `teacher_resolved` (L, M, M): Q^k, R^k, T^k of each run at α = 0; `eigenvalues` (L,): λ_k > 0 of weighted
-    mean one; `multiplicities` (L,): integers m_k, at least the rank of eigenspace k's overlaps, which fix N: no
-    default; `learning_rate`: η > 0; `seed`: int or SeedSequence, run r draws from its r-th child; `runs`, `workers`:
-    runs, and threads that share them.  Returns a Path, whose arrays, but for `times` and `teacher_overlap`, have a
-    leading axis of runs.
+    mean one; `multiplicities` (L,): integers m_k, at least the rank of the overlaps: no default; `learning_rate`: η >
+    0; `seed`: int or SeedSequence, run r draws from its r-th child; `runs`, `workers`: runs, and threads that share
+    them.  Returns a Path with a leading axis of runs, but in `times` and `teacher_overlap`.
 
     >>> one = np.ones((1, 1, 1))  # Q = R = T: nothing is left to learn
     >>> simulate([0, 0.01], one, one, one, [1.0], [10**6], 0.5, seed=2, runs=2).generalization_error.round(12).tolist()

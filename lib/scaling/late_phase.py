@@ -6,11 +6,10 @@ K = M units as in :mod:`lib.foundations.committee`, teachers with  B P_k Bᵀ/N 
     dy_k/dα = -ηaλ_k [2y_k + √3(M-1) z_k] + η²/M λ_k n_k E_d,            a = 2/(√3 π M),
     dz_k/dα = -ηaλ_k [√3 y_k + (2 + √3(M-2)) z_k] + η²/M λ_k n_k E_o.
 
-Source: worschech2024, eqs. (16), (17) and (118) to (122), where the solution runs over 4L eigenvectors.  What lies
-inside the teachers' span enters through squares: :mod:`lib.scaling.teacher_span`.  In all functions `alpha`, a number
-or (A,): time α >= 0 since `diagonal` (L,): y_k and `off_diagonal` (L,): z_k (of no effect for M = 1) were as given;
-`eigenvalues` (L,): λ_k > 0; `multiplicities` (L,): m_k, up to a factor, all equal by default; `units`: M >= 1;
-`learning_rate`: η > 0.
+Source: worschech2024, eqs. (16), (17) and (118) to (122).  What lies inside the teachers' span enters through squares:
+:mod:`lib.scaling.teacher_span`.  In all functions `alpha`, a number or (A,): time α >= 0 since `diagonal` (L,): y_k and
+`off_diagonal` (L,): z_k (of no effect for M = 1) were as given; `eigenvalues` (L,): λ_k > 0; `multiplicities` (L,):
+m_k, up to a factor, all equal by default; `units`: M >= 1; `learning_rate`: η > 0.
 """
 
 from dataclasses import dataclass
@@ -93,8 +92,7 @@ def groups(alpha, diagonal, off_diagonal, eigenvalues, units, learning_rate, *, 
     """The fast and the slow part of :func:`generalization_error` at first order in η, and the exponent of their sum.
 
     Refused where the error is zero or underflows.  `alpha`, `diagonal`, `off_diagonal`, `eigenvalues`, here of any
-    mean, `units`, `learning_rate`: as in the module; `origin`: α₀ >= 0, the time at which y and z were as given: the
-    exponent is that in α₀ + α.  Returns a Groups.
+    mean, `units`, `learning_rate`: as in the module; `origin`: α₀ >= 0, for the exponent in α₀ + α.  Returns a Groups.
 
     >>> part = groups([1.0, 1e4], [0.5, 0.5], [0.0, 0.0], [1.5, 0.5], 2, 0.1)  # nothing learned yet
     >>> (part.fast > part.slow).tolist()  # the fast group is the larger, and ends first
@@ -167,8 +165,7 @@ def rates(eigenvalues, units, learning_rate, *, multiplicities=None):
 
     The symmetric matrix  S = -ηa diag(λ) ⊗ 𝒢 + (η²/M²) v vᵀ ⊗ 𝒞,  v_k = λ_k √n_k, with the drift 𝒢 and noise 𝒞 of two
     coordinates: eqs. (118) to (120) outside the teachers' span.  `eigenvalues`, of weighted mean one, `units`,
-    `learning_rate`, `multiplicities`: as in the module.  Returns (2L,), (L,) for M = 1, ascending; all negative below
-    :func:`critical_learning_rate`.
+    `learning_rate`, `multiplicities`: as in the module.  Returns (2L,), (L,) for M = 1, ascending.
 
     >>> edge = critical_learning_rate(2)
     >>> bool(rates([1.5, 0.5], 2, 0.99 * edge)[-1] < 0 < rates([1.5, 0.5], 2, 1.01 * edge)[-1])
@@ -182,9 +179,8 @@ def rates(eigenvalues, units, learning_rate, *, multiplicities=None):
 def critical_learning_rate(units):
     """Learning rate at which perfect learning becomes unstable, for every spectrum:  η_c = a M² / ρ_max(𝒢⁻¹𝒞).
 
-    From π√(5/3) at M = 1 to √3 π for M -> ∞; not in the source.
-    :func:`lib.foundations.stability.critical_learning_rate` is the same number, in a part that comes before this one.
-    `units`: M >= 1.  Returns η_c.
+    That of :mod:`lib.foundations.stability`, from π√(5/3) at M = 1 to √3 π for M -> ∞; not in the source. `units`: M >=
+    1.  Returns η_c.
 
     >>> bool(np.isclose(critical_learning_rate(1), np.pi * np.sqrt(5 / 3)))
     True

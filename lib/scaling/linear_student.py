@@ -1,12 +1,11 @@
 """One-pass learning of a linear teacher by a linear student with structured inputs: exact at any learning rate.
 
 e_k = |P_k(J - B)|²/N starts at (1 + σ_J²) n_k, n_k = m_k/N, and for N -> ∞ with L fixed obeys  de_k/dα = -2ηλ_k e_k +
-η²λ_k n_k Σ_j λ_j e_j,  ε_g = ½ Σ_k λ_k e_k.  Divided by √n_k the matrix is symmetric: one `eigh` serves every α, and L
-may be in the thousands.  K students and M teachers reduce to one of each with the rate ηM/K and the variance σ_J² M/K.
-Source: worschech2024, eqs. (5) to (9).  In all functions `alpha`, a number or (A,): α = examples / N >= 0;
-`eigenvalues` (L,): λ_k > 0 of mean one, weighted with the `multiplicities` (L,): m_k, up to a factor, all equal by
-default; `learning_rate`: η > 0; `student_variance`: σ_J² >= 0 of the entries of J at the start.  Power laws have L
-`levels` and the `exponent` β > 0.
+η²λ_k n_k Σ_j λ_j e_j,  ε_g = ½ Σ_k λ_k e_k.  Divided by √n_k the matrix is symmetric: one `eigh` serves every α.  K
+students and M teachers reduce to one of each with the rate ηM/K and the variance σ_J² M/K. Source: worschech2024, eqs.
+(5) to (9).  In all functions `alpha`, a number or (A,): α = examples / N >= 0; `eigenvalues` (L,): λ_k > 0 of mean one,
+weighted with the `multiplicities` (L,): m_k, up to a factor, all equal by default; `learning_rate`: η > 0;
+`student_variance`: σ_J² >= 0 of the entries of J at the start.  Power laws have L `levels` and the `exponent` β > 0.
 """
 
 import numpy as np
@@ -74,9 +73,9 @@ def local_exponent(alpha, eigenvalues, learning_rate, *, multiplicities=None):
 def modes(eigenvalues, learning_rate, *, multiplicities=None):
     """Shifted eigenvalues λ̃_j and amplitudes b_j of  ε_g = (1 + σ_J²)/(2 - η) Σ_j b_j λ̃_j e^{-2ηλ̃_jα}.
 
-    They solve  1 = η Σ_k n_k λ_k² / (2(λ_k - λ̃_j))  (eqs. (54) to (57), corrected);  Σ_j b_j = 1,  Σ_j b_j λ̃_j = (2 -
-    η)/2.  `eigenvalues`, `multiplicities`: as in the module, the λ_k all different; `learning_rate`: 0 < η < 2. Returns
-    λ̃_j (L,), descending, and b_j (L,), > 0.
+    1 = η Σ_k n_k λ_k² / (2(λ_k - λ̃_j))  (eqs. (54) to (57), corrected),  Σ_j b_j = 1,  Σ_j b_j λ̃_j = (2 - η)/2.
+    `eigenvalues`, all different, `multiplicities`: as in the module; `learning_rate`: 0 < η < 2. Returns λ̃_j, b_j
+    (L,).
 
     >>> [part.tolist() for part in modes([1.0], 0.5)]
     [[0.75], [1.0]]
@@ -155,9 +154,8 @@ def power_law_error(alpha, levels, exponent, learning_rate, *, student_variance=
 def power_law_window(levels, exponent, learning_rate):
     """Times between which the error over a power-law spectrum is a power of time,  α_lo = 1/(2ηλ₊) ≪ α ≪ α_hi.
 
-    The finite number of modes lowers the power law by the part (α/α_hi)^s of it, to first order, with  α_hi = α_lo
-    L^{1+β} Γ(1+s)^{1/s},  s = β/(1+β)  (eqs. (51) to (53)).  `levels`, `exponent`, `learning_rate`: as in the module.
-    Returns α_lo, α_hi; the window may be empty.
+    Its end lowers the power law by the part (α/α_hi)^s, to first order, with  α_hi = α_lo L^{1+β} Γ(1+s)^{1/s},  s =
+    β/(1+β)  (eqs. (51) to (53)).  `levels`, `exponent`, `learning_rate`: as in the module. Returns α_lo, α_hi.
 
     >>> lo, hi = power_law_window(128, 1.0, 0.01)
     >>> bool(np.isclose(hi / lo, 128**2 * np.pi / 4))

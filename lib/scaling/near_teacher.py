@@ -7,9 +7,8 @@ factors g' of the fields  y = Bξ/√N  turn the law of ξ into another Gaussian
     C_ij ← C_ij - η (𝓗C + C𝓗)_ij + η²/(MN)² Σ_nm Z_w [Σ_w Tr(Σ_w C_nm) + Σ_w (C_nm + C_nmᵀ) Σ_w],  w counting ijnm,
 
 𝓗_in = Z_w Σ_w/(MN), w counting i, n.  Rows of second moments (MN, MN) run over the N components of unit 1, then of unit
-2, ....  :mod:`lib.scaling.late_phase` is the limit N -> ∞ for orthogonal teachers.  The step is worschech2024, eq. (3);
-the map is not in that source.  In all functions `teacher` (M, N): B, in the eigenbasis of Σ; `eigenvalues` (N,): of Σ,
-> 0, of any mean.
+2, ....  :mod:`lib.scaling.late_phase` is the limit N -> ∞ for orthogonal teachers.  The step is worschech2024, eq. (3).
+In all functions `teacher` (M, N): B, in the eigenbasis of Σ; `eigenvalues` (N,): of Σ, > 0, of any mean.
 """
 
 from itertools import combinations_with_replacement
@@ -120,9 +119,8 @@ def generalization_error(alpha, deviation, teacher, eigenvalues, learning_rate):
 def critical_learning_rate(teacher, eigenvalues):
     """Learning rate above which the mean square of the deviations from the teacher grows.
 
-    1/η_c is the largest θ in  𝓕[C] = θ(𝓗C + C𝓗),  η²𝓕 the noise of the map; both sides keep positive matrices positive,
-    so no other root comes first.  `teacher`: no two units equal up to sign; `eigenvalues`: as in the module.  Returns
-    η_c.
+    1/η_c is the largest θ in  𝓕[C] = θ(𝓗C + C𝓗),  η²𝓕 the noise of the map; all keep positive matrices positive, so no
+    other root comes first.  `teacher`: no two units equal up to sign; `eigenvalues`: as in the module.  Returns η_c.
 
     >>> edge = critical_learning_rate([[0.0]], [1.0])  # linear, one input: 1 - 2η' + 3η'²,  η' = 2η/π
     >>> round(edge, 12) == round(np.pi / 3, 12)

@@ -68,8 +68,7 @@ def escape_rates(teacher_overlap, second_overlap, learning_rate):
     A student's deviation r_n of its overlap with teacher n, at fixed mean, grows as  dr/dα = (η/M) T⁽²⁾ w(r): with  Λ_m
     = (1+Q)(1+T_mm) - R_m²,  κ = (2/π)(1+2Q)^{-3/2},  p = ρ·r,  δa_m = (2/π) Λ_m^{-3/2} [R_m r_m - (1+T_mm) p],  δd =
     (δa·R + κMpQ)/(1+Q),  w_m = δa_m + ρ_m (κMp - δd).  `teacher_overlap`, `second_overlap` (M, M): T, T⁽²⁾;
-    `learning_rate`: η > 0.  Returns (M,), descending; the first M - 1 are the escape rates, (M-1)-fold in the full
-    equations.
+    `learning_rate`: η > 0.  Returns (M,), descending; the first M - 1 are the escape rates.
 
     >>> rates = escape_rates(np.eye(2), np.eye(2), 0.1)
     >>> bool(np.isclose(rates[0], symmetric_escape_rate(2, 1.0, 0.0, 1.0, 0.0, 0.1), rtol=1e-9))

@@ -176,8 +176,7 @@ def solve(
 
     `times`, `eigenvalues`, `learning_rate`, `multiplicities`, `second_order`, `tolerance`: as there; `student` (L, 2):
     q_k, c_k, diagonal and off-diagonal entries of Q^k at α = 0; `cross` (L, 2): r_k, s_k, of R^k, equal ones never
-    specialize; `teacher` (L,): t_k >= 0, T^k = t_k 1; `units`: M = K >= 1 (for one unit c_k and s_k are of no effect).
-    Returns a SymmetricPath.
+    specialize; `teacher` (L,): t_k >= 0, T^k = t_k 1; `units`: M = K >= 1. Returns a SymmetricPath.
 
     >>> path = solve([0, 300], [[0.2, 0.0]], [[0.01, 0.0]], [1.0], [1.0], 40, 1.0)  # 40 units, on their plateau
     >>> bool(path.generalization_error[1] < path.generalization_error[0])

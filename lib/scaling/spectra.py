@@ -14,8 +14,7 @@ from lib.scaling import _arguments
 def power_law(levels, exponent):
     """Eigenvalues of a power-law covariance with mean one:  λ_k = λ₊ k^{-(1+β)},  λ₊ = L / Σ_k k^{-(1+β)}.
 
-    `levels`: L >= 1, number of distinct eigenvalues, whose eigenspaces have equal dimensions; `exponent`: β >= 0.
-    Returns λ_k (L,), descending.
+    `levels`: L >= 1 eigenspaces of equal dimensions; `exponent`: β >= 0. Returns λ_k (L,), descending.
 
     >>> power_law(2, 1.0).tolist()
     [1.6, 0.4]

@@ -6,11 +6,10 @@ module at the fields' covariances  Q = Σ_k λ_k Q^k  (same for R, T),
 
     dR^k/dα = (ηλ_k/K)(aT^k - GR^k),   dQ^k/dα = (ηλ_k/K)(aR^kᵀ + R^kaᵀ - GQ^k - Q^kG) + η²(M/K²) λ_k n_k E.
 
-worschech2024, eqs. (4) and (18), is the same system with coefficients that span hundreds of decades; its eqs. (100),
-(112) and (118) are special cases of :func:`jacobian`.  In all functions `student_resolved` (L, K, K): Q^k;
-`cross_resolved` (L, K, M): R^k; `teacher_resolved` (L, M, M): T^k; `eigenvalues` (L,): λ_k > 0 of weighted mean one;
-`learning_rate`: η > 0; `multiplicities` (L,): m_k up to a factor, by default all equal; `second_order`: False leaves
-out the η² term, the limit of small η.
+worschech2024, eqs. (4) and (18), is the same system with coefficients over hundreds of decades; its eqs. (100), (112)
+and (118) are special cases of :func:`jacobian`.  In all functions `student_resolved` (L, K, K): Q^k; `cross_resolved`
+(L, K, M): R^k; `teacher_resolved` (L, M, M): T^k; `eigenvalues` (L,): λ_k > 0 of weighted mean one; `learning_rate`: η
+> 0; `multiplicities` (L,): m_k up to a factor, by default all equal; `second_order`: False leaves out the η² term.
 """
 
 from dataclasses import dataclass
@@ -91,15 +90,13 @@ def solve(
 ):
     """Follow the order parameters from α = 0, with thousands of eigenvalues if need be, by collocation of fourth order.
 
-    Errors at the reported times, of Q and R in parts of the largest entry of Q (or of one), of Q^k and R^k in parts of
-    n_k times that, and of ε_g in parts of itself, are of the size of `tolerance`, 1e-10 <= tolerance < 1: in all our
-    tests below it, for ε_g below three times it (or 1e-13, whichever is larger).  Differences among the units are
-    followed however small they are.
+    Errors at the reported times, of Q and R in parts of the largest entry of Q (or one), of Q^k and R^k in parts of n_k
+    times that, of ε_g in parts of itself, are of the size of `tolerance`, 1e-10 to 1: in all our tests below it, for
+    ε_g below three times it (or 1e-13).  Differences among the units are followed however small they are.
 
-    `times` (n,) or a number (n = 1): α = examples / N >= 0, increasing; `student_resolved`, `cross_resolved`,
-    `teacher_resolved`: at α = 0, a start symmetric in the units never leaves the plateau; `eigenvalues`,
-    `learning_rate`, `multiplicities`, `second_order`: as in the module.  Returns a SolvedPath; a RuntimeError says that
-    the equations diverge.
+    `times` (n,) or a number (n = 1): α >= 0, increasing; `student_resolved`, `cross_resolved`, `teacher_resolved`: at α
+    = 0, a start symmetric in the units never leaves the plateau; `eigenvalues`, `learning_rate`, `multiplicities`,
+    `second_order`: as in the module.  Returns a SolvedPath, or raises a RuntimeError.
 
     >>> path = solve([0, 100], [[[0.1]]], [[[0.05]]], [[[1.0]]], [1.0], 1.0)
     >>> bool(path.generalization_error[1] < 1e-6 * path.generalization_error[0])
@@ -164,9 +161,8 @@ def jacobian(
 ):
     """Derivatives of dQ^k/dα and dR^k/dα by the independent entries of all Q^k and R^k, by a complex step.
 
-    The equations are analytic at perfect learning and on the plateau, too.  `student_resolved`, `cross_resolved`,
-    `teacher_resolved`, `eigenvalues`, `learning_rate`, `multiplicities`, `second_order`: as in the module.  Returns (n,
-    n) in the order of :func:`coordinates`.
+    `student_resolved`, `cross_resolved`, `teacher_resolved`, `eigenvalues`, `learning_rate`, `multiplicities`,
+    `second_order`: as in the module.  Returns (n, n), see :func:`coordinates`.
 
     >>> one = np.ones((1, 1, 1))
     >>> bool(np.linalg.eigvals(jacobian(one, one, one, [1.0], 0.5)).real.max() < 0)  # perfect learning is stable
