@@ -1,7 +1,7 @@
 """The formulas of :mod:`lib.foundations.committee`, compiled, for overlaps that were checked or made by the caller.
 
-They take complex overlaps too: for an analytic f,  f'(x) = Im f(x + ih)/h  has no difference of nearby values, so that
-h = `STEP` leaves rounding alone (`stability`, `lib.scaling.linearization`).
+They take complex overlaps too, by which `stability` and `lib.scaling.structured` differentiate them: for an analytic
+f,  f'(x) = Im f(x + ih)/h  has no difference of nearby values, so that h = `STEP` leaves rounding alone.
 """
 
 from math import pi, sqrt

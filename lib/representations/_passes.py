@@ -24,7 +24,7 @@ NONLINEAR = {
 def forward(net, weights, biases, points, kept=None):
     """Values of all layers, [(T, P, units)], inputs first, and for the gradient of each layer (windows, z, φ(z)).
 
-    `kept` holds one dropout mask for the input of each layer.
+    `kept`: one dropout mask for the input of each layer.
     """
     nonlinear, layers = NONLINEAR[net.nonlinearity][0], net.layers
     trials, count = points.shape[:2]
@@ -58,7 +58,7 @@ def backward(net, weights, values, trace, gradient, kept=None):
     """Yield (i, A, B, G) from the output to the first layer, given the gradient with respect to the outputs, (T, P, m).
 
     The gradient of weight i is AᵀB, that of its bias the column sum of B; G (T, P, units) is that of the values below,
-    for the inputs None.  All that needs weight i is done before it is yielded: the caller may change it in place.
+    None for the inputs.  Weight i is not needed after it is yielded: the caller may change it in place.
     """
     slope_of, layers = NONLINEAR[net.nonlinearity][1], net.layers
     last, above = len(layers) - 1, None

@@ -115,8 +115,7 @@ def _elapsed(rate, times):
 def solve(times, m):
     """The closed form at `times` (T,) as a :class:`Solution`; ŝ keeps its sign when dh passes through zero.
 
-    Numerators and the squared norm are divided by the fastest exponential present, so nothing overflows, and are sums
-    of terms of one sign for every start with dy·Δ >= 0, so nothing cancels.
+    Divided by the fastest exponential present nothing overflows, and nothing cancels for a start with dy·Δ >= 0.
     """
     fastest = m.rate if m.growing != 0 else max(-m.tilt, 0.0) if m.q != 0 else 0.0
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):

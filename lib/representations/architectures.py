@@ -1,11 +1,10 @@
 """The networks and settings of the source's experiments, as data.
 
-Each experiment is a net, the gain of its Xavier-normal weights, and how it is trained; all biases start at zero and all
-hidden layers but the first and last of a convolution have the same width.  Reduced settings: ``dataclasses.replace``.
-Source: vanrossem2024, tables 1 and 2 of its appendix.  What they leave open follows the authors' public code: half the
-mean square of eq. (1), the whole mean square for exclusive or, minibatches of 64 for the blobs and MNIST.  For MNIST
-that code also averages the square over the ten outputs, which ``lib.representations.training`` does not: the step of
-its rate is that of a tenth of it here.
+Each experiment is a net, the gain of its Xavier-normal weights, and how it is trained; biases start at zero.  Reduced
+settings: ``dataclasses.replace``.  Source: vanrossem2024, tables 1 and 2 of its appendix; what they leave open follows
+the authors' public code: half the mean square of eq. (1), the whole mean square for exclusive or, minibatches of 64 for
+blobs and MNIST.  For MNIST that code also averages over the ten outputs, which ``lib.representations.training`` does
+not: the step of its rate is that of a tenth of it here.
 """
 
 from dataclasses import dataclass

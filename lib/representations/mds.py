@@ -1,9 +1,8 @@
 """Classical multidimensional scaling: points whose squared distances are given, drawn in few dimensions.
 
-The doubly centred  B = -½ (1 - 11ᵀ/N) D (1 - 11ᵀ/N)  is the Gram matrix of the points if D holds squared Euclidean
-distances; its leading eigenvectors are their coordinates.  scikit-learn decomposes it, without iteration or random
-start; this module adds the treatment of flat and of negative directions and a sign that does not hang on rounding.
-Source: vanrossem2024 draws its hidden layers with multidimensional scaling; the classical form is not in it.
+B = -½ (1 - 11ᵀ/N) D (1 - 11ᵀ/N)  is the Gram matrix of the points if D holds squared Euclidean distances.  scikit-learn
+decomposes it; added are the treatment of flat and negative directions and a sign that does not hang on rounding.  The
+classical form is not in vanrossem2024, which scales its hidden layers otherwise.
 """
 
 from dataclasses import dataclass
@@ -36,10 +35,9 @@ def _upright(axes):
 def scaling(squared_distances, *, dimensions=2):
     """Coordinates z_i in `dimensions` dimensions whose squared distances ‖z_i - z_j‖² come closest to those given.
 
-    Of every axis the first of the largest entries is positive.  Axes of equal eigenvalue may be turned into each other:
-    only the distances between the points mean something.  Directions without extent get the coordinate zero.
-    `squared_distances` (N, N): D_ij, symmetric, >= 0, zero on the diagonal, N >= 2; `dimensions`, 1 to N: so many
-    eigenvalues must not be negative.  Returns a Scaling.
+    Of every axis the first of the largest entries is positive; axes of equal eigenvalue may be turned into each other.
+    Directions without extent get the coordinate zero.  `squared_distances` (N, N): D_ij, symmetric, >= 0, zero on the
+    diagonal, N >= 2; `dimensions`, 1 to N: so many eigenvalues must not be negative.  Returns a Scaling.
 
     >>> square = [[0, 1, 1, 2], [1, 0, 2, 1], [1, 2, 0, 1], [2, 1, 1, 0]]
     >>> np.round(scaling(square).eigenvalues, 12).tolist()

@@ -1,9 +1,8 @@
 """Networks of the experiments on representation learning: what they compute, for many trials side by side.
 
-Every layer is  z = W·(window of the layer below) + b,  h = φ(z).  In a fully connected layer there is one window, the
-whole layer.  In a convolution it slides: layers are stored channel by channel within a position, so that a window of k
-positions is a contiguous piece.  Weights of T trials are stacked as (T, in, out), and one matrix product serves all.
-Source: vanrossem2024, section B.1 of its appendix.
+Every layer is  z = W·(window of the layer below) + b,  h = φ(z),  with one window, the whole layer, or for a
+convolution a sliding one: layers are stored channel by channel within a position, so that k positions are a contiguous
+piece. Weights of T trials are stacked as (T, in, out).  Source: vanrossem2024, section B.1 of its appendix.
 """
 
 from dataclasses import dataclass, fields
@@ -128,10 +127,9 @@ class Parameters:
 def draw(net, gain, trials, seed, *, precision="float64"):
     """Parameters at the start: Xavier-normal weights times a gain, biases zero.
 
-    Weights have the variance  2g²/(n_in + n_out)  with n_in = in, n_out = out for a fully connected layer and k times
-    the numbers of channels for a convolution.  `net`; `gain`: g >= 0; `trials`: T >= 1; `seed`: int or SeedSequence,
-    trial number t draws from its t-th child, so it does not depend on `trials`; `precision`: "float64" or "float32".
-    Returns Parameters.
+    Variances  2g²/(n_in + n_out),  n_in = in, n_out = out for a fully connected layer, k times the numbers of channels
+    for a convolution.  `net`; `gain`: g >= 0; `trials`: T >= 1; `seed`: int or SeedSequence, trial t draws from its
+    t-th child, whatever `trials`; `precision`: "float64" or "float32".  Returns Parameters.
 
     >>> [w.shape for w in draw(Net(2, 1, 30, 2), 1.0, 5, seed=1).weights]
     [(5, 2, 30), (5, 30, 30), (5, 30, 1)]
@@ -151,8 +149,7 @@ def draw(net, gain, trials, seed, *, precision="float64"):
 def values(net, parameters, inputs):
     """Values of all hidden layers and of the output, without dropout:  h_l = φ(W_l h_{l-1} + b_l),  the last without φ.
 
-    `net`; `parameters`: of T trials; `inputs` (P, n): one point in each row.  Returns a tuple of arrays (T, P, units),
-    the first hidden layer first, the output, of shape (T, P, m), last.
+    `net`; `parameters`: of T trials; `inputs` (P, n): one point in each row.  Returns a tuple of arrays (T, P, units).
 
     >>> net = Net(2, 1, 30, 2)
     >>> [h.shape for h in values(net, draw(net, 1.0, 5, seed=1), [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])]

@@ -1,11 +1,10 @@
 """Squared hidden distances of all pairs of points at the end of learning from small weights, and their baselines.
 
-For two points alone the squared hidden distance ends at  A_low = √(ρXY),  X = ‖x_i - x_j‖²,  Y = ‖y_i - y_j‖²,
-ρ = α/β > 0 the `ratio` of the effective learning rates of encoder and decoder (:func:`low_weights`).  Points of one
-data set bind each other, and pair by pair these values are no metric.  :func:`exponential_weighing` is the source's
-repair, by hand; :func:`map_metric` is the distance that all points reach together in a linear network.  Inputs or
-labels alone already correlate with the measured distances, so :func:`squared_distances` and :func:`label_distances`
-belong beside every such correlation.  Source: vanrossem2024, eqs. (11) and (50); the metric is not in it.
+For two points alone the squared hidden distance ends at  A_low = √(ρXY),  X = ‖x_i - x_j‖²,  Y = ‖y_i - y_j‖²,  ρ = α/β
+> 0 the `ratio` of the effective learning rates of encoder and decoder.  Points of one data set bind each other, and
+pair by pair these values are no metric: :func:`exponential_weighing` is the source's repair, by hand;
+:func:`map_metric` that of all points in a linear network.  Inputs or labels alone already correlate with measured
+distances, and belong beside every correlation.  Source: vanrossem2024, eqs. (11) and (50), without the metric.
 """
 
 import numpy as np
@@ -73,11 +72,9 @@ def low_weights(inputs, targets, *, ratio=1.0):
 def exponential_weighing(distances, *, scale=1.0, normalised=False):
     """Pairwise predictions S averaged over near points:  P_ij = Σ_kl e^{-S_ik/s} S_kl e^{-S_lj/s}, eq. (50).
 
-    As printed, s = 1 and nothing divides the sum: P depends on the unit of S, grows with the number of points, and does
-    not vanish on the diagonal, so it can be compared by correlation only.  `normalised` divides by
-    Σ_k e^{-S_ik/s} Σ_l e^{-S_lj/s},  which makes P_ij the mean of S between the surroundings of i and of j, in the unit
-    of S.  `distances` (N, N): S, squared distances pair by pair, symmetric, >= 0; `scale`: s > 0, in the unit of S.
-    Returns (N, N), symmetric.
+    As printed, s = 1 and nothing divides the sum: P depends on the unit of S and can be compared by correlation only.
+    `distances` (N, N): S, symmetric, >= 0; `scale`: s > 0, in the unit of S; `normalised`: True divides by  Σ_k
+    e^{-S_ik/s} Σ_l e^{-S_lj/s},  for the mean of S between the surroundings of i and j.  Returns (N, N), symmetric.
 
     >>> far = [[0.0, 100.0], [100.0, 0.0]]
     >>> [exponential_weighing(far, scale=s, normalised=True).round(6).tolist() for s in (1.0, 1e9)]
@@ -97,8 +94,8 @@ def linear_map(inputs, targets, *, ridge=0.0, intercept=True):
     """The matrix M of the regression  y ≈ M x + c,  the end-to-end map that a linear network learns.
 
     M minimises  Σ_i ‖M x_i + c - y_i‖² + r ‖M‖²;  of several, at r = 0, it is the smallest, to which small weights
-    lead.  `inputs` (N, n): x_i, or features of them; `targets` (N, m): y_i; `ridge`: r >= 0, in the unit of squared
-    inputs summed over points; `intercept`: False leaves c out, as in a network without biases.  Returns M (m, n).
+    lead. `inputs` (N, n): x_i, or features of them; `targets` (N, m): y_i; `ridge`: r >= 0; `intercept`: False leaves c
+    out, as in a network without biases.  Returns M (m, n).
 
     >>> linear_map([[0.0, 1.0], [2.0, 1.0]], [[5.0], [6.0]]).round(12).tolist()
     [[0.5, 0.0]]
@@ -118,9 +115,8 @@ def map_metric(inputs, end_to_end, *, ratio=1.0):
     """Squared hidden distances of all points together:  d²_ij = √ρ (x_i - x_j)ᵀ (MᵀM)^{1/2} (x_i - x_j).
 
     Exact for a linear network of two layers that learns the map M from small weights; its square root obeys the
-    triangle inequality.  For two points, M = (y_2 - y_1)(x_2 - x_1)ᵀ/X, it is :func:`low_weights`.  With features for
-    inputs it serves nonlinear networks.  `inputs` (N, n): x_i, or features of them; `end_to_end` (m, n): M, see
-    :func:`linear_map`; `ratio`: ρ.  Returns (N, N).
+    triangle inequality, and for two points it is :func:`low_weights`.  `inputs` (N, n): x_i, or features of them;
+    `end_to_end` (m, n): M, see :func:`linear_map`; `ratio`: ρ.  Returns (N, N).
 
     >>> map_metric([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [[4.0, 0.0]]).tolist()  # blind to the second
     [[0.0, 4.0, 0.0], [4.0, 0.0, 4.0], [0.0, 4.0, 0.0]]
@@ -139,8 +135,7 @@ def map_metric(inputs, end_to_end, *, ratio=1.0):
 def correlation(predicted, measured):
     """Pearson correlation of two distance matrices over the pairs i < j, the figure of merit of the source's Fig. 9.
 
-    `predicted`, `measured` (N, N): symmetric, >= 0, N >= 3, not the same for all pairs; diagonals have no say.
-    Returns a float.
+    `predicted`, `measured` (N, N): symmetric, >= 0, N >= 3, not the same for all pairs.  Returns a float.
 
     >>> x = squared_distances([[0.0], [1.0], [3.0]])
     >>> round(correlation(x, 5 * x), 12)

@@ -1,11 +1,9 @@
 """Two points at random starts: the law of the final hidden distance, and the growth of hidden vectors with depth.
 
-If a₀/X and b₀/a₀, the squared gains of encoder and decoder, are independent normal numbers with mean G and deviation G,
-then A_high of :mod:`lib.representations.two_points_limits` is normal as well, with mean XG(1 - ρ) and deviation
-XG√(1 + ρ²), ρ = α/β.  A normal law for a square puts 16 % of its weight below zero: the law illustrates the step from
-rich to lazy and describes no network.  Shared arguments: `input_distance` X > 0, `target_distance` Y >= 0, `gain`
-G > 0, `rate_ratio` ρ > 0.
-Source: vanrossem2024, eqs. (14) and (44) to (48), corrected: (46) to (48) hold for ρ = 1 only.
+If a₀/X and b₀/a₀, the squared gains of encoder and decoder, are independent normal numbers of mean G and deviation G,
+A_high of ``two_points_limits`` is normal too, with mean XG(1 - ρ) and deviation XG√(1 + ρ²), ρ = α/β.  16 % of such
+squares are negative: the law describes no network.  Shared: `input_distance` X > 0, `target_distance` Y >= 0, `gain` G
+> 0, `rate_ratio` ρ > 0.  Source: vanrossem2024, eqs. (14) and (44) to (48), corrected: (46) to (48) need ρ = 1.
 """
 
 import numpy as np
@@ -43,8 +41,8 @@ def cumulative(hidden, input_distance, target_distance, gain, *, rate_ratio=1.0)
 def density(hidden, input_distance, target_distance, gain, *, rate_ratio=1.0):
     """Density of the squared hidden distance at the end, the derivative of :func:`cumulative`, eq. (48) for any ρ.
 
-    For Y = 0 the starts with A_high < 0 end at h = 0 and are not part of it.  `hidden` (...): h > 0; `input_distance`,
-    `target_distance`, `gain`, `rate_ratio`: X, Y, G, ρ.  Returns (...).
+    For Y = 0 it lacks the starts that end at h = 0.  `hidden` (...): h > 0; `input_distance`, `target_distance`,
+    `gain`, `rate_ratio`: X, Y, G, ρ.  Returns (...).
 
     >>> round(float(density(1.0, 1.0, 1.0, 1.0)), 6)  # 1/√π
     0.56419
@@ -63,8 +61,8 @@ def density(hidden, input_distance, target_distance, gain, *, rate_ratio=1.0):
 def sample(count, input_distance, target_distance, gain, seed, *, rate_ratio=1.0):
     """Final squared hidden distances of random starts: a₀/X and b₀/a₀ drawn, eqs. (44), (45), then a_∞.
 
-    `count` >= 1: number of starts; `input_distance`, `target_distance`, `gain`, `rate_ratio`: X, Y, G, ρ; `seed`: int,
-    SeedSequence or Generator.  Returns (count,).
+    `count` >= 1 starts; `input_distance`, `target_distance`, `gain`, `rate_ratio`: X, Y, G, ρ; `seed`: int or
+    Generator.  Returns (count,).
 
     >>> bool(abs(np.median(sample(4000, 1.0, 1.0, 0.1, 1)) - 1) < 0.01)
     True
@@ -78,11 +76,10 @@ def sample(count, input_distance, target_distance, gain, seed, *, rate_ratio=1.0
 def squared_gains(widths, gain, *, slope=1.0):
     """Mean factors by which a random network multiplies the squared norm of its input, up to each layer.
 
-    Weights of variance  2g²/(n_in + n_out)  give  2g² n_out/(n_in + n_out)  before the nonlinearity, and units  max(u,
-    su) a further (1 + s²)/2:  g^{2n} for n equal linear layers, where eq. (14) has G^n.  Exact at every width.  The
-    squared distance of two inputs has the same factors for linear units, and for others if both inputs lie on one ray
-    from the origin.  `widths` (n + 1): inputs and units of every layer, >= 1; `gain`: g > 0, factor of the Xavier
-    weights; `slope` in [-1, 1]: s, of the units for negative arguments, 1 for linear units.  Returns (n,).
+    Weights of variance  2g²/(n_in + n_out)  give  2g² n_out/(n_in + n_out),  units  max(u, su)  a further (1 + s²)/2;
+    exact at every width, and for squared distances of two inputs, too, if units are linear or the inputs lie on one
+    ray.  `widths` (n + 1): inputs and units of every layer, >= 1; `gain`: g > 0; `slope` in [-1, 1]: s, 1 for linear
+    units.  Returns (n,), g^{2n} for n equal linear layers, where eq. (14) has G^n.
 
     >>> squared_gains([10, 10, 10], 2.0).tolist(), squared_gains([1, 3], 1.0, slope=0.0).tolist()
     ([4.0, 16.0], [0.75])

@@ -1,11 +1,10 @@
 """Effective learning rates of a network from the curves of two points: what the two-point theory leaves to be fitted.
 
-The theory of :mod:`lib.representations.two_points` has three unknowns, the rates α of the encoder, β of the decoder and
-γ of the mean output.  α and β are those that bring its closed form closest to the measured a(t), b(t) and w(t); γ comes
-last, from the loss.  Fitted are the logarithms; the first guess needs no search: the end of a(t) fixes
-α/β = a_∞(a_∞ - a₀)/[X(Y - a_∞b₀/a₀)],  and the time at which half of the error 2w - b + Y is left the unit of time.
-Source: vanrossem2024, eqs. (7), (9), (10) and (49); the guess, the second weighting and the uncertainties are not in
-it.
+The rates α of the encoder and β of the decoder are those that bring the closed form of
+:mod:`lib.representations.two_points` closest to the measured a(t), b(t) and w(t); γ of the mean output comes last, from
+the loss.  The first guess needs no search: the end of a(t) fixes  α/β = a_∞(a_∞ - a₀)/[X(Y - a_∞b₀/a₀)],  and the time
+at which half of the error 2w - b + Y is left the unit of time.  Source: vanrossem2024, eqs. (7), (9), (10) and (49);
+the guess, the second weighting and the uncertainties are not in it.
 """
 
 from dataclasses import dataclass
@@ -167,16 +166,14 @@ def fit(
 ):
     """Effective learning rates α and β that minimise  ∫[(a-â)² + (b-b̂)² + (w-ŵ)²] dt,  then γ from the loss.
 
-    Trust-region least squares on ln α and ln β within a factor e^{±12} of the guess, from there and from `restarts`
-    >= 0 points about it; dt by the trapezoidal rule.  γ minimises  ∫(L - L̂)² dt  with  L̂ = c e^{-2γt} + ⅛‖dy - Δ‖²,  c
-    from the first loss.  The source's `weighting` is "raw", in which the largest curve counts most; "range" divides
-    every curve by its largest minus its smallest value.
+    Trust-region least squares on ln α and ln β, from the guess and from points about it.  γ minimises  ∫(L - L̂)² dt
+    with L̂ = c e^{-2γt} + ⅛‖dy - Δ‖²,  c from the first loss.
 
-    `times` (A,): t >= 0, strictly increasing, A >= 5; `states` (A, 3): measured a, b, w, as from ``two_points.state``,
-    each must change; `loss` (A,): measured ½⟨‖f - y‖²⟩, the last below `final_loss` > 0; `input_distance`: X > 0;
-    `target_distance`: Y >= 0; `seed`: int or Generator, of the restarts; `start` (3,): exact a₀, b₀, w₀ at times[0], by
-    default the first state, not noisy; `model`: function (elapsed (A,), α, β) -> (A, 3) in place of the closed form
-    from `start`.  Returns a RateFit.
+    `times` (A,): t >= 0, increasing, A >= 5; `states` (A, 3): measured a, b, w, as from ``two_points.state``, each must
+    change; `loss` (A,): measured ½⟨‖f - y‖²⟩, the last below `final_loss` > 0; `input_distance`: X > 0;
+    `target_distance`: Y >= 0; `seed`: int or Generator, of `restarts` >= 0 further starts; `weighting`: "raw", the
+    source's, or "range", which divides every curve by its range; `start` (3,): exact a₀, b₀, w₀ at times[0], by default
+    the first state; `model`: function (elapsed (A,), α, β) -> (A, 3) in place of the closed form.  Returns a RateFit.
 
     >>> from lib.representations import two_points
     >>> t, two = np.linspace(0, 4000, 400), ([1e-2, 1e-4, -0.0099], 1.0, 1.0, 0.01, 0.02)
@@ -214,13 +211,8 @@ def fit(
     fitted = curves(best.x)  # (A, 3)
     gamma, gamma_error, fitted_loss = _mean_rate(data, _difference_loss(fitted, data.y))
     uncertainty = np.append(np.where(at_bound, np.inf, _uncertainty(best.jac, 2 * best.cost)), gamma_error)  # (3,)
-    return RateFit(
-        *np.exp(guesses[0] + best.x).tolist(),
-        gamma,
-        r2_score(data.states, fitted, sample_weight=data.weights, multioutput="raw_values"),
-        float(r2_score(data.loss, fitted_loss, sample_weight=data.weights)),
-        float(2 * best.cost),
-        uncertainty,
-        uncertainty < 1,
-        sum(bool(np.abs(result.x - best.x).max() < SAME) for result in tried),
-    )
+    r_squared = r2_score(data.states, fitted, sample_weight=data.weights, multioutput="raw_values")  # (3,)
+    of_loss = float(r2_score(data.loss, fitted_loss, sample_weight=data.weights))
+    agreeing = sum(bool(np.abs(result.x - best.x).max() < SAME) for result in tried)
+    found = gamma, r_squared, of_loss, float(2 * best.cost), uncertainty, uncertainty < 1, agreeing
+    return RateFit(*np.exp(guesses[0] + best.x).tolist(), *found)

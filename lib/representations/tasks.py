@@ -1,7 +1,6 @@
 """Data sets of the experiments on representation learning: two points, exclusive or, blobs in one of two contexts.
 
-Source: vanrossem2024, section B of its appendix.  Distances are squared throughout; the source's grid of tasks (Fig. 5)
-is one of plain distances, as in the authors' public code.
+Source: vanrossem2024, section B of its appendix.  Distances are squared throughout, in its Fig. 5 plain.
 """
 
 from dataclasses import dataclass
@@ -24,8 +23,7 @@ class Blobs:
 def two_points(input_distance=1.0, target_distance=0.5, *, first_input=-1.0, first_target=0.6):
     """Two points on a line:  x = (x_1, x_1 + √X),  y = (y_1, y_1 + √Y),  by default as in the authors' public code.
 
-    `input_distance`: X = (x_2 - x_1)² > 0; `target_distance`: Y = (y_2 - y_1)² >= 0; `first_input`, `first_target`:
-    x_1, y_1.  Returns inputs and targets, (2, 1) each.
+    `input_distance`: X > 0; `target_distance`: Y >= 0; `first_input`, `first_target`: x_1, y_1.  Returns (2, 1) twice.
 
     >>> inputs, targets = two_points(1.0, 0.25)
     >>> inputs.ravel().tolist(), targets.ravel().tolist()
@@ -53,10 +51,10 @@ def exclusive_or():
 def blobs(side, *, pixels=5, width=1.0, normalised=False):
     """Blobs in front of a camera, each shown twice, once in either context.
 
-    Pixel u of a picture is  exp(-|u - c|² / 2σ²),  with pixels and centres c on regular grids over [-1, 1]²; the source
+    Pixel u of a picture is  exp(-|u - c|² / 2σ²),  pixels and centres c on regular grids over [-1, 1]²; the source
     gives neither the ranges nor σ.  `side`, `pixels` >= 2: centres and pixels along one coordinate; `width`: σ > 0;
-    `normalised`: whether the pixels of a picture are divided by their sum, as in the authors' public code.  Returns
-    Blobs, P = 2 side²; the first half is asked for the horizontal coordinate.
+    `normalised`: whether pixels are divided by their sum, as in the authors' public code.  Returns Blobs, P = 2 side²;
+    the first half is asked for the horizontal coordinate.
 
     >>> data = blobs(3)
     >>> data.inputs.shape, data.centres[1].tolist(), data.targets[1].tolist(), data.targets[10].tolist()
@@ -80,10 +78,9 @@ def spreads(squared_distances, centres, context):
     """Spread of blobs along the coordinate that is asked for, along the other one, and between the contexts.
 
     S_rel and S_irr are half the mean squared distance of two blobs in the same context that differ in one coordinate at
-    most, the one asked for or the other one: for a full grid the mean variance along a line of the grid.  g is the mean
-    squared distance between contexts less that within them: for equal grids the squared distance of their means.  Not
-    in the source.  `squared_distances` (N, N): of hidden vectors, inputs or a prediction, symmetric, >= 0; `centres`
-    (N, 2), `context` (N,): of the blobs, both contexts occurring.  Returns (3,): S_rel, S_irr, g.
+    most, the one asked for or the other; g is the mean squared distance between contexts less that within them: for
+    equal grids that of their means.  Not in the source.  `squared_distances` (N, N): of hidden vectors, inputs or a
+    prediction; `centres` (N, 2), `context` (N,): of the blobs, both contexts occurring.  Returns (3,): S_rel, S_irr, g.
 
     >>> data = blobs(3)
     >>> points = np.hstack([2 * data.targets, 5.0 * data.context[:, None]])  # doubled target, context

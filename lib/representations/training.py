@@ -1,10 +1,10 @@
 """Training networks side by side, and what the two-point theory speaks of along the way.
 
-Full-batch or minibatch descent,  θ ← θ - η ∇L,  or Adam, on the mean square error of trials that differ in their
-weights only.  All trials take a step in the same few matrix products; each would do the same alone, up to rounding.
-Plain descent adds the outer products of its gradient to the weights in place and never forms the gradient.  Observables
-of a pair of points: the squared hidden distance  a = |h_2 - h_1|², the squared output distance b = |Δf|², the alignment
-w = b - Δf·(y_2 - y_1), and the mean output  ȳ.  Source: vanrossem2024, eqs. (1), (4) and section B.1 of its appendix.
+Descent,  θ ← θ - η ∇L,  or Adam, on the mean square error of trials that differ in their weights only.  All take a step
+in the same few matrix products; each would do the same alone, up to rounding.  Plain descent adds the outer products of
+its gradient to the weights in place.  Of a pair of points are observed the squared hidden distance  a = |h_2 - h_1|²,
+the squared output distance b = |Δf|², the alignment  w = b - Δf·(y_2 - y_1), and the mean output  ȳ.  Source:
+vanrossem2024, eqs. (1), (4) and section B.1 of its appendix.
 """
 
 from dataclasses import dataclass
@@ -89,31 +89,16 @@ def _batches(points, targets, batch, randoms):
         yield points[trial, chosen], targets[trial, chosen]
 
 
-class _Recorder:
-    """Arrays that the observables are written into, record by record."""
-
-    def __init__(self, net, trials, dtype, targets, pair, layers, points, scale, records):
-        self.targets, self.pair, self.layers, self.points, self.scale = targets, pair, layers, points, scale
-        units = [net.layers[layer - 1].positions * net.layers[layer - 1].filters for layer in layers]
-        dtype = str(dtype).removeprefix("torch.")
-        self.a = np.empty((trials, records, len(layers)))  # (T, n, K)
-        self.difference, self.mean = np.empty((2, trials, records, net.outputs))  # (T, n, m) each
-        self.loss = np.empty((trials, records))  # (T, n)
-        self.hidden = [np.empty((trials, records, len(points), size), dtype) for size in units]  # (T, n, Q, units) each
-
-    def write(self, slot, values):
-        """`values` are those of all layers, inputs first."""
-        first, second = self.pair
-        for k, layer in enumerate(self.layers):
-            apart = (values[layer][:, second].double() - values[layer][:, first].double()).numpy()  # (T, units)
-            self.a[:, slot, k] = (apart**2).sum(axis=1)
-            if self.points:
-                self.hidden[k][:, slot] = values[layer][:, self.points].numpy()
-        output = values[-1].double().numpy()  # (T, P, m)
-        self.difference[:, slot] = output[:, second] - output[:, first]
-        self.mean[:, slot] = (output[:, second] + output[:, first]) / 2
-        residuals = (output - self.targets).reshape(len(output), -1)  # (T, P·m)
-        self.loss[:, slot] = self.scale * (residuals**2).sum(axis=1) / len(self.targets)
+def _observed(values, targets, pair, layers, points, scale):
+    """a (T, K), Δf (T, m), ȳ (T, m), the loss (T,) and the hidden vectors of `points` (T, Q, units), layer by layer."""
+    first, second = pair
+    apart = [values[layer][:, second].double() - values[layer][:, first].double() for layer in layers]
+    squares = np.stack([(difference.numpy() ** 2).sum(axis=1) for difference in apart], axis=1)  # (T, K)
+    output = values[-1].double().numpy()  # (T, P, m)
+    loss = scale * ((output - targets) ** 2).reshape(len(output), -1).sum(axis=1) / len(targets)  # (T,)
+    ends = output[:, first], output[:, second]  # (T, m), (T, m)
+    hidden = [values[layer][:, points].numpy() for layer in layers if points]  # (T, Q, units) each
+    return squares, ends[1] - ends[0], (ends[1] + ends[0]) / 2, loss, *hidden
 
 
 def _layers(net, layer):
@@ -171,17 +156,14 @@ def train(
 ):
     """Train the trials of a net side by side and record their observables.
 
-    The loss is  L = c Σ_i |f(x_i) - y_i|² / P  with c = ½ for "half", eq. (1), or c = 1 for "whole".  A step is
-    θ ← θ - η ∇L, eq. (4), or Adam's with the customary (0.9, 0.999, 1e-8).  Everything recorded is without dropout.  A
-    trial that leaves the floating-point range is an error.
+    L = c Σ_i |f(x_i) - y_i|² / P,  c = ½, eq. (1), or 1; records are without dropout; overflow of a trial is an error.
 
     `net`, `start`: Net and Parameters of T trials, trained in their own precision; `inputs` (P, n), `targets` (P, m);
     `learning_rate`: η > 0; `epochs` >= 1: sweeps through the data; `loss`: "half" or "whole"; `optimizer`: "descent" or
-    "adam"; `batch`: points in a minibatch, pieces of a permutation, by default all; `seed`: int or SeedSequence,
-    required for minibatches and dropout, trial t draws from its t-th child; `record_every`: epochs from one record to
-    the next, must divide `epochs`; `layer`: hidden layer to record, counted from 1, or a tuple of K, by default
-    ``net.middle``; `pair`: the points x_1 and x_2, as rows of `inputs`; `points`: tuple of Q rows whose hidden vectors
-    are kept at every record.  Returns Curves with n = epochs / record_every + 1 records, the start first.
+    "adam"; `batch`: points in a minibatch, by default all; `seed`: int or SeedSequence, required for minibatches and
+    dropout, trial t draws from its t-th child; `record_every`: epochs from one record to the next, must divide
+    `epochs`; `layer`: hidden layer to record, counted from 1, or a tuple of K, by default ``net.middle``; `pair`: rows
+    of x_1 and x_2; `points`: tuple of Q rows whose hidden vectors are kept.  Returns Curves, the start first.
 
     >>> net = nets.Net(1, 1, 20, 1, "linear")
     >>> curves = train(net, nets.draw(net, 0.3, 4, seed=1), [[-0.5], [0.5]], [[-0.3], [0.3]], 0.1, 500, record_every=50)
@@ -210,8 +192,7 @@ def train(
         # The children of the children: weights drawn from the same seed stay independent of what is drawn here.
         randoms = [checks.generator("seed", children(child, 1)[0]) for child in children(seed, trials)]
 
-    recorder = _Recorder(net, trials, dtype, targets, pair, layers, points, LOSSES[loss], epochs // every + 1)
-    trains_bias = [net.trains_bias(i) for i in range(len(weights))]
+    records, trains_bias = [], [net.trains_bias(i) for i in range(len(weights))]
     step = {"descent": _descent, "adam": _adam}[optimizer](weights, biases, rate, trains_bias)
     simple = batch is None and not net.dropout
 
@@ -226,8 +207,8 @@ def train(
             values, trace = _passes.forward(net, weights, biases, points_in)
         if recording:
             with np.errstate(over="ignore", invalid="ignore"):  # refused in the next line
-                recorder.write(epoch // every, values)
-            _check_finite(epoch, recorder.loss[:, epoch // every], recorder.a[:, epoch // every])
+                records.append(_observed(values, targets, pair, layers, points, LOSSES[loss]))
+            _check_finite(epoch, records[-1][0], records[-1][3])
         elif epoch % _WATCH == 0:  # what overflows in one layer is in the output's weights a step later
             _check_finite(epoch, weights[-1])
         if epoch == epochs:
@@ -240,15 +221,15 @@ def train(
             kept = _masks(net, some.shape, randoms, dtype) if net.dropout else None
             sweep(*_passes.forward(net, weights, biases, some, kept), some_targets, kept)
     _check_finite(epochs, *weights)
-    difference = recorder.difference  # (T, n, m)
+    squares, difference, mean, losses, *hidden = (np.stack(part, axis=1) for part in zip(*records))  # (T, n, ...) each
     return Curves(
         epochs=np.arange(0, epochs + 1, every),  # (n,)
-        squared_hidden_distance=recorder.a if several else recorder.a[:, :, 0],
+        squared_hidden_distance=squares if several else squares[:, :, 0],
         output_difference=difference,
         squared_output_distance=(difference**2).sum(axis=2),  # (T, n)
         alignment=(difference * (difference - (targets[pair[1]] - targets[pair[0]]))).sum(axis=2),  # (T, n)
-        loss=recorder.loss,
-        mean_output=recorder.mean,
-        hidden=None if not points else tuple(recorder.hidden) if several else recorder.hidden[0],
+        loss=losses,
+        mean_output=mean,
+        hidden=None if not points else tuple(hidden) if several else hidden[0],
         parameters=nets.Parameters(tuple(x.numpy() for x in weights), tuple(x.numpy() for x in biases)),
     )

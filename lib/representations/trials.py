@@ -1,7 +1,7 @@
 """Many random starts of one experiment, and the two effective rates of each.
 
-Trials of small nets are trained in one stack; trials of wide ones, whose time goes into reading memory, one by one on
-all cores, where a sweep keeps each that is finished.  Source: vanrossem2024, section B.1 of its appendix and eq. (49).
+Trials of small nets are trained in one stack; of wide ones, which wait for memory, one by one on all cores, where a
+sweep keeps each that is finished.  Source: vanrossem2024, section B.1 of its appendix and eq. (49).
 """
 
 from dataclasses import dataclass, fields, replace
@@ -37,10 +37,9 @@ def _experiment(experiment):
 def run(experiment, inputs, targets, trials, seed, *, precision="float32", keep_parameters=False, **options):
     """Draw the starts of an experiment and train them in one stack.
 
-    `experiment`: from ``architectures``, perhaps changed by ``dataclasses.replace``; `inputs` (P, n), `targets` (P, m);
-    `trials`: T >= 1; `seed`: int or SeedSequence, trial t depends on its t-th child only; `precision`: "float64" or
-    "float32"; `keep_parameters`: whether the curves hold the parameters at the end, otherwise None; `options`:
-    optimizer, record_every, layer, pair, points of ``training.train``.  Returns Curves.
+    `experiment`: from ``architectures``; `inputs` (P, n), `targets` (P, m); `trials`: T >= 1; `seed`: int or
+    SeedSequence, trial t depends on its t-th child only; `precision`: "float64" or "float32"; `keep_parameters`:
+    whether the curves hold those at the end; `options`: optimizer, record_every, layer, pair, points.  Returns Curves.
 
     >>> row = replace(architectures.experiment("narrow"), epochs=10)
     >>> run(row, [[0.0], [1.0]], [[0.0], [0.5]], 3, seed=1, record_every=5).loss.shape
@@ -80,12 +79,27 @@ def starts(experiment, trials, seed, *, together=None, precision="float32"):
     return nets.Parameters(weights, biases)
 
 
+def _join(parts):
+    """Curves of several stacks of trials of one experiment as one."""
+    if len(parts) == 1:
+        return parts[0]
+
+    def joined(name):
+        values = [getattr(part, name) for part in parts]
+        if isinstance(values[0], tuple):
+            return tuple(np.concatenate(arrays) for arrays in zip(*values))  # (T, n, Q, units) each
+        return None if values[0] is None else np.concatenate(values)  # (T, ...)
+
+    names = [field.name for field in fields(parts[0]) if field.name not in ("epochs", "parameters")]
+    return replace(parts[0], parameters=None, **{name: joined(name) for name in names})
+
+
 def many(experiment, inputs, targets, trials, seed, *, together=None, workers=None, **options):
     """The trials of :func:`run`, in one or several stacks that may run at the same time and that a sweep keeps.
 
-    `experiment`, `inputs`, `targets`, `trials`, `options`: as for :func:`run`; `seed`: int or SeedSequence, stack
-    number n gets the n-th child, so the results depend on `together`: trials in a stack, by default all for nets of at
-    most 100 units, or else one; `workers`: see :func:`lib.services.sweep.run`.  Returns Curves.
+    `experiment`, `inputs`, `targets`, `trials`, `options`: as for :func:`run`; `seed`: int or SeedSequence, stack n
+    gets the n-th child; `together`: trials in a stack, by default all for nets of at most 100 units, or else one;
+    `workers`: see :func:`lib.services.sweep.run`.  Returns Curves; several stacks lose parameters.
 
     >>> row = replace(architectures.experiment("narrow"), epochs=10)
     >>> many(row, [[0.0], [1.0]], [[0.0], [0.5]], 3, seed=1, together=2, record_every=5).loss.shape
@@ -93,51 +107,13 @@ def many(experiment, inputs, targets, trials, seed, *, together=None, workers=No
     """
     sizes = _stacks(experiment, trials, together)
     settings = [dict(experiment=experiment, inputs=inputs, targets=targets, trials=size, **options) for size in sizes]
-    return join(sweep.run(run, settings, seed, workers=workers))
-
-
-def join(parts):
-    """Curves of several stacks of trials of the same experiment as one.
-
-    `parts`: list of Curves with the same epochs, layers and points; several lose their parameters.  Returns Curves.
-
-    >>> row = replace(architectures.experiment("narrow"), epochs=10)
-    >>> join([run(row, [[0.0], [1.0]], [[0.0], [0.5]], 2, seed=seed) for seed in (1, 2)]).loss.shape
-    (4, 11)
-    """
-    listed = isinstance(parts, (list, tuple)) and parts
-    if not listed or not all(isinstance(part, training.Curves) for part in parts):
-        checks.fail("parts", "be a list of one or more lib.representations.training.Curves", parts)
-    if len(parts) == 1:
-        return parts[0]
-    first = parts[0]
-    shapes = [[array.shape[1:] for array in _arrays(part)] for part in parts]
-    same = [np.array_equal(part.epochs, first.epochs) for part in parts]
-    if any(shape != shapes[0] for shape in shapes) or not all(same):
-        checks.fail("parts", "have the same epochs, outputs, layers and points", [part.loss.shape for part in parts])
-
-    def joined(name):
-        values = [getattr(part, name) for part in parts]
-        if values[0] is None:
-            return None
-        if isinstance(values[0], tuple):
-            return tuple(np.concatenate(arrays) for arrays in zip(*values))  # (T, n, Q, units) each
-        return np.concatenate(values)  # (T, ...)
-
-    names = [field.name for field in fields(first) if field.name not in ("epochs", "parameters")]
-    return replace(first, parameters=None, **{name: joined(name) for name in names})
-
-
-def _arrays(curves):
-    hidden = curves.hidden if isinstance(curves.hidden, tuple) else () if curves.hidden is None else (curves.hidden,)
-    return curves.squared_hidden_distance, curves.output_difference, curves.loss, *hidden
+    return _join(sweep.run(run, settings, seed, workers=workers))
 
 
 def states(curves, *, layer=None):
     """The three numbers (a, b, w) of every trial and record.
 
-    `curves`: of T trials and n records; `layer`: place among the recorded layers, from 0, required if several were
-    recorded.  Returns (T, n, 3).
+    `curves`: of T trials and n records; `layer`: place among several recorded layers, from 0. Returns (T, n, 3).
 
     >>> row = replace(architectures.experiment("narrow"), epochs=10)
     >>> states(run(row, [[0.0], [1.0]], [[0.0], [0.5]], 2, seed=1)).shape
@@ -170,12 +146,10 @@ def fits(
 ):
     """Fit the two effective rates to every trial that has converged, by :func:`lib.representations.rate_fit.fit`.
 
-    Each from its own first record or, to leave the plateau out, from the first at which b ends its last stay below a
-    part of Y.  `curves`: of T trials of two points, with the loss that has the factor ½; `input_distance`: X > 0;
+    `curves`: of T trials of two points, with the loss that has the factor ½; `input_distance`: X > 0;
     `target_distance`: Y >= 0; `seed`: int or SeedSequence, trial t draws its restarts from the t-th child; `layer`: see
-    :func:`states`; `final_loss` > 0: a trial has converged if its last loss is below; `weighting`: "raw" or "range";
-    `restarts` >= 0, of each fit; `from_output`: b/Y above which the fit begins, 0 (the whole run) to 1, excluded.
-    Returns Fits, with the mean rate γ, too, from the records of the fit.
+    :func:`states`; `final_loss`, `weighting`, `restarts`: as there; `from_output`: the fit begins at the first record
+    or, to leave the plateau out, where b ends its last stay below this part of Y, 0 to 1, excluded.  Returns Fits.
 
     >>> row = replace(architectures.experiment("shallow"), net=nets.Net(1, 1, 50, 2), gain=0.6)
     >>> found = fits(run(row, [[-1.0], [0.0]], [[0.6], [1.3]], 2, seed=1, record_every=20), 1.0, 0.49, seed=1)
@@ -197,13 +171,7 @@ def fits(
     seeds = children(seed, len(converged))
     found = [fitted(t, child) if converged[t] else None for t, child in enumerate(seeds)]
 
-    def column(name, missing=np.nan):
-        return np.array([missing if one is None else getattr(one, name) for one in found])  # (T, ...)
-
-    numbers = ("encoder_rate", "decoder_rate", "mean_rate", "loss_r_squared", "cost")
-    return Fits(
-        converged=converged,
-        r_squared=column("r_squared", np.full(3, np.nan)),
-        identifiable=column("identifiable", np.zeros(3, dtype=bool))[:, :2],
-        **{name: column(name) for name in numbers},
-    )
+    blank = {"r_squared": np.full(3, np.nan), "identifiable": np.zeros(3, dtype=bool)}
+    blank |= dict.fromkeys(("encoder_rate", "decoder_rate", "mean_rate", "loss_r_squared", "cost"), np.nan)
+    columns = {k: np.array([no if one is None else getattr(one, k) for one in found]) for k, no in blank.items()}
+    return Fits(converged, **columns | {"identifiable": columns["identifiable"][:, :2]})

@@ -2,13 +2,12 @@
 
 Cut a network at a hidden layer and linearise encoder and decoder about the mid-point of two inputs.  With dh, dy and Δ
 the differences of hidden vectors, outputs and targets, X = ‖x₂-x₁‖², Y = ‖Δ‖², a = ‖dh‖², b = ‖dy‖², w = dy·(dy - Δ):
-da/dt = -αXw,   db/dt = -w(βa + αXb/a),   dw/dt = -(β/2)(3w - b + Y)a - (αX/2)(b + w)w/a.
-Gradient descent with step η on a linear net with one hidden layer and the loss  ½⟨‖f - y‖²⟩  has α = β = η/2.
+da/dt = -αXw,   db/dt = -w(βa + αXb/a),   dw/dt = -(β/2)(3w - b + Y)a - (αX/2)(b + w)w/a.  Descent with step η on a
+linear net with one hidden layer and the loss  ½⟨‖f - y‖²⟩  has α = β = η/2.
 
-Here and in ``two_points_limits`` (what the curves tend to) and ``two_points_exact`` (dh may turn): `times` t (T,), >= 0
-and strictly increasing; `start` (3,) = a₀ > 0, b₀ >= 0, w₀ with (b₀ - w₀)² <= b₀Y; `input_distance` X > 0;
-`target_distance` Y >= 0; the effective learning rates `encoder_rate` α and `decoder_rate` β, > 0, per unit of time;
-`rate_ratio` ρ = α/β.  Source: vanrossem2024, eqs. (7) and (9); the closed form is not in it.
+Here, in ``two_points_limits`` and ``two_points_exact``: `times` t (T,) >= 0, increasing; `start` (3,) = a₀ > 0, b₀ >=
+0, w₀ with (b₀ - w₀)² <= b₀Y; `input_distance` X > 0; `target_distance` Y >= 0; the learning rates `encoder_rate` α,
+`decoder_rate` β > 0; `rate_ratio` ρ = α/β.  Source: vanrossem2024, eqs. (7), (9), without the closed form.
 """
 
 import numpy as np
@@ -20,8 +19,7 @@ from lib.representations import _two_points
 def state(hidden_difference, output_difference, target_difference):
     """The state (a, b, w) = (‖dh‖², ‖dy‖², dy·(dy - Δ)) of two points of any network.
 
-    `hidden_difference` (..., H): dh; `output_difference` (..., m): dy, with the same leading axes;
-    `target_difference` (m,): Δ.  Returns (..., 3).
+    `hidden_difference` (..., H): dh; `output_difference` (..., m): dy; `target_difference` (m,): Δ.  Returns (..., 3).
 
     >>> state([1.0, 2.0], [0.5], [1.0]).tolist()
     [5.0, 0.25, -0.25]
@@ -37,11 +35,9 @@ def state(hidden_difference, output_difference, target_difference):
 
 
 def derivative(state, input_distance, target_distance, encoder_rate, decoder_rate):
-    """Time derivative of (a, b, w), eq. (7).
+    """Time derivative of (a, b, w), eq. (7), singular at a = 0, where integrators go wrong unnoticed.
 
-    Singular at a = 0, which some starts reach in finite time; explicit integrators go wrong there unnoticed: use
-    :func:`trajectory`.  `state` (..., 3): a > 0, b >= 0, w with (b - w)² <= bY; `input_distance`, `target_distance`,
-    `encoder_rate`, `decoder_rate`: X, Y, α, β.  Returns (..., 3).
+    `state` (..., 3), `input_distance`, `target_distance`, `encoder_rate`, `decoder_rate`: as above. Returns (..., 3).
 
     >>> derivative([1.0, 0.25, -0.25], 1.0, 1.0, 2.0, 4.0).tolist()
     [0.5, 1.125, 0.0]
@@ -58,10 +54,9 @@ def derivative(state, input_distance, target_distance, encoder_rate, decoder_rat
 def trajectory(times, start, input_distance, target_distance, encoder_rate, decoder_rate):
     """The state (a, b, w) at any times, from any start, in closed form; it goes on smoothly where eq. (7) is singular.
 
-    z = (ŝ, p̂, q̂), with  a = αXŝ²  and  dy = 2kŝ(p̂, q̂)  along and across Δ,  obeys  dz/dt = Mz - k²‖z‖²z:
-    z(t) = e^{Mt}z₀ / √(1 + 2k² ∫₀ᵗ ‖e^{Mt'}z₀‖² dt'),   M = ((μ, κ, 0), (κ, -μ, 0), (0, 0, -μ)),
-    k = ½√(αβX),  μ = βA_high/4,  κ = k√Y.  `times` (T,), `start` (3,); `input_distance`, `target_distance`,
-    `encoder_rate`, `decoder_rate`: X, Y, α, β.  Returns (T, 3): a, b, w.
+    z = (ŝ, p̂, q̂), with  a = αXŝ²  and  dy = 2kŝ(p̂, q̂)  along and across Δ:  dz/dt = Mz - k²‖z‖²z: z(t) = e^{Mt}z₀ /
+    √(1 + 2k² ∫₀ᵗ ‖e^{Mt'}z₀‖² dt'),   M = ((μ, κ, 0), (κ, -μ, 0), (0, 0, -μ)),  k² = ¼αβX,  μ = ¼βA_high, κ = k√Y.
+    `times`, `start`, `input_distance`, `target_distance`, `encoder_rate`, `decoder_rate`: as above.  Returns (T, 3).
 
     >>> trajectory([0.0, 1e9], [0.01, 0.0001, -0.0099], 1.0, 1.0, 1.0, 1.0).round(6).tolist()  # ends at (a_∞, Y, 0)
     [[0.01, 0.0001, -0.0099], [1.0, 1.0, 0.0]]
@@ -76,9 +71,8 @@ def loss_curve(
 ):
     """Loss along :func:`trajectory`:  ½‖δ₀‖² e^{-2γt} + ⅛‖dy - Δ‖²,  with all digits down to the smallest values.
 
-    `times` (T,), `start` (3,), `input_distance`, `target_distance`, `encoder_rate`, `decoder_rate`: as there;
-    `mean_distance` >= 0: ‖δ₀‖², of the output at the mid-point from the mean of the targets, at the start; `mean_rate`
-    >= 0: γ.  Returns (T,).
+    `times`, `start`, `input_distance`, `target_distance`, `encoder_rate`, `decoder_rate`: as there; `mean_distance` >=
+    0: ‖δ₀‖², of the output at the mid-point from the mean target at the start; `mean_rate` >= 0: γ.  Returns (T,).
 
     >>> start = [0.01, 0.0001, -0.0099]
     >>> loss_curve([0.0, 1e9], start, 1.0, 1.0, 1.0, 1.0, mean_distance=0.5, mean_rate=1.0).round(6).tolist()
@@ -96,8 +90,8 @@ def loss_curve(
 def loss(state, target_distance, *, mean_distance=0.0):
     """Loss ½⟨‖f - y‖²⟩ of two points from their state:  ½‖δ‖² + ¼(w + ½(Y - b)),  an identity for any network, eq. (9).
 
-    `state` (..., 3): a >= 0, b >= 0, w with (b - w)² <= bY; `target_distance`: Y; `mean_distance` (...) or number,
-    >= 0: ‖δ‖², δ the mean of the two outputs less that of the two targets.  Returns (...).
+    `state` (..., 3): a >= 0, b >= 0, w; `target_distance`: Y; `mean_distance` (...) or number, >= 0: ‖δ‖², δ the mean
+    of the two outputs less that of the two targets.  Returns (...).
 
     >>> float(loss([5.0, 0.25, -0.25], 1.0, mean_distance=0.5))
     0.28125

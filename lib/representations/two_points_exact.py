@@ -1,12 +1,10 @@
 """Two points of a network whose hidden difference may turn: vectors in place of three numbers.
 
-The two-layer linear flow behind :mod:`lib.representations.two_points`, with the decoder's Jacobian D_y and
-e = dy - Δ, dy = D_y dh,  d(dh)/dt = -½αX D_yᵀe,   dD_y/dt = -½β e dhᵀ,  closes on (a, b, w) only if dh does not
-rotate.  For one output it is solved here for every start; for several it is integrated, and :func:`rank_one` is the
-case in which (a, b, w) is exact.  `times` (T,), `input_distance` X and the rates α, β are those of that module;
-`hidden_difference` (H,) is dh and `decoder` (m, H) is D_y at t = 0, `target_difference` (m,) is Δ.
-Source: vanrossem2024, eqs. (17) to (19), with ¼ for ½ in (17), so that gradient descent with step η has α = β = η/2;
-the solutions are not in it.
+The two-layer linear flow behind :mod:`lib.representations.two_points`, with the decoder's Jacobian D_y and  e = dy - Δ,
+dy = D_y dh,  d(dh)/dt = -½αX D_yᵀe,   dD_y/dt = -½β e dhᵀ,  closes on (a, b, w) only if dh does not rotate. `times`
+(T,), `input_distance` X and `encoder_rate` α, `decoder_rate` β are those of that module; `hidden_difference` (H,) is dh
+and `decoder` (m, H) is D_y at t = 0, `target_difference` (m,) is Δ.  Source: vanrossem2024, eqs. (17) to (19), with ¼
+for ½ in (17); the solutions and :func:`layered` are not in it.
 """
 
 from dataclasses import dataclass
@@ -28,22 +26,22 @@ class Vectors:
     residual: np.ndarray  # (T, m)  dy - Δ
 
 
+def _vector(name, value):
+    vector = checks.array(name, value, ndim=1)
+    return vector if vector.size > 0 else checks.fail(name, "have at least one entry", value)
+
+
 def _vectors(hidden_difference, decoder, target_difference):
-    dh = checks.array("hidden_difference", hidden_difference, ndim=1)  # (H,)
-    if dh.size == 0:
-        checks.fail("hidden_difference", "have at least one entry", hidden_difference)
-    target = checks.array("target_difference", target_difference, ndim=1)  # (m,)
-    if target.size == 0:
-        checks.fail("target_difference", "have at least one entry", target_difference)
+    dh = _vector("hidden_difference", hidden_difference)  # (H,)
+    target = _vector("target_difference", target_difference)  # (m,)
     return dh, checks.array("decoder", decoder, shape=(target.size, dh.size)), target
 
 
 def gradients(mean_output, encoder, decoder, inputs, targets):
     """Gradients of the loss of two linearised points:  ȳ - (y₁ + y₂)/2,  ¼D_yᵀe Δxᵀ,  ¼ e dhᵀ  (½ in eq. (17)).
 
-    The loss is  ½⟨‖ȳ ± ½D_yD_hΔx - y_i‖²⟩  over the two points.  `mean_output` (m,): ȳ, at the mid-point of the inputs;
-    `encoder` (H, n): D_h; `decoder` (m, H): D_y; `inputs` (2, n): x₁, x₂; `targets` (2, m): y₁, y₂.  Returns the
-    gradients with respect to ȳ, D_h and D_y, in their shapes.
+    The loss is  ½⟨‖ȳ ± ½D_yD_hΔx - y_i‖²⟩.  `mean_output` (m,): ȳ, at the mid-point of the inputs; `encoder` (H, n):
+    D_h; `decoder` (m, H): D_y; `inputs` (2, n): x₁, x₂; `targets` (2, m): y₁, y₂.  Returns those by ȳ, D_h and D_y.
 
     >>> [part.tolist() for part in gradients([1.0], [[1.0]], [[2.0]], [[0.0], [1.0]], [[0.0], [1.0]])]
     [[0.5], [[0.5]], [[0.25]]]
@@ -63,7 +61,7 @@ def integrate(times, hidden_difference, decoder, target_difference, input_distan
     """Numerical solution of the flow for any number of outputs; the reference for the closed forms.
 
     `times`, `hidden_difference`, `decoder`, `target_difference`, `input_distance`, `encoder_rate`, `decoder_rate`: as
-    in the module.  Returns Vectors.
+    above.  Returns Vectors.
 
     >>> integrate([0.0, 40.0], [1.0, 0.0], [[0.1, 0.5]], [1.0], 1.0, 1.0, 1.0).output.round(6).tolist()
     [[0.1], [1.0]]
@@ -94,18 +92,15 @@ def rank_one(
 ):
     """Exact solution if the decoder sees only the hidden difference,  D_y = dy dhᵀ/‖dh‖²;  then (a, b, w) closes.
 
-    dh keeps its line, and turns round where it passes through zero: :func:`lib.representations.two_points.trajectory`
-    with signs.  `times` (T,); `hidden_difference` (H,): not zero; `output_difference` (m,): dy at t = 0;
-    `target_difference` (m,), `input_distance`, `encoder_rate`, `decoder_rate`: Δ, X, α, β.  Returns Vectors.
+    dh keeps its line, through zero too.  `output_difference` (m,): dy at t = 0; `times`, `hidden_difference`, not zero,
+    `target_difference`, `input_distance`, `encoder_rate`, `decoder_rate`: as in the module. Returns Vectors.
 
     >>> rank_one([0.0, 60.0], [1.0], [-2.0], [1.0], 1.0, 1.0, 1.0).hidden.round(6).tolist()  # ends in opposite order
     [[1.0], [-0.550251]]
     """
     times = checks.times("times", times)  # (T,)
     dh = checks.array("hidden_difference", hidden_difference, ndim=1)  # (H,)
-    target = checks.array("target_difference", target_difference, ndim=1)  # (m,)
-    if target.size == 0:
-        checks.fail("target_difference", "have at least one entry", target_difference)
+    target = _vector("target_difference", target_difference)  # (m,)
     dy = checks.array("output_difference", output_difference, shape=target.shape)  # (m,)
     size, gap = np.linalg.norm(dh), np.linalg.norm(target)
     if size == 0:
@@ -127,11 +122,10 @@ def rank_one(
 def one_output(times, hidden_difference, decoder, target_difference, input_distance, encoder_rate, decoder_rate):
     """Exact solution for one output from any start, dh free to rotate.
 
-    ĥ = dh/√(αX) and v̂ = v/√β, D_y = vᵀ, have  ĥ ± v̂ = (ĥ₀ ± v̂₀) x^{±½},  and x obeys a Riccati equation,
-    dx/dt = -k²P x² + 2kΔ x + k²M,   x(0) = 1,   P = ‖ĥ₀ + v̂₀‖²,   M = ‖ĥ₀ - v̂₀‖²,   k = ½√(αβX).
-    Distances depend on a₀ = ‖dh₀‖², dy₀ and V₀ = ‖v₀‖² alone: the vectors (√a₀, 0) and (dy₀/√a₀, √(V₀ - dy₀²/a₀)) give
-    them.  `times` (T,), `hidden_difference` (H,); `decoder` (1, H): vᵀ at t = 0; `target_difference` (1,): Δ, of either
-    sign; `input_distance`, `encoder_rate`, `decoder_rate`: X, α, β.  Returns Vectors.
+    ĥ = dh/√(αX) and v̂ = v/√β, D_y = vᵀ, have  ĥ ± v̂ = (ĥ₀ ± v̂₀) x^{±½},  dx/dt = -k²P x² + 2kΔ x + k²M,  x(0) = 1, P
+    = ‖ĥ₀ + v̂₀‖²,  M = ‖ĥ₀ - v̂₀‖²,  k = ½√(αβX).  Distances depend on a₀ = ‖dh₀‖², dy₀ and V₀ = ‖v₀‖² alone: (√a₀, 0)
+    and (dy₀/√a₀, √(V₀ - dy₀²/a₀)) give them.  `times`, `hidden_difference`, `decoder` (1, H), `target_difference` (1,),
+    of either sign, `input_distance`, `encoder_rate`, `decoder_rate`: as in the module.  Returns Vectors.
 
     >>> end = one_output([0.0, 1e9], [0.01, 0.0], [[0.0, 0.01]], [1.0], 1.0, 1.0, 1.0)  # dh turns by 45 degrees
     >>> end.hidden[-1].round(4).tolist(), end.output[-1].round(6).tolist()
@@ -177,10 +171,9 @@ def _mobius(fade, elapsed, speed, near, far, push, drift):
 def final_distance(hidden_difference, decoder, target_difference, input_distance, rate_ratio):
     """Squared hidden distance at the end for one output:  a_∞ = ½Ã + √(¼Ã² + ρX(a₀‖v₀‖² - dy₀²) + A_low²).
 
-    Ã = a₀ - ρX‖v₀‖².  In place of eq. (10) where dh rotates: the bracket is >= 0 and vanishes where v₀ is parallel to
-    dh₀; then Ã = A_high.  It leaves out the starts that rest at the saddle, ρX‖v₀‖² = a₀ with v₀ along -Δdh₀.
-    `hidden_difference` (H,), `decoder` (1, H), `target_difference` (1,): dh₀, v₀ᵀ, Δ; `input_distance`, `rate_ratio`:
-    X, ρ = α/β.  Returns a_∞.
+    Ã = a₀ - ρX‖v₀‖².  In place of eq. (10) where dh rotates; it leaves out the starts that rest at the saddle, ρX‖v₀‖²
+    = a₀ with v₀ along -Δdh₀.  `hidden_difference` (H,), `decoder` (1, H), `target_difference` (1,): dh₀, v₀ᵀ, Δ;
+    `input_distance`, `rate_ratio`: X, ρ = α/β.  Returns a_∞.
 
     >>> round(final_distance([0.01, 0.0], [[0.0, 0.01]], [1.0], 1.0, 1.0), 6)
     1.0
@@ -195,3 +188,58 @@ def final_distance(hidden_difference, decoder, target_difference, input_distance
         half = 0.5 * (a - v @ v)
         root = checks.finite("hidden_difference", np.sqrt(half**2 + rest))
     return float(half + root if half >= 0 else rest / (root - half))
+
+
+def layered(
+    times,
+    start,
+    decoder_gradient,
+    input_distance,
+    target_distance,
+    encoder_rate,
+    decoder_rate,
+    *,
+    encoder_layers=1,
+    decoder_layers=1,
+):
+    """a, b and w of two points with the rates  α = α₀(a/X)^{1-1/L₁}  and  β = β₀V^{1-1/L₂}  of L₁ and L₂ linear layers.
+
+    For one output, c = v·dh, V = ‖v‖², e = c - √Y:  ȧ = -αX e c,  ċ = -½e(βa + αXV),  V̇ = -β e c.  One layer on either
+    side is :func:`one_output`; descent on L equal layers has the prefactor ηL/2. `times` (T,); `start` (3,): a₀ > 0,
+    b₀, w₀ with (b₀ - w₀)² = b₀Y; `decoder_gradient`: V₀ > 0, at least b₀/a₀; `input_distance`, `target_distance`: X, Y
+    > 0; `encoder_rate`, `decoder_rate`: α₀, β₀ > 0; `encoder_layers`, `decoder_layers`: L₁, L₂ >= 1.  Returns (T, 3).
+
+    >>> start = [1e-2, 1e-6, 1e-6 - 1e-3]  # dy = 1e-3, Y = 1
+    >>> one, ten = (layered([0.0, 60.0], start, 0.01, 1.0, 1.0, 1.0, 1.0, encoder_layers=n) for n in (1, 10))
+    >>> one[1].round(3).tolist(), ten[1].round(3).tolist()
+    ([1.0, 1.0, 0.0], [0.365, 1.0, 0.0])
+    """
+    times = checks.times("times", times)  # (A,)
+    a, b, w = checks.array("start", start, shape=(3,)).tolist()
+    gap = np.sqrt(checks.number("target_distance", target_distance, above=0))
+    x, alpha, beta = _two_points.constants(input_distance, encoder_rate, decoder_rate)
+    first = 1 - 1 / checks.integer("encoder_layers", encoder_layers)
+    second = 1 - 1 / checks.integer("decoder_layers", decoder_layers)
+    c = (b - w) / gap
+    if not (a > 0 and b >= 0 and abs(c**2 - b) <= 1e-5 * max(b, gap**2)):
+        checks.fail("start", "have a > 0 and, for one output, (b - w)² = bY", start)
+    v = checks.number("decoder_gradient", decoder_gradient, above=0)
+    if v * a < c**2 * (1 - 1e-6):
+        checks.fail("decoder_gradient", "be at least b/a, as dy = v·dh", decoder_gradient)
+
+    def slope(_, state):
+        a, c, v = state
+        by_encoder = alpha * x * (max(a, 0.0) / x) ** first
+        by_decoder = beta * max(v, 0.0) ** second
+        e = c - gap
+        return -by_encoder * e * c, -0.5 * e * (by_decoder * a + by_encoder * v), -by_decoder * e * c
+
+    begin = np.array([a, c, v])  # (3,)
+    span, finest = (0.0, times[-1] or 1.0), 1e-10 * np.abs(begin)  # an interval of zero would stop the integrator
+    solution = solve_ivp(
+        slope, span, begin, method="LSODA", t_eval=times, rtol=1e-8, atol=np.maximum(finest, 1e-14 * gap)
+    )
+    if not solution.success or not np.isfinite(solution.y).all():
+        checks.fail("times", "end where the integrator still follows", times)
+    a, c, _ = solution.y  # (A,) each
+    return np.stack([a, c**2, c * (c - gap)], axis=1)  # (A, 3)

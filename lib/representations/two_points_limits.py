@@ -1,22 +1,23 @@
 """Two points of a network: where their distances end, how fast, how long they wait, and when the start decides.
 
-The end depends on two numbers in units of the squared hidden distance,  A_high = a₀ - ρX b₀/a₀  of the start and
-A_low = √(ρXY) of the data, with ρ = α/β:  a_∞ = A_low e^{arsinh(A_high/(2A_low))}.  Arguments are those of
-:mod:`lib.representations.two_points`; `high`, of any sign, and `low` >= 0 are A_high and A_low.
-Source: vanrossem2024, eqs. (10) to (13), (26) to (40); :func:`half_time` and :func:`zero_crossing` are not in it.
+The end depends on two squared hidden distances,  A_high = a₀ - ρX b₀/a₀  of the start and  A_low = √(ρXY) of the data,
+ρ = α/β:  a_∞ = A_low e^{arsinh(A_high/(2A_low))}.  Arguments are those of :mod:`lib.representations.two_points`;
+`high`, of any sign, and `low` >= 0 are A_high and A_low.  Source: vanrossem2024, eqs. (10) to (13), (26) to (40);
+:func:`half_time` and :func:`zero_crossing` are not in it.
 """
 
 import numpy as np
 
 from lib.common import checks
 from lib.representations import _two_points
+from lib.representations.two_points import trajectory
 
 
 def final_distance(high, low):
     """Squared hidden distance at the end:  a_∞ = ½A_high + ½√(A_high² + 4A_low²),  without cancellation for A_high < 0.
 
-    Eq. (10); its limit for large weights is max(A_high, 0), and not A_high as in the text after eq. (12).  `high`,
-    `low`: numbers or arrays that broadcast.  Returns a_∞.
+    Eq. (10); for large weights max(A_high, 0), not A_high as after eq. (12).  `high`, `low`: numbers or arrays.
+    Returns a_∞.
 
     >>> [float(final_distance(high, 1.0)) for high in (0.0, 1e9, -1e9)]
     [1.0, 1000000000.0, 1e-09]
@@ -54,9 +55,8 @@ def fixed_point(start, input_distance, target_distance, rate_ratio):
 def decay_rates(high, low, decoder_rate):
     """Eigenvalues of the Jacobian at the end:  -βa_∞  and  -½β√(A_high² + 4A_low²), eqs. (29) to (31) simplified.
 
-    What is left of dy - Δ across Δ decays with half the first.  Along Δ one part decays with the second; another, which
-    one output does not show, follows the square of what is left across, and so decays with the first.  Both are real: a
-    node, never a spiral.  `high`, `low`, `decoder_rate`: A_high, A_low, β.  Returns (2,), <= 0, per unit of time.
+    Across Δ dy - Δ decays with half the first.  Along Δ one part decays with the second; another, which one output does
+    not show, with the first.  `high`, `low`, `decoder_rate`: A_high, A_low, β.  Returns (2,), real, <= 0.
 
     >>> decay_rates(1.5, 1.0, 2.0).tolist()
     [-4.0, -2.5]
@@ -69,8 +69,7 @@ def decay_rates(high, low, decoder_rate):
 def regime(high, low, *, margin=5.0):
     """What decides the end: the data ("rich"), a large start ("lazy"), or a start with the larger decoder ("collapse").
 
-    Then a_∞ is close to A_low, A_high or A_low²/|A_high|; |A_high| is compared with 2A_low.  Eqs. (12), (13),
-    corrected: numbers with units are compared with each other and not with one, and A_high < 0 has an end of its own.
+    a_∞ is close to A_low, A_high or A_low²/|A_high|; |A_high| is compared with 2A_low, which corrects eqs. (12), (13).
     `high`, `low`: not both zero; `margin` > 1: how many times larger one side must be.  Returns it, or "between".
 
     >>> [regime(high, 1.0) for high in (0.1, 2.0, 19.2, -57.6)]
@@ -90,10 +89,9 @@ def regime(high, low, *, margin=5.0):
 def half_time(start, input_distance, target_distance, encoder_rate, decoder_rate):
     """Length of the plateau: when the fast-growing part of a small start has half its final squared size.
 
-    t = ln(λ/(k²ζ²) - 1)/(2λ)  with  λ = ¼β√(A_high² + 4A_low²),  k = ½√(αβX)  and ζ the start's component along the
-    growing direction.  For a balanced start a is half of a_∞ then.  Every factor 1/10 in the scale of the weights adds
-    ln(10)/λ.  `start` (3,): small, with a growing part; `input_distance`, `target_distance`, `encoder_rate`,
-    `decoder_rate`: X, Y, α, β.  Returns t > 0.
+    t = ln(λ/(k²ζ²) - 1)/(2λ),  λ = ¼β√(A_high² + 4A_low²),  k = ½√(αβX),  ζ the start's component along the growing
+    direction; then a is half of a_∞ for a balanced start.  `start` (3,): small, with a growing part; `input_distance`,
+    `target_distance`, `encoder_rate`, `decoder_rate`: X, Y, α, β.  Returns t > 0.
 
     >>> steps = [half_time([scale, scale**2, scale**2 - scale], 1.0, 1.0, 1.0, 1.0) for scale in (1e-6, 1e-8)]
     >>> round(steps[1] - steps[0], 4)  # a factor 1/10 in the amplitude; λ = ½
@@ -110,9 +108,9 @@ def half_time(start, input_distance, target_distance, encoder_rate, decoder_rate
 def zero_crossing(start, input_distance, target_distance, encoder_rate, decoder_rate):
     """Time at which the two hidden vectors meet, a = 0, on their way to opposite order; infinite if they do not.
 
-    With (cos, sin) the growing and (-sin, cos) the decaying direction, ζ₊ and ζ₋ the start's components:
-    t = ln(ζ₋ sin/(ζ₊ cos))/(2λ) if ζ₊ < 0.  There eq. (7) is singular, and section A.3 of the source excludes it.
-    `start` (3,), `input_distance`, `target_distance`, `encoder_rate`, `decoder_rate`: as in the module.  Returns t > 0.
+    With growing (cos, sin) and decaying direction (-sin, cos), ζ₊ and ζ₋ the start's components:  t = ln(ζ₋ sin/(ζ₊
+    cos))/(2λ) if ζ₊ < 0.  Section A.3 of the source excludes it.  `start`, `input_distance`, `target_distance`,
+    `encoder_rate`, `decoder_rate`: as in the module.  Returns t > 0.
 
     >>> round(zero_crossing([1.0, 4.0, 6.0], 1.0, 1.0, 1.0, 1.0), 6)  # dy = -2, Δ = 1: A_high = -3
     0.631935
@@ -126,23 +124,12 @@ def zero_crossing(start, input_distance, target_distance, encoder_rate, decoder_
 def identical_targets(times, start, input_distance, encoder_rate, decoder_rate):
     """The state (a, b, w = b) if both points have the same target, Y = 0.
 
-    a = A_high/(1 + E),  b = -βA_high²E/(αX (1 + E)²),  E = (A_high/a₀ - 1) e^{-βA_high t};  for A_high = 0 the power
-    law a₀/(1 + βa₀t).  Eqs. (39), (40), corrected: there the exponent lacks β = 1/τ_y.  `times` (T,); `start` (2,):
-    a₀ > 0, b₀ >= 0; `input_distance`, `encoder_rate`, `decoder_rate`: X, α, β.  Returns (T, 3): a, b, w.
+    a = A_high/(1 + E),  b = -βA_high²E/(αX (1 + E)²),  E = (A_high/a₀ - 1) e^{-βA_high t};  for A_high = 0  a₀/(1 +
+    βa₀t). Eqs. (39), (40), corrected: there the exponent lacks β.  `times` (T,); `start` (2,): a₀ > 0, b₀ >= 0;
+    `input_distance`, `encoder_rate`, `decoder_rate`: X, α, β.  Returns (T, 3): a, b, w.
 
     >>> identical_targets([0.0, 1.0, 1e9], [1.0, 1.0], 1.0, 1.0, 1.0).round(6).tolist()  # A_high = 0
     [[1.0, 1.0, 1.0], [0.5, 0.25, 0.25], [0.0, 0.0, 0.0]]
     """
-    times = checks.times("times", times)  # (T,)
-    start = checks.array("start", start, shape=(2,))  # (2,)
-    a, b, _ = _two_points.checked_state("start", [*start, start[1]])
-    x, alpha, beta = _two_points.constants(input_distance, encoder_rate, decoder_rate)
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        high = checks.finite("start", a - alpha / beta * x * b / a)
-        # Both ends of the exponential without overflow: divided by e^{β|A_high|t} where A_high < 0.
-        fade = np.exp(-beta * abs(high) * times)  # (T,)
-        elapsed = beta * times if high == 0 else -np.expm1(-beta * abs(high) * times) / abs(high)  # (T,)
-        factor = 1 / (a * elapsed + (fade if high > 0 else 1))  # (T,)
-        hidden = a * factor * (fade if high < 0 else 1)  # (T,)
-        output = b * factor**2 * fade  # (T,)
-    return checks.finite("start", np.stack([hidden, output, output], axis=1))  # (T, 3)
+    a, b = checks.array("start", start, shape=(2,))
+    return trajectory(times, [a, b, b], input_distance, 0.0, encoder_rate, decoder_rate)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from lib.common import checks
+from lib.foundations import committee_formulas
 
 
 def times(alpha):
@@ -23,6 +24,36 @@ def levels(eigenvalues):
     if eigenvalues.size == 0:
         checks.fail("eigenvalues", "hold at least one eigenvalue", "none")
     return eigenvalues
+
+
+def spectrum(eigenvalues, multiplicities=None):
+    """λ_k > 0 (L,) and n_k = m_k/N (L,), from m_k up to a factor, all equal if none are given;  Σ_k n_k λ_k = 1."""
+    eigenvalues = levels(eigenvalues)  # (L,)
+    if multiplicities is None:
+        fractions = np.full(eigenvalues.size, 1 / eigenvalues.size)  # (L,)
+    else:
+        counts = checks.entries("multiplicities", multiplicities, above=0, shape=eigenvalues.shape)  # (L,)
+        fractions = counts / counts.sum()  # (L,)
+    mean = fractions @ eigenvalues
+    if abs(mean - 1) > 1e-9:
+        checks.fail("eigenvalues", "have mean one, weighted with the multiplicities", f"mean {mean:.10g}")
+    return eigenvalues, fractions
+
+
+def resolved(student_resolved, cross_resolved, teacher_resolved, levels):
+    """Q^k (L, K, K), R^k (L, K, M) and T^k (L, M, M), which form a covariance matrix in each of the L eigenspaces."""
+    q = checks.array("student_resolved", student_resolved, shape=(levels, None, None))  # (L, K, K)
+    t = checks.array("teacher_resolved", teacher_resolved, shape=(levels, None, None))  # (L, M, M)
+    for name, part in (("student_resolved", q), ("teacher_resolved", t)):
+        square = part.shape[1] == part.shape[2] and part.size > 0
+        if not square or not np.allclose(part, np.swapaxes(part, 1, 2), rtol=0, atol=1e-10 * np.abs(part).max()):
+            checks.fail(name, "hold symmetric matrices", f"shape {part.shape}")
+    r = checks.array("cross_resolved", cross_resolved, shape=(levels, q.shape[1], t.shape[1]))  # (L, K, M)
+    lowest = committee_formulas.lowest_correlation(np.block([[q, r], [np.swapaxes(r, 1, 2), t]]), 1e-9)
+    if lowest < -committee_formulas.ROUNDING:
+        wanted = "form a positive semidefinite matrix with Q and T in every eigenspace"
+        checks.fail("cross_resolved", wanted, f"correlations with the lowest eigenvalue {lowest:.3g}")
+    return q, r, t
 
 
 def counts(multiplicities, shape):

@@ -1,16 +1,16 @@
-r"""Implicit steps of fourth order, with step control, for equations resolved by eigenspace.
+"""Implicit steps of fourth order, with step control, for equations resolved by eigenspace.
 
-Used by :mod:`lib.scaling.structured` and :mod:`lib.scaling.site_symmetric`.
-
-Eigenspaces meet only in a, G and E, functions of the few overlaps Q, R of the fields.  In one step a, G and E are
-parabolas in time through their values at its start, middle and end; the last two must be those that the overlaps there
-imply (Lobatto collocation), and a quasi-Newton iteration finds them.  If they were taken from the past instead, the
-eigenvalue of the map from a, G, E to those that the eigenspaces settle at could be below -1, and long steps would ring.
+Eigenspaces meet only in a, G and E, functions of the few overlaps Q, R of the fields.  In one step these are parabolas
+in time through their values at start, middle and end; the last two must be those that the overlaps there imply (Lobatto
+collocation), and a quasi-Newton iteration finds them.  Taken from the past instead they would ring in long steps: the
+eigenvalue of the map from a, G, E to those that the eigenspaces settle at could be below -1.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
+
+from lib.common import checks
 
 ROUNDING = 1e-14  # of ε_g, a difference of numbers of order one: smaller errors cannot be followed
 SPECIALIZATION = 10  # relative error of the differences among units, in parts of that of ε_g
@@ -49,8 +49,7 @@ def apart(flow, seen, other, tolerance):
 def consistent_step(flow, state, seen, guess, length, inverse, tolerance):
     """The step whose a, G, E are those of its own overlaps, or None where the iteration fails.
 
-    Broyden's method for  found(x) - x = 0,  x the overlaps of the fields at middle and end; `inverse` (2p, 2p) is minus
-    the inverse Jacobian, and is improved in place.
+    Broyden's method for  found(x) = x,  x at middle and end; `inverse` (2p, 2p), minus its inverse Jacobian, improves.
     """
     x, start, last, move = guess, flow.coefficients(seen), None, None  # (2, p), (c,)
     for _ in range(ITERATIONS):
@@ -77,7 +76,7 @@ def consistent_step(flow, state, seen, guess, length, inverse, tolerance):
 def in_doubt(flow, state, step, before, tolerance):
     """Error of a step, of third order: how middle and end change if a, G, E in its middle came from three other points.
 
-    Those are its ends and the start of the last step; N is found without its cubic part, too.
+    Those are its ends and the start of the last step; N loses its cubic part, too.
     """
     first, _, last = step.curve
     if before is None:
@@ -95,9 +94,11 @@ def inside(flow, state, step, place):
     return flow.stages(state, curve, place * step.length)[1]
 
 
-def follow(times, state, flow, length, tolerance):
-    """The states at the times, each part (n, ...); the first step tried has this length."""
-    now, before, seen, tolerance = 0.0, None, flow.seen(state), LOCAL * tolerance
+def follow(times, state, flow, rate, lam, tolerance):
+    """The states at the times, each part (n, ...)."""
+    tolerance = checks.number("tolerance", tolerance, at_least=1e-10, below=1)
+    length, tolerance = min(1.0, tolerance / rate * 100) / lam.max(), LOCAL * tolerance
+    now, before, seen = 0.0, None, flow.seen(state)
     inverse = np.eye(2 * seen.size)
     states = [state] if times[0] == 0 else []
     while now < times[-1]:
@@ -121,7 +122,3 @@ def follow(times, state, flow, length, tolerance):
             now, state, seen, before = then, step.end, step.seen[2], step
         length = trial * min(4.0, max(0.2, 0.9 / max(error, 1e-6) ** 0.25))
     return [np.stack(part) for part in zip(*states)]
-
-
-def first_step(rate, lam, tolerance):
-    return min(1.0, tolerance / rate * 100) / lam.max()

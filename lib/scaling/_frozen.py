@@ -1,11 +1,9 @@
-r"""How eigenspaces move in a step along which a, G and E are parabolas.
-
-Used by :mod:`lib.scaling.structured` and :mod:`lib.scaling.site_symmetric`.
+"""How eigenspaces move: at given overlaps, and in a step along which a, G and E are parabolas.
 
 In the time s = ηλ_kα/K the vectors of an eigenspace move by dJ = aB - GJ, which is linear: J -> UJ + VB with  dU = -GU,
 dV = a - GV.  Collocation at start, middle and end of the step, with weights that are exact for a constant G, finds U
-and V for any λ_k; it is of fourth order, and V -> G⁻¹a where λ_k is large.  The overlaps move by the congruence with
-(U, V) plus N, what single examples add:  dN = E - GN - NG.  So they stay a covariance at any step.
+and V for any λ_k, to fourth order, and V -> G⁻¹a where λ_k is large.  The overlaps move by the congruence with (U, V)
+plus N, what single examples add:  dN = E - GN - NG.  So they stay a covariance at any step.
 """
 
 from dataclasses import dataclass
@@ -21,12 +19,24 @@ SERIES = 1 / np.arange(15.0, 3.0, -1.0)  # (12,)  1/15, ..., 1/4
 MOST_SWEEPS, SWEPT = 12, 1e-10  # N is found by iteration, down to this part of it
 
 
+def velocity(q, r, t, lam, fractions, rate, second_order):
+    """dQ^k/dα and dR^k/dα of what was checked, or of a small step out of the covariance matrices: analytic there."""
+    seen = [np.tensordot(lam, part, axes=1) for part in (q, r, t)]  # (K, K), (K, M), (M, M)
+    a, g = committee_formulas.drift(*seen)
+    units, teachers = a.shape
+    slow = (rate * lam / units)[:, None, None]  # (L, 1, 1)
+    half = a @ np.swapaxes(r, 1, 2) - g @ q  # (L, K, K)
+    dq = slow * (half + np.swapaxes(half, 1, 2))  # (L, K, K)
+    if second_order:
+        dq = dq + rate**2 * teachers / units**2 * (lam * fractions)[:, None, None] * committee_formulas.noise(*seen)
+    return dq, slow * (a @ t - g @ r)
+
+
 @njit(cache=True)
 def weights(time, rate, out):
     """x at s = 1/2 and 1 (rows of `out`, (2, 5)), if dx/ds = time (drive - rate x).
 
-    The columns multiply x(0) and the drive at s = 0, 1/2 and 1; the last one is for a cubic part s(1 - s)(1 - 2s) of
-    the drive, and fades where the decay is fast.
+    The columns multiply x(0), the drive at s = 0, 1/2 and 1, and its cubic part s(1 - s)(1 - 2s).
     """
     for node in range(2):
         place = 0.5 + 0.5 * node
@@ -78,8 +88,8 @@ def eliminate(matrix, right):
 def spread(time, noise, change, decay, bent, sweeps, out):
     """N at middle and end, `out` (2, K, K), in the frame where G is diagonal plus `change`; all of them (3, K, K).
 
-    The drive E - (change) N - N (change) is a parabola through its values at start, middle and end, and if `bent` a
-    cubic with the right slope at the start, too: without it N were less accurate than U and V.
+    The drive E - (change) N - N (change) is a parabola through its values at start, middle and end; if `bent`, a cubic
+    with the right slope at the start, without which N were less accurate than U and V.
     """
     units = noise.shape[1]
     drive = noise.copy()  # (3, K, K)
@@ -111,40 +121,37 @@ def spread(time, noise, change, decay, bent, sweeps, out):
 
 
 @njit(cache=True)
-def propagate(q, r, t, time, kick, pull, drag, noise, bent, new_q, new_r):
+def multiply(left, right, out):
+    """out = left right, in loops: faster than BLAS for a few units."""
+    for i in range(len(left)):
+        for j in range(right.shape[1]):
+            total = 0.0
+            for c in range(len(right)):
+                total += left[i, c] * right[c, j]
+            out[i, j] = total
+
+
+@njit(cache=True)
+def propagate(q, r, t, time, kick, values, frame, change, pulled, noisy, bent, new_q, new_r):
     """Q^k and R^k, (2, L, ., .), at middle and end of a step.
 
-    `pull`, `drag`, `noise` are a, G, E (3, ., .) at start, middle and end; `time` (L,) is ηλ_k/K times the step,
-    `kick` (L,) is ηMn_k/K.
+    a and E are `pulled` (3, K, M) and `noisy` (3, K, K) at start, middle and end, in the `frame` (K, K) where G is
+    diag(`values`) + `change` (3, K, K); `time` (L,) is ηλ_k/K times the step, `kick` (L,) is ηMn_k/K.
     """
-    levels, units, teachers = r.shape
-    values, frame = np.linalg.eigh((drag[0] + 4 * drag[1] + drag[2]) / 6)  # (K,), (K, K)
+    units, teachers = pulled.shape[1:]
     width, size = units + teachers, 2 * units
-    change, pulled, noisy = np.zeros((3, units, units)), np.zeros((3, units, teachers)), np.zeros((3, units, units))
-    for place in range(3):
-        for i in range(units):
-            for j in range(units):
-                for h in range(units):
-                    for m in range(units):
-                        change[place, i, h] += frame[j, i] * drag[place, j, m] * frame[m, h]
-                        noisy[place, i, h] += frame[j, i] * noise[place, j, m] * frame[m, h]
-                for n in range(teachers):
-                    pulled[place, i, n] += frame[j, i] * pull[place, j, n]
-            change[place, i, i] -= values[i]
     begin = np.zeros((2, units, width))  # (U, V) at the start and their drive
-    for i in range(units):
-        for j in range(units):
-            begin[0, i, j] = frame[j, i]
-            for h in range(units):
-                begin[1, i, j] -= change[0, i, h] * frame[j, h]
-        for n in range(teachers):
-            begin[1, i, units + n] = pulled[0, i, n]
-    some_noise = np.abs(noise).max() > 0
+    begin[0, :, :units], begin[1, :, units:] = frame.T, pulled[0]
+    multiply(-change[0], frame.T, begin[1, :, :units])
+    some_noise = np.abs(noisy).max() > 0
     coupling = 2 * units * np.abs(change).max()
     single, pair = np.empty((units, 2, 5)), np.empty((units, units, 2, 5))
     matrix, moved, turned = np.empty((size, size)), np.empty((size, width)), np.empty((units, width))
     added, fed = np.zeros((2, units, units)), np.empty((units, width))
-    for k in range(levels):
+    joint = np.empty((width, width))
+    for k in range(len(q)):
+        joint[:units, :units], joint[:units, units:] = q[k], r[k]
+        joint[units:, :units], joint[units:, units:] = r[k].T, t[k]
         for i in range(units):
             weights(time[k], values[i], single[i])
         for node in range(2):
@@ -169,26 +176,9 @@ def propagate(q, r, t, time, kick, pull, drag, noise, bent, new_q, new_r):
                 sweeps += 1
             spread(time[k], noisy, change, pair, bent, sweeps, added)
         for node in range(2):
-            for i in range(units):
-                for c in range(width):
-                    turned[i, c] = 0.0
-                    for j in range(units):
-                        turned[i, c] += frame[i, j] * moved[node * units + j, c]
-            for i in range(units):  # fed = (U, V) times the joint overlaps
-                for j in range(units):
-                    total = 0.0
-                    for h in range(units):
-                        total += turned[i, h] * q[k, h, j]
-                    for n in range(teachers):
-                        total += turned[i, units + n] * r[k, j, n]
-                    fed[i, j] = total
-                for n in range(teachers):
-                    total = 0.0
-                    for h in range(units):
-                        total += turned[i, h] * r[k, h, n]
-                    for m in range(teachers):
-                        total += turned[i, units + m] * t[k, m, n]
-                    fed[i, units + n] = new_r[node, k, i, n] = total
+            multiply(frame, moved[node * units : (node + 1) * units], turned)
+            multiply(turned, joint, fed)  # (U, V) times the joint overlaps
+            new_r[node, k] = fed[:, units:]
             for i in range(units):
                 for j in range(i + 1):
                     total = 0.0
@@ -201,30 +191,9 @@ def propagate(q, r, t, time, kick, pull, drag, noise, bent, new_q, new_r):
                     new_q[node, k, i, j] = new_q[node, k, j, i] = total
 
 
-@njit(cache=True)
-def weighted_sum(lam, q, r):
-    """Q and R of the fields, one after the other."""
-    levels, units, teachers = r.shape
-    total = np.zeros(units * (units + teachers))
-    for k in range(levels):
-        at = 0
-        for i in range(units):
-            for j in range(units):
-                total[at] += lam[k] * q[k, i, j]
-                at += 1
-        for i in range(units):
-            for n in range(teachers):
-                total[at] += lam[k] * r[k, i, n]
-                at += 1
-    return total
-
-
 @dataclass(frozen=True)
 class Flow:
-    """The moves of one problem; a state is the pair Q^k, R^k.
-
-    A curve holds a, G and E at start, middle and end of a step.
-    """
+    """The moves of one problem; a state is the pair Q^k, R^k, a curve a, G and E at start, middle and end of a step."""
 
     t: np.ndarray  # (L, M, M)
     lam: np.ndarray  # (L,)
@@ -239,7 +208,7 @@ class Flow:
 
     def seen(self, state):
         """Q and R, the covariances of the fields, as one vector."""
-        return weighted_sum(self.lam, *state)  # (K (K + M),)
+        return np.concatenate([self.lam @ part.reshape(self.lam.size, -1) for part in state])  # (K (K + M),)
 
     def overlaps(self, seen):
         """Q and R from that vector, or from many."""
@@ -266,10 +235,12 @@ class Flow:
         """The states in the middle and at the end of a step; `curve` is (3, K (M + 2K))."""
         units, teachers = self.units, len(self.teacher)
         a, g, e = np.split(curve, [units * teachers, units * (units + teachers)], axis=1)  # (3, .) each
-        square = 3, units, units
-        new_q, new_r = (np.empty((2, *part.shape)) for part in state)  # (2, L, K, K), (2, L, K, M)
+        a, g, e = a.reshape(3, units, teachers), g.reshape(3, units, units), e.reshape(3, units, units)
+        values, frame = np.linalg.eigh((g[0] + 4 * g[1] + g[2]) / 6)  # (K,), (K, K)
+        in_frame = frame.T @ g @ frame - np.diag(values), frame.T @ a, frame.T @ e @ frame
+        q, r = state
+        new_q, new_r = np.empty((2, *q.shape)), np.empty((2, *r.shape))
         time = self.rate / units * length * self.lam  # (L,)
         kick = self.rate * teachers / units * self.fractions  # (L,)
-        parts = [np.ascontiguousarray(part) for part in (a.reshape(3, units, -1), g.reshape(square), e.reshape(square))]
-        propagate(*state, self.t, time, kick, *parts, bent, new_q, new_r)
+        propagate(q, r, self.t, time, kick, values, frame, *in_frame, bent, new_q, new_r)
         return (new_q[0], new_r[0]), (new_q[1], new_r[1])

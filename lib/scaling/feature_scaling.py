@@ -1,22 +1,23 @@
 """A linear student that may train only some of its weights: what the frozen ones cost.
 
-Student and teacher as in :mod:`lib.scaling.linear_student`, with N weights in the eigenbasis of the inputs, of which
-the first N_l are trained.  The tail of the spectrum stays as an error,  ε_∞ = (1+σ_J²)/(2N) Σ_{k>N_l} λ_k,  and acts on
-the trained weights as noise on the label.  Weights that belong to another basis: :mod:`lib.scaling.feature_bases`.
-Source: worschech2024, eqs. (10), (11) and (58) to (79).
-
-In all functions `alpha`, a number or (A,): α = examples / N >= 0; `eigenvalues` (N,): λ_k > 0 of mean one, one for
-every component, the trained ones first; `trained`: 1 <= N_l <= N; `learning_rate`: η > 0; `student_variance`: σ_J² >= 0
-(default 0) of the entries of J at the start.  Power laws have L = N `levels` and the `exponent` β > 0.
+As in :mod:`lib.scaling.linear_student`, with N weights in the eigenbasis of the inputs, of which the first N_l are
+trained.  The tail stays as an error,  ε_∞ = (1+σ_J²)/(2N) Σ_{k>N_l} λ_k,  and acts on the others as label noise. In any
+other basis (:func:`schur_floors`, :func:`decoupled`) Σ has the blocks Σ̃ (trained), Σ̂ (frozen) and Σ_× between them:
+what regression on the trained inputs cannot tell stays,  ε_∞ = (1+σ_J²)/(2N) Tr(Σ̂ - Σ_×ᵀ Σ̃⁻¹ Σ_×).  Source:
+worschech2024, eqs. (10), (11), (58) to (79) and (82) to (88).  In all functions `alpha`, a number or (A,): α = examples
+/ N >= 0; `eigenvalues` (N,): λ_k > 0 of mean one, one for every component, trained ones first; `trained`: 1 <= N_l <=
+N; `learning_rate`: η > 0; `student_variance`: σ_J² >= 0 of the entries of J at the start; `covariance` (N, N): Σ,
+positive definite.  Power laws have L = N `levels` and the `exponent` β > 0.
 """
 
 import numpy as np
+from scipy.linalg import cholesky, eigh
 from scipy.optimize import brentq
 from scipy.special import gamma, gammaincc
 
 from lib.common import checks
 from lib.scaling import _arguments, _linear
-from lib.scaling.spectra import checked_spectrum, power_law
+from lib.scaling.spectra import power_law
 
 
 @checks.one_or_many
@@ -30,7 +31,7 @@ def generalization_error(alpha, eigenvalues, trained, learning_rate, *, student_
     [0.5, 0.125]
     """
     alpha, rate = _arguments.times(alpha), _arguments.learning_rate(learning_rate)
-    lam, fractions = checked_spectrum(eigenvalues)  # (N,), (N,)
+    lam, fractions = _arguments.spectrum(eigenvalues)  # (N,), (N,)
     error = _linear.flow_error(alpha, lam, fractions, rate, _arguments.trained(trained, lam.size))  # (A,)
     return _arguments.variance(student_variance) * error
 
@@ -40,11 +41,9 @@ def finite_size_error(alpha, eigenvalues, trained, learning_rate, *, squares=Non
     """Mean error of stochastic gradient descent on the first N_l components, exact for Gaussian inputs at any N, η.
 
     With a_k = ηλ_k/N a step changes the means c_k of the trained D_k²/N to  (1 - 2a_k + 2a_k²) c_k + a_k Σ_{j≤N} a_j
-    c_j; the frozen ones stay.  ε_g = ½ Σ_k λ_k c_k.  The limit η -> 0 at fixed ηα is :func:`generalization_error`.
-    `alpha`, rounded to whole steps αN; `eigenvalues`, here of any mean; `trained`, `learning_rate`: as in the module;
-    `squares` (N,) or (runs, N): D_k² >= 0 of the deviation J - B at the start, by default their mean 1 + σ_J²;
-    `student_variance`: only without `squares`.  Returns (A,), or (runs, A) for squares (runs, N): the mean over
-    examples.
+    c_j,  ε_g = ½ Σ_k λ_k c_k.  `alpha`, rounded to whole steps αN; `eigenvalues`, here of any mean; `trained`,
+    `learning_rate`: as in the module; `squares` (N,) or (runs, N): D_k² >= 0 of J - B at the start, by default their
+    mean 1 + σ_J²; `student_variance`: only without `squares`.  Returns (A,), or (runs, A) for squares (runs, N).
 
     >>> finite_size_error([0.0, 0.5, 1e3], [1.5, 0.5], 1, 0.4).round(6).tolist()  # rests at 0.125 / (1 - 0.3/1.4)
     [0.5, 0.3875, 0.159091]
@@ -68,15 +67,14 @@ def error_floor(eigenvalues, trained, learning_rate, *, student_variance=0.0, mu
     """Error that is left at the end at any learning rate: the frozen tail acts as label noise.
 
     ε_∞(η) = ε_∞(0) / (1 - (η/2) Σ_{k≤N_l} n_kλ_k)  for N -> ∞, and with  Σ m a_k/{2(1 - a_k)},  a_k = ηλ_k/N,  at
-    finite N. The limit η -> 0 is eq. (74).  `eigenvalues` (L,): λ_k, one for each eigenspace; `trained`: how many of
-    them are trained, 1 to L; `learning_rate`: η >= 0, below the stability threshold of the trained part;
-    `student_variance`: σ_J²; `multiplicity`: m, dimension of each eigenspace, N = mL; default: infinite.  Returns a
-    float.
+    finite N; η -> 0 is eq. (74).  `eigenvalues` (L,): λ_k, one for each eigenspace; `trained`: how many of them are
+    trained; `learning_rate`: η >= 0, below the threshold of the trained part; `student_variance`: σ_J²; `multiplicity`:
+    m, dimension of each eigenspace, N = mL; default: infinite.  Returns a float.
 
     >>> error_floor([1.5, 0.5], 1, 0.0), round(error_floor([1.5, 0.5], 1, 1.0), 6)
     (0.125, 0.2)
     """
-    lam, _ = checked_spectrum(eigenvalues)  # (L,)
+    lam, _ = _arguments.spectrum(eigenvalues)  # (L,)
     trained = _arguments.trained(trained, lam.size)
     rate = checks.number("learning_rate", learning_rate, at_least=0)
     share = rate * lam[:trained] / lam.size  # (N_l,)
@@ -94,8 +92,8 @@ def error_floor(eigenvalues, trained, learning_rate, *, student_variance=0.0, mu
 def tail_floor(levels, trained, exponent, *, student_variance=0.0, ends="midpoint"):
     """The floor at small η over a power-law spectrum as an integral:  (1+σ_J²) λ₊/(2βL) (N_l^{-β} - L^{-β}).
 
-    `levels`, `exponent`, `student_variance`: as in the module; `trained`: N_l or an array of them, 1 to L; `ends`:
-    "midpoint", N_l + 1/2 and L + 1/2, closer to the sum, or "endpoint" (eq. (74)).  Returns the shape of `trained`.
+    `levels`, `exponent`, `student_variance`: as in the module; `trained`: N_l or an array of them; `ends`: "midpoint",
+    N_l + 1/2 and L + 1/2, closer to the sum, or "endpoint" (eq. (74)).  Returns the shape of `trained`.
 
     >>> bool(abs(tail_floor(256, 50, 0.75) / error_floor(power_law(256, 0.75), 50, 0.0) - 1) < 1e-3)
     True
@@ -114,14 +112,13 @@ def _tail(lam, trained, beta, shift):
 def power_law_error(alpha, levels, trained, exponent, learning_rate, *, student_variance=0.0):
     """Time and features together over a power-law spectrum:  :func:`tail_floor` plus two incomplete Gamma functions.
 
-    The time part is that of :func:`lib.scaling.linear_student.power_law_error` with the ends 1/2 and N_l + 1/2: only
-    trained modes take part.  Eqs. (11) and (79), corrected: there the second end is L, which counts the frozen modes
-    twice. `alpha`, here > 0, `levels`, `trained`, `exponent`, `learning_rate`, `student_variance`: as in the module.
-    Returns (A,).
+    The time part is :func:`lib.scaling.linear_student.power_law_error` between 1/2 and N_l + 1/2; eqs. (11) and (79),
+    corrected: there the second end is L, which counts frozen modes twice.  `alpha`, here > 0, `levels`, `trained`,
+    `exponent`, `learning_rate`, `student_variance`: as in the module.  Returns (A,).
 
-    >>> exact = generalization_error([30.0], power_law(1000, 1.0), 100, 0.1)
-    >>> abs(float((power_law_error([30.0], 1000, 100, 1.0, 0.1) / exact)[0]) - 1) < 1e-3
-    True
+    >>> exact = generalization_error(30.0, power_law(1000, 1.0), 100, 0.1)
+    >>> round(float(power_law_error(30.0, 1000, 100, 1.0, 0.1) / exact), 5)
+    1.0
     """
     alpha = checks.entries("alpha", alpha, above=0, ndim=1)  # (A,)
     levels, beta = checks.integer("levels", levels), checks.number("exponent", exponent, above=0)
@@ -134,12 +131,11 @@ def power_law_error(alpha, levels, trained, exponent, learning_rate, *, student_
 def best_split(budget, levels, exponent, learning_rate, *, student_variance=0.0):
     """How many weights to train at a given product of weights and time, over a power-law spectrum, and the error then.
 
-    With C = N_l α the least error is at  N_l* = (2ηλ₊C/z)^{1/(2+β)},  where z = 2ηλ_{N_l}α, what the weakest trained
-    mode has reached, is the only root of  e^{-z} + β/((1+β)(2+β)) u = (1+β)/(2+β),  u = z^{-s} Γ(s, z),  s = β/(1+β),
-    and ε* = (1+σ_J²) λ₊/(2L) [z^{β/(2+β)} (1/β + u/(1+β)) (2ηλ₊C)^{-β/(2+β)} - L^{-β}/β].  For sums that are integrals,
-    1 ≪ N_l <= L; not in the source.  `budget`: C > 0, a number or an array; `levels`, `exponent`, `learning_rate`,
-    `student_variance`: as in the module.  Returns N_l* (no whole number) and ε*, as `budget`; C so large that N_l* > L
-    is refused.
+    With C = N_l α the least error is at  N_l* = (2ηλ₊C/z)^{1/(2+β)},  z = 2ηλ_{N_l}α the only root of  e^{-z} +
+    β/((1+β)(2+β)) u = (1+β)/(2+β),  u = z^{-s} Γ(s, z),  s = β/(1+β),  and  ε* = (1+σ_J²) λ₊/(2L) [z^{β/(2+β)} (1/β +
+    u/(1+β)) (2ηλ₊C)^{-β/(2+β)} - L^{-β}/β].  For sums that are integrals, 1 ≪ N_l <= L; not in the source.  `budget`: C
+    > 0, a number or an array; `levels`, `exponent`, `learning_rate`, `student_variance`: as in the module.  Returns
+    N_l*, no whole number, refused above L, and ε*, as `budget`.
 
     >>> size, error = best_split(1e4, 20000, 0.5, 0.01)
     >>> n = round(float(size))
@@ -164,3 +160,68 @@ def best_split(budget, levels, exponent, learning_rate, *, student_variance=0.0)
         checks.fail("budget", f"ask for no more than the {levels} weights that there are", budget)
     bracket = z ** (beta / (2 + beta)) * (1 / beta + rest(z) / (1 + beta)) * scaled ** (-beta / (2 + beta))  # (...)
     return size, variance * top / (2 * levels) * (bracket - levels**-beta / beta)
+
+
+def schur_floors(covariance, *, student_variance=0.0):
+    """Error that is left at small learning rate when the first N_l weights of any basis are trained, for all N_l.
+
+    With  Σ = C Cᵀ  (Cholesky) the trace of the Schur complement is  Σ_{a≥j>N_l} C_aj².  `covariance`,
+    `student_variance`: as in the module.  Returns ε_∞ for N_l = 0, ..., N, (N + 1,); the last is zero.
+
+    >>> schur_floors([[1.0, 0.6], [0.6, 1.0]]).round(6).tolist()  # (1 - 0.36)/4 with one weight
+    [0.5, 0.16, 0.0]
+    """
+    sigma = checks.symmetric("covariance", covariance, definite="strict")  # (N, N)
+    columns = (cholesky(sigma, lower=True) ** 2).sum(axis=0)  # (N,)
+    tails = np.concatenate([np.cumsum(columns[::-1])[::-1], [0.0]])  # (N + 1,)
+    return _arguments.variance(student_variance) / (2 * len(sigma)) * tails
+
+
+def decoupled(covariance, trained):
+    """The frame in which descent on the first N_l weights of any basis is descent in an eigenbasis, step by step.
+
+    With W = Σ̃⁻¹Σ_× and the eigenvectors U of Σ̃ and V of the Schur complement the inputs (Uᵀξ̃, Vᵀ(ξ̂ - Wᵀξ̃)) are
+    independent; D = J - B becomes D' = (Uᵀ(D̃ + WD̂), VᵀD̂), for ``linear_descent.simulate(D @ transform.T, variances,
+    η, times, seed, trained=N_l)``.  `covariance`, `trained`: as in the module.  Returns variances (N,), eigenvalues of
+    Σ̃, then of the Schur complement, each ascending, and T (N, N): D' = T D, Tᵀ diag(variances) T = Σ.
+
+    >>> variances, transform = decoupled([[1.0, 0.6], [0.6, 1.0]], 1)
+    >>> variances.round(6).tolist(), np.abs(transform).round(6).tolist()
+    ([1.0, 0.64], [[1.0, 0.6], [0.0, 1.0]])
+    """
+    sigma = checks.symmetric("covariance", covariance, definite="strict")  # (N, N)
+    trained = _arguments.trained(trained, len(sigma))
+    inner, cross = sigma[:trained, :trained], sigma[:trained, trained:]  # (N_l, N_l), (N_l, N - N_l)
+    predictor = np.linalg.solve(inner, cross)  # (N_l, N - N_l)
+    schur = sigma[trained:, trained:] - cross.T @ predictor  # (N - N_l, N - N_l)
+    learned, modes = eigh(inner)  # (N_l,), (N_l, N_l)
+    transform = np.zeros_like(sigma)  # (N, N)
+    transform[:trained] = np.hstack([modes.T, modes.T @ predictor])
+    if trained == len(sigma):
+        return learned, transform
+    frozen, rest = eigh((schur + schur.T) / 2)  # (N - N_l,), (N - N_l, N - N_l)
+    transform[trained:, trained:] = rest.T
+    return np.concatenate([learned, frozen]), transform
+
+
+def random_basis_floor(eigenvalues, trained, *, student_variance=0.0):
+    """Error that is left at small η when N_l weights of a random orthogonal basis are trained, for many weights.
+
+    ε_∞ ≃ (1+σ_J²)/(2N) κN_l,  Σ_k λ_k/(λ_k + κ) = N_l,  the average of eq. (88), where no component dominates the rest.
+    `eigenvalues`, of any mean, `trained`, `student_variance`: as in the module. Returns a float, zero for N_l = N.
+
+    >>> round(random_basis_floor([1.0, 1.0, 1.0, 1.0], 1), 12)  # no direction is special: (1 - N_l/N)/2
+    0.375
+    """
+    lam = _arguments.levels(eigenvalues)  # (N,)
+    trained, variance = _arguments.trained(trained, lam.size), _arguments.variance(student_variance)
+    if trained == lam.size:
+        return 0.0
+
+    def surplus(log_kappa):
+        return (lam / (lam + np.exp(log_kappa))).sum() - trained
+
+    # For equal eigenvalues κ is λ(N - N_l)/N_l: the smallest and the largest enclose the root; 1 against rounding.
+    spread = np.log([lam.min(), lam.max()]) + np.log((lam.size - trained) / trained)  # (2,)
+    kappa = np.exp(brentq(surplus, spread[0] - 1, spread[1] + 1, xtol=1e-13, rtol=1e-14))
+    return float(variance * kappa * trained / (2 * lam.size))

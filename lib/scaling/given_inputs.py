@@ -1,11 +1,10 @@
 """One-pass learning of a linear teacher on given inputs: descent on single samples of a data set, with replacement.
 
-The deviation D = J - B moves by  D ← D - (η/N)(D·x) x  with x drawn from N-dimensional samples of any law.  Its second
-moment G = E[DDᵀ] obeys  G ← G - (η/N)(ΛG + GΛ) + (η/N)² F[G],  F[G] = <(xᵀGx) x xᵀ>,  ε_g = Tr(ΛG)/(2N),  in the PCA
-basis of :mod:`lib.fluctuations.regression`, where <x xᵀ> = Λ is diagonal: only fourth moments of the inputs enter.  All
-functions start at G = 1, random teachers and students that are zero; the targets of the problem play no part.  The
-threshold of the learning rate is N times :func:`lib.fluctuations.linear.learning_rate_threshold` with batch 1 and
-replacement.  Not in worschech2024, where inputs are Gaussian.  Time is α = examples / N.
+D = J - B moves by  D ← D - (η/N)(D·x) x  with x drawn from N-dimensional samples of any law.  G = E[DDᵀ] obeys  G ← G -
+(η/N)(ΛG + GΛ) + (η/N)² <(xᵀGx) x xᵀ>,  ε_g = Tr(ΛG)/(2N),  in the PCA basis of :mod:`lib.fluctuations.regression`,
+where <x xᵀ> = Λ: only fourth moments enter.  All functions start at G = 1, random teachers and students that are zero;
+targets play no part.  The threshold of the rate is N times :func:`lib.fluctuations.linear.learning_rate_threshold` with
+batch 1 and replacement.  Not in worschech2024, where inputs are Gaussian.  Time is α = examples / N.
 """
 
 import numpy as np
@@ -13,7 +12,7 @@ from scipy.linalg import eigh
 
 from lib.common import checks
 from lib.common.linalg import slices
-from lib.fluctuations.regression import Regression
+from lib.fluctuations import regression
 from lib.scaling import _arguments, _linear
 
 LARGEST = 80  # inputs for the exact mean: a dense matrix for the N(N+1)/2 entries of G
@@ -29,30 +28,24 @@ def _decay(alpha, matrix, start, read, size):
         return _linear.in_range(np.power(1 - loss, steps[:, None]) @ weights)  # (A,)
 
 
-def _problem(problem):
-    return checks.instance("problem", problem, Regression, "as regression.fit returns it")
-
-
-def _checked(alpha, problem, learning_rate):
-    return _arguments.times(alpha), _problem(problem), _arguments.learning_rate(learning_rate)  # (A,), ., float
+def _moments(problem):
+    checks.instance("problem", problem, regression.Regression, "as regression.fit returns it")
+    return problem.eigenvalues, problem.inputs  # (N,), (samples, N)
 
 
 @checks.one_or_many
 def generalization_error(alpha, problem, learning_rate):
     """Mean generalization error on given inputs, exact at every learning rate, from all fourth moments.
 
-    One `eigh` of the map of G on its upper triangle, off-diagonal entries times √2, serves every time.  For Gaussian
-    inputs it is :func:`lib.scaling.linear_student.finite_size_error`.  `alpha`, a number or (A,): time >= 0; αN is
-    rounded to whole steps; `problem`: Regression with N <= 80 inputs; `learning_rate`: η > 0.  Returns (A,), the mean
-    over sequences of samples, for E[DDᵀ] = 1 at the start.
+    For Gaussian inputs it is :func:`lib.scaling.linear_student.finite_size_error`.  `alpha`, a number or (A,): time >=
+    0, in whole steps; `problem`: Regression with N <= 80 inputs; `learning_rate`: η > 0.  Returns (A,).
 
-    >>> from lib.fluctuations import regression
     >>> problem = regression.fit([[1.0], [2.0]], [[0.0], [0.0]])  # a step multiplies D² by (1 - η)² or (1 - 4η)²
     >>> generalization_error([0.0, 1.0], problem, 0.25).round(6).tolist()
     [1.25, 0.351562]
     """
-    alpha, problem, rate = _checked(alpha, problem, learning_rate)
-    lam, inputs = problem.eigenvalues, problem.inputs  # (N,), (samples, N)
+    alpha, rate = _arguments.times(alpha), _arguments.learning_rate(learning_rate)  # (A,), float
+    lam, inputs = _moments(problem)
     size = lam.size
     if size > LARGEST:
         checks.fail("problem", f"have at most {LARGEST} inputs: for more there is diagonal_error", f"{size} inputs")
@@ -71,16 +64,16 @@ def generalization_error(alpha, problem, learning_rate):
 def diagonal_error(alpha, problem, learning_rate):
     """Mean generalization error from the squares alone: right to first order in η, for any number of inputs.
 
-    e_k ← (1 - 2ηλ_k/N) e_k + (η/N)² Σ_j <x_k² x_j²> e_j.  Off-diagonal entries of G are of order η and act back at
-    order η².  `alpha`, `problem`, `learning_rate`: as in :func:`generalization_error`, any N.  Returns (A,).
+    e_k ← (1 - 2ηλ_k/N) e_k + (η/N)² Σ_j <x_k² x_j²> e_j;  off-diagonal entries of G act back at order η².  `alpha`,
+    `problem`, `learning_rate`: as in :func:`generalization_error`, any N.  Returns (A,).
 
-    >>> from lib.fluctuations import regression
     >>> problem = regression.fit([[1.0], [2.0]], [[0.0], [0.0]])  # one input: exact
     >>> diagonal_error([0.0, 1.0], problem, 0.25).round(6).tolist()
     [1.25, 0.351562]
     """
-    alpha, problem, rate = _checked(alpha, problem, learning_rate)
-    lam, squares = problem.eigenvalues, problem.inputs**2  # (N,), (samples, N)
+    alpha, rate = _arguments.times(alpha), _arguments.learning_rate(learning_rate)  # (A,), float
+    lam, inputs = _moments(problem)
+    squares = inputs**2  # (samples, N)
     loss = np.diag(2 * rate * lam / lam.size) - (rate / lam.size) ** 2 * (squares.T @ squares) / len(squares)  # (N, N)
     return _decay(alpha, loss, np.ones(lam.size), lam / (2 * lam.size), lam.size)
 
@@ -88,14 +81,12 @@ def diagonal_error(alpha, problem, learning_rate):
 def contrast_kurtosis(problem):
     """Fourth moment of the length of the inputs over that of Gaussian ones:  κ = <|x|⁴> / ((Σ_k λ_k)² + 2 Σ_k λ_k²).
 
-    If x is a Gaussian vector times an independent contrast √u with <u> = 1, then κ = <u²>, every fourth moment is κ
-    times the Gaussian one, and descent has the noise of Gaussian inputs at the rate κη: its threshold is theirs divided
-    by κ. `problem`: Regression, inputs of any scale.  Returns 1 for Gaussian inputs; less if lengths scatter less.
+    For a Gaussian vector times an independent contrast √u, <u> = 1, κ = <u²> multiplies every fourth moment: descent
+    has the noise of Gaussian inputs at the rate κη.  `problem`: Regression.  Returns 1 for Gaussian inputs.
 
-    >>> from lib.fluctuations import regression
     >>> round(contrast_kurtosis(regression.fit([[1.0], [-1.0]], [[0.0], [0.0]])), 12)  # <x⁴> = 1 instead of 3
     0.333333333333
     """
-    problem = _problem(problem)
-    lam, lengths = problem.eigenvalues, (problem.inputs**2).sum(axis=1)  # (N,), (samples,)
+    lam, inputs = _moments(problem)
+    lengths = (inputs**2).sum(axis=1)  # (samples,)
     return float(np.mean(lengths**2) / (lam.sum() ** 2 + 2 * lam @ lam))

@@ -1,8 +1,8 @@
 """Stochastic gradient descent of a soft committee machine without its weights: exact in law, at a cost free of N.
 
-All that a step needs of the N(K+M) weights V = (B, J) are the Gram matrices  G^k = V P_k Vᵀ/N,  a Markov chain of their
-own: see :func:`simulate`.  Nothing is averaged and N is finite: this is worschech2024, eqs. (2) and (3), not its limit
-N -> ∞.  Inside this module, and only here, teachers stand before students: their rows of the factors C never change.
+All that a step needs of the weights V = (B, J) are the Gram matrices  G^k = V P_k Vᵀ/N,  a Markov chain of their own.
+Nothing is averaged and N is finite: worschech2024, eqs. (2) and (3), not its limit N -> ∞.  Only in this module
+teachers stand before students: their rows of the factors C never change.
 """
 
 from math import erf, exp, pi, sqrt
@@ -16,8 +16,7 @@ from lib.common.linalg import psd_root
 from lib.common.random import children
 from lib.foundations import committee_formulas
 from lib.scaling import _arguments
-from lib.scaling.spectra import checked_spectrum
-from lib.scaling.structured import Path, checked_resolved
+from lib.scaling.structured import Path
 
 RANK = 1e-15  # a pivot below this part of its diagonal entry is rounding: the vector lies in the span of the others
 
@@ -125,36 +124,28 @@ def simulate(
 ):
     """Runs of stochastic gradient descent from given overlaps, in the space of Gram matrices.
 
-    Inputs are Gaussian with L eigenspaces of dimensions m_k.  With G^k = C Cᵀ and u ~ N(0, 1) the next example has
+    Inputs are Gaussian with L eigenspaces of dimensions m_k.  With G^k = C Cᵀ and u ~ N(0, 1) the next example has  h^k
+    = √λ_k C u,  h = (y, x) = Σ_k h^k,  |P_kξ|² = λ_k (|u|² + χ²),  χ² with m_k - K - M degrees of freedom,  and a step
+    J_i ← J_i + c_i ξ/√N  moves  G^k_ij by (c_i h^k_j + c_j h^k_i)/N + c_i c_j |P_kξ|²/N²,  c = 0 for a teacher.
+    Eigenspaces with m_k <= K + M keep their few coordinates instead.  The law of the overlaps is that of
+    :func:`lib.foundations.online.simulate` with the same start; rounding limits ε_g to about 1e-13.
 
-        h^k = √λ_k C u,  h = (y, x) = Σ_k h^k,  |P_kξ|² = λ_k (|u|² + χ²),  χ² with m_k - K - M degrees of freedom,
+    `times` (n,): α = examples / N >= 0, increasing by at least 1/N; `student_resolved` (L, K, K), `cross_resolved` (L,
+    K, M), `teacher_resolved` (L, M, M): Q^k, R^k, T^k of each run at α = 0; `eigenvalues` (L,): λ_k > 0 of weighted
+    mean one; `multiplicities` (L,): integers m_k, at least the rank of the overlaps: no default; `learning_rate`: η >
+    0; `seed`: int or SeedSequence, run r draws from its r-th child; `runs`, `workers`: runs, and threads that share
+    them.  Returns a Path with a leading axis of runs, but in `times` and `teacher_overlap`.
 
-    and a step  J_i ← J_i + c_i ξ/√N  moves  G^k_ij by (c_i h^k_j + c_j h^k_i)/N + c_i c_j |P_kξ|²/N²,  c = 0 for a
-    teacher. Eigenspaces with m_k <= K + M keep their few coordinates instead.  A step costs O(L (K+M)³), whatever N;
-    the law of the overlaps is that of :func:`lib.foundations.online.simulate` with the same start.  Rounding limits ε_g
-    to about 1e-13.
-
-    times : (n,), α = examples / N at which to record; >= 0, increasing by at least 1/N
-    student_resolved, cross_resolved, teacher_resolved : Q^k (L, K, K), R^k (L, K, M), T^k (L, M, M) of each run, α = 0
-    eigenvalues : (L,), λ_k > 0 of weighted mean one
-    multiplicities : (L,), integers m_k >= 1, at least the rank of eigenspace k's overlaps; they fix N: None is refused
-    learning_rate : η > 0
-    seed : int or SeedSequence; run number r draws from its r-th child, so results do not depend on `workers`
-    runs, workers : number of runs, and of threads that share them; >= 1
-
-    Returns a Path, whose arrays, but for `times` and `teacher_overlap`, have a leading axis of runs.
-
-    >>> from lib.scaling import spectra
-    >>> start = spectra.random_overlaps([10**6], 2, 2, seed=1, student_variance=0.1)
-    >>> simulate([0, 0.01], *start, [1.0], [10**6], 0.5, seed=2, runs=3).generalization_error.shape
-    (3, 2)
+    >>> one = np.ones((1, 1, 1))  # Q = R = T: nothing is left to learn
+    >>> simulate([0, 0.01], one, one, one, [1.0], [10**6], 0.5, seed=2, runs=2).generalization_error.round(12).tolist()
+    [[0.0, 0.0], [0.0, 0.0]]
     """
     times = checks.times("times", times)  # (n,)
-    lam, _ = checked_spectrum(eigenvalues, multiplicities)  # (L,)
+    lam, _ = _arguments.spectrum(eigenvalues, multiplicities)  # (L,)
     if multiplicities is None:
         checks.fail("multiplicities", "be given: they say how many inputs there are", multiplicities)
     counts = _arguments.counts(multiplicities, lam.shape).astype(np.int64)  # (L,)
-    q, r, t = checked_resolved(student_resolved, cross_resolved, teacher_resolved, lam)
+    q, r, t = _arguments.resolved(student_resolved, cross_resolved, teacher_resolved, lam.size)
     teachers, dimension = t.shape[1], counts.sum()
     rate, steps = _arguments.learning_rate(learning_rate), _arguments.whole_steps(times, dimension)  # float, (n,)
     streams, workers = children(seed, checks.integer("runs", runs)), checks.integer("workers", workers)

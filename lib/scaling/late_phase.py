@@ -1,13 +1,12 @@
 """The end of learning of a soft committee machine with structured inputs: how the error vanishes, and at which rates.
 
 K = M units as in :mod:`lib.foundations.committee`, teachers with  B P_k Bᵀ/N = n_k 1, every student near its own:  Δ_i
-= J_i - B_i.  Of Δ the error needs only  y_k and z_k, the mean diagonal and off-diagonal entry of  E^k = Δ P_k Δᵀ/N:
+= J_i - B_i.  The error needs only  y_k and z_k, the mean diagonal and off-diagonal entry of  E^k = Δ P_k Δᵀ/N:
 
     dy_k/dα = -ηaλ_k [2y_k + √3(M-1) z_k] + η²/M λ_k n_k E_d,            a = 2/(√3 π M),
     dz_k/dα = -ηaλ_k [√3 y_k + (2 + √3(M-2)) z_k] + η²/M λ_k n_k E_o.
 
-Source: worschech2024, eqs. (16), (17) and (118) to (122), where the solution runs over 4L eigenvectors, found
-numerically; y and z need none.  What lies inside the teachers' span enters through squares:
+Source: worschech2024, eqs. (16), (17) and (118) to (122).  What lies inside the teachers' span enters through squares:
 :mod:`lib.scaling.teacher_span`.  In all functions `alpha`, a number or (A,): time α >= 0 since `diagonal` (L,): y_k and
 `off_diagonal` (L,): z_k (of no effect for M = 1) were as given; `eigenvalues` (L,): λ_k > 0; `multiplicities` (L,):
 m_k, up to a factor, all equal by default; `units`: M >= 1; `learning_rate`: η > 0.
@@ -21,7 +20,6 @@ from scipy.linalg import eigh
 from lib.common import checks
 from lib.scaling import _arguments
 from lib.scaling.site_symmetric import site_means
-from lib.scaling.spectra import checked_spectrum
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +72,8 @@ def _decays(alpha, y, z, lam, m, rate):
 def deviations(student_resolved, cross_resolved, teacher_resolved):
     """y_k and z_k, the mean diagonal and off-diagonal entries of  E^k = Q^k - R^k - R^kᵀ + T^k = (J-B) P_k (J-B)ᵀ/N.
 
-    `student_resolved` (L, M, M): Q^k; `cross_resolved` (L, M, M): R^k, student i near teacher i; `teacher_resolved` (L,
-    M, M): T^k.  Returns y_k (L,) and z_k (L,):  q_k - 2r_k and c_k - 2s_k of eq. (121).
+    `student_resolved`, `cross_resolved`, `teacher_resolved` (L, M, M): Q^k, R^k, T^k, student i near teacher i.
+    Returns y_k (L,) and z_k (L,):  q_k - 2r_k and c_k - 2s_k of eq. (121).
 
     >>> [part.round(12).tolist() for part in deviations([[[1.0]]], [[[0.9]]], [[[1.0]]])]
     [[0.2], [0.0]]
@@ -93,10 +91,8 @@ def deviations(student_resolved, cross_resolved, teacher_resolved):
 def groups(alpha, diagonal, off_diagonal, eigenvalues, units, learning_rate, *, origin=0.0):
     """The fast and the slow part of :func:`generalization_error` at first order in η, and the exponent of their sum.
 
-    fast = Σ_k λ_kγ_f v_k e^{-ηaγ_fλ_kα}/(2√3πM),  slow = (M-1) Σ_k λ_kγ_s u_k e^{-ηaγ_sλ_kα}/(2√3πM),  notation as
-    there; the local exponent is the exact derivative.  Refused where the error is zero or underflows.  `alpha`,
-    `diagonal`, `off_diagonal`, `eigenvalues`, here of any mean, `units`, `learning_rate`: as in the module; `origin`:
-    α₀ >= 0, the time at which y and z were as given: the exponent is that in α₀ + α.  Returns a Groups.
+    Refused where the error is zero or underflows.  `alpha`, `diagonal`, `off_diagonal`, `eigenvalues`, here of any
+    mean, `units`, `learning_rate`: as in the module; `origin`: α₀ >= 0, for the exponent in α₀ + α.  Returns a Groups.
 
     >>> part = groups([1.0, 1e4], [0.5, 0.5], [0.0, 0.0], [1.5, 0.5], 2, 0.1)  # nothing learned yet
     >>> (part.fast > part.slow).tolist()  # the fast group is the larger, and ends first
@@ -120,20 +116,18 @@ def generalization_error(
     """Generalization error near perfect learning, to first order in E^k; in closed form to first order in η.
 
     ε_g = 1/(2√3πM) Σ_k λ_k [(M-1)γ_s u_k e^{-ηaγ_sλ_kα} + γ_f v_k e^{-ηaγ_fλ_kα}],  u = y - z,  v = y + (M-1)z,  γ_s =
-    2 - √3,  γ_f = 2 + √3(M-1)  (eqs. (17), (121), (122), corrected: the factor η of the rates, and the groups of
-    eigenvalues, which are printed for M = 2).  With the noise of single examples the y and z of all eigenspaces mix, by
-    the symmetric matrix of :func:`rates`; for deviations outside the teachers' span.  `alpha`, `diagonal`,
-    `off_diagonal`, `eigenvalues`, `units`, `learning_rate`, `multiplicities`: as in the module; `second_order`: True
-    adds the η² term, the noise of single examples.  With either of the last two, λ_k must have weighted mean one.
-    Returns (A,).
+    2 - √3,  γ_f = 2 + √3(M-1)  (eqs. (17), (121), (122), corrected).  With the noise of single examples all y and z
+    mix, by the matrix of :func:`rates`.  `alpha`, `diagonal`, `off_diagonal`, `eigenvalues`, `units`, `learning_rate`,
+    `multiplicities`: as in the module; `second_order`: True adds the η² term, for deviations outside the teachers'
+    span. With either of the last two, λ_k must have weighted mean one.  Returns (A,).
 
-    >>> error = generalization_error([0.0, 1.0], [1e-4], [0.0], [1.0], 1, 1.0)
-    >>> bool(np.isclose(error[1] / error[0], np.exp(-4 / (np.sqrt(3) * np.pi))))  # M = 1: e^{-2ηaα}
-    True
+    >>> (1e4 * generalization_error([0.0, 1.0], [1e-4], [0.0], [1.0], 1, 1.0)).round(6).tolist()  # M = 1: e^{-2ηaα}
+    [0.183776, 0.088112]
     """
     alpha, y, z, lam, m, rate = _checked(alpha, diagonal, off_diagonal, eigenvalues, units, learning_rate)
     second_order = checks.boolean("second_order", second_order)
-    fractions = checked_spectrum(lam, multiplicities)[1] if second_order or multiplicities is not None else None  # (L,)
+    if second_order or multiplicities is not None:
+        fractions = _arguments.spectrum(lam, multiplicities)[1]  # (L,)
     if not second_order:
         return sum(terms.sum(axis=1) for terms, _ in _decays(alpha, y, z, lam, m, rate))
     root, modes = np.sqrt(fractions), min(m, 2)  # (L,), int
@@ -147,10 +141,9 @@ def generalization_error(
 def quadratic_error(student_overlap, cross_overlap, teacher_overlap):
     """Generalization error to second order in Δ = J - B, for orthonormal teachers, T = 1.
 
-    ε_g ≈ (1/πM) [Σ_i (E_ii - ⅔ r_ii²)/√3 + ½ Σ_{i≠j} (E_ij - ½ r_ii r_ji - ½ r_ij r_jj)],  r_ij = Δ_i·ΣB_j/N,  E = Q -
-    R - Rᵀ + T.  Eq. (121) is the first order in E; at few eigenvalues the terms in r² do not fall behind.
-    `student_overlap` (M, M): Q; `cross_overlap` (M, M): R, student i near teacher i; `teacher_overlap` (M, M): T = 1,
-    any other is refused. Returns a float.
+    ε_g ≈ (1/πM) [Σ_i (E_ii - ⅔ r_ii²)/√3 + ½ Σ_{i≠j} (E_ij - ½ r_ii r_ji - ½ r_ij r_jj)],  r = R - T,  E = Q - R - Rᵀ +
+    T. Eq. (121) is the first order in E; at few eigenvalues the terms in r² do not fall behind.  `student_overlap`,
+    `cross_overlap`, `teacher_overlap` (M, M): Q, R, T = 1, student i near teacher i.  Returns a float.
 
     >>> round(quadratic_error([[1.0]], [[0.999]], [[1.0]]), 9)
     0.00036743
@@ -168,18 +161,17 @@ def quadratic_error(student_overlap, cross_overlap, teacher_overlap):
 
 
 def rates(eigenvalues, units, learning_rate, *, multiplicities=None):
-    """Decay rates of y and z near perfect learning with the noise of single examples, all 2L of them.
+    """Growth rates of y and z near perfect learning with the noise of single examples, all 2L of them.
 
     The symmetric matrix  S = -ηa diag(λ) ⊗ 𝒢 + (η²/M²) v vᵀ ⊗ 𝒞,  v_k = λ_k √n_k, with the drift 𝒢 and noise 𝒞 of two
-    coordinates: eqs. (118) to (120) with the η² block for deviations outside the teachers' span written out.
-    `eigenvalues`, of weighted mean one, `units`, `learning_rate`, `multiplicities`: as in the module.  Returns growth
-    rates (2L,), (L,) for M = 1, ascending; all negative below :func:`critical_learning_rate`.
+    coordinates: eqs. (118) to (120) outside the teachers' span.  `eigenvalues`, of weighted mean one, `units`,
+    `learning_rate`, `multiplicities`: as in the module.  Returns (2L,), (L,) for M = 1, ascending.
 
     >>> edge = critical_learning_rate(2)
     >>> bool(rates([1.5, 0.5], 2, 0.99 * edge)[-1] < 0 < rates([1.5, 0.5], 2, 1.01 * edge)[-1])
     True
     """
-    lam, fractions = checked_spectrum(eigenvalues, multiplicities)  # (L,), (L,)
+    lam, fractions = _arguments.spectrum(eigenvalues, multiplicities)  # (L,), (L,)
     m, rate = checks.integer("units", units), _arguments.learning_rate(learning_rate)
     return eigh(_symmetric(lam, fractions, m, rate), eigvals_only=True)
 
@@ -187,9 +179,8 @@ def rates(eigenvalues, units, learning_rate, *, multiplicities=None):
 def critical_learning_rate(units):
     """Learning rate at which perfect learning becomes unstable, for every spectrum:  η_c = a M² / ρ_max(𝒢⁻¹𝒞).
 
-    From π√(5/3) at M = 1 to √3 π for M -> ∞; not in the source.
-    :func:`lib.foundations.stability.critical_learning_rate` is the same number and stands by itself because that part
-    comes before this one.  `units`: M >= 1.  Returns η_c.
+    That of :mod:`lib.foundations.stability`, from π√(5/3) at M = 1 to √3 π for M -> ∞; not in the source. `units`: M >=
+    1.  Returns η_c.
 
     >>> bool(np.isclose(critical_learning_rate(1), np.pi * np.sqrt(5 / 3)))
     True

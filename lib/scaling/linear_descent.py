@@ -1,8 +1,7 @@
 """One-pass stochastic gradient descent of a linear student, which :mod:`lib.scaling.linear_student` is held against.
 
-Only the deviation D = J - B of the student from its teacher moves: every step draws a fresh ξ ~ N(0, Σ) in N dimensions
-and sets  D ← D - (η/N) (D·ξ) ξ,  the linear case of worschech2024, eq. (3), with ξ in the eigenbasis of Σ, where its
-components are independent.  Nothing is averaged and nothing is approximated.  Time is α = examples / N.
+Every step draws a fresh ξ ~ N(0, Σ) in N dimensions and sets  D ← D - (η/N) (D·ξ) ξ,  D = J - B, the linear case of
+worschech2024, eq. (3), in the eigenbasis of Σ.  Nothing is approximated.  Time is α = examples / N.
 """
 
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ def random_deviations(runs, dimension, seed, *, student_variance=0.0):
     """Deviations D = J - B at the start, for pairs of student and teacher with independent Gaussian entries.
 
     `runs` >= 1: number of pairs; `dimension`: N >= 1; `seed`: int, SeedSequence or Generator; `student_variance`: σ_J²
-    >= 0. Returns (runs, N), Gaussian entries of variance 1 + σ_J².
+    >= 0. Returns (runs, N), entries of variance 1 + σ_J².
 
     >>> random_deviations(3, 100, seed=1).shape
     (3, 100)
@@ -84,17 +83,10 @@ def simulate(deviation, eigenvalues, learning_rate, times, seed, *, multipliciti
     """Train linear students on independent streams of examples and record their errors.
 
     D ← D - (η/N) (D·ξ) ξ  in the first N_l components; the others stay, as in :mod:`lib.scaling.feature_scaling`.
-
-    deviation : (runs, N), D = J - B at the start, one row for each run, in the eigenbasis of Σ
-    eigenvalues : (N,), variance λ_c > 0 of every component of ξ, of any mean
-    learning_rate : η > 0
-    times : (n,), α at which to record; >= 0, increasing by at least 1/N
-    seed : int or SeedSequence; run number r draws from its r-th child, so results do not depend on `workers`
-    multiplicities : integers m_k (L,): the components of eigenspace 1, then 2, ...; they add up to N; default: all one
-    trained : 1 <= N_l <= N; default: N
-    workers : threads that share the runs, >= 1
-
-    Returns a Runs.
+    `deviation` (runs, N): D at the start; `eigenvalues` (N,): variance λ_c > 0 of every component of ξ, of any mean;
+    `learning_rate`: η > 0; `times` (n,): α >= 0, increasing by at least 1/N; `seed`: int or SeedSequence, run r draws
+    from its r-th child; `multiplicities` (L,): integers m_k that add up to N, default: all one; `trained`: 1 <= N_l <=
+    N, default N; `workers`: threads that share the runs.  Returns a Runs.
 
     >>> start = random_deviations(4, 100, seed=1)
     >>> runs = simulate(start, np.ones(100), 0.5, [0, 1, 10], seed=2, multiplicities=[100])

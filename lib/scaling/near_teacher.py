@@ -1,16 +1,14 @@
 """Descent of an erf committee close to its teacher: exact second moments at any N, for any spectrum and any teacher.
 
-K = M units with g(x) = erf(x/√2), as in :mod:`lib.foundations.committee`; every student is near its own teacher.  To
-first order in  Δ_i = J_i - B_i  a step is linear,  Δ_i ← Δ_i - η/(MN) g'(y_i) Σ_n g'(y_n)(Δ_n·ξ) ξ,  so that  C_nm =
-E[Δ_nΔ_mᵀ] obeys a closed linear map.  The factors g' are Gaussian functions of the fields  y = Bξ/√N  and turn the law
-of ξ into another Gaussian one, N(0, Σ_w) of :func:`tilt`, with smaller variance along the teachers:
+K = M units as in :mod:`lib.foundations.committee`, every student near its own teacher.  To first order in  Δ_i = J_i -
+B_i  a step is linear,  Δ_i ← Δ_i - η/(MN) g'(y_i) Σ_n g'(y_n)(Δ_n·ξ) ξ,  and C_nm = E[Δ_nΔ_mᵀ] obeys a closed map: the
+factors g' of the fields  y = Bξ/√N  turn the law of ξ into another Gaussian one, N(0, Σ_w) of :func:`tilt`,
 
     C_ij ← C_ij - η (𝓗C + C𝓗)_ij + η²/(MN)² Σ_nm Z_w [Σ_w Tr(Σ_w C_nm) + Σ_w (C_nm + C_nmᵀ) Σ_w],  w counting ijnm,
 
-with the blocks  𝓗_in = Z_w Σ_w/(MN),  w counting i, n.  Second moments are matrices (MN, MN) whose rows run over the N
-components of unit 1, then of unit 2, ..., in the eigenbasis of Σ.  :mod:`lib.scaling.late_phase` is the limit N -> ∞ at
-fixed L for orthogonal teachers.  The step is worschech2024, eq. (3); the map is not in that source.  In all functions
-`teacher` (M, N): B, in the eigenbasis of Σ; `eigenvalues` (N,): of Σ, > 0, of any mean.
+𝓗_in = Z_w Σ_w/(MN), w counting i, n.  Rows of second moments (MN, MN) run over the N components of unit 1, then of unit
+2, ....  :mod:`lib.scaling.late_phase` is the limit N -> ∞ for orthogonal teachers.  The step is worschech2024, eq. (3).
+In all functions `teacher` (M, N): B, in the eigenbasis of Σ; `eigenvalues` (N,): of Σ, > 0, of any mean.
 """
 
 from itertools import combinations_with_replacement
@@ -76,9 +74,8 @@ def tilt(teacher, eigenvalues, units):
     """Weight and covariance of the Gaussian law that factors g'(y) make of the law of the inputs.
 
     <Π_m g'(y_m)^{w_m} f(ξ)> = Z_w <f> over N(0, Σ_w),  Σ_w = Σ - ΣBᵀ(N W⁻¹ + BΣBᵀ)⁻¹BΣ,  Z_w = (2/π)^{Σw/2} det(1 +
-    WT)^{-1/2},  with W = diag(w) over the units that occur and T = BΣBᵀ/N.  `teacher`, `eigenvalues`: as in the module;
-    `units`: tuple or list with the unit of each factor g', from 0; w_m is how often m occurs.  Returns Z_w and Σ_w (N,
-    N).
+    WT)^{-1/2},  W = diag(w) over the units that occur, T = BΣBᵀ/N.  `teacher`, `eigenvalues`: as in the module;
+    `units`: tuple or list with the unit of each factor g', from 0.  Returns Z_w and Σ_w (N, N).
 
     >>> weight, covariance = tilt([[1.0]], [1.0], (0, 0))  # <g'(y)² f> with T = 1
     >>> round(weight * np.pi / 2, 12), covariance.round(12).tolist()
@@ -98,10 +95,9 @@ def tilt(teacher, eigenvalues, units):
 def generalization_error(alpha, deviation, teacher, eigenvalues, learning_rate):
     """Mean generalization error of descent that starts near the teacher, exact for Δ -> 0 at every N and η.
 
-    ε_g = ½ Tr(𝓗C),  with C from the map of this module.  A step takes about M⁴/2 products of N x N matrices.  `alpha`,
-    a number or (A,): time, examples / N >= 0; αN is rounded to whole steps; `deviation` (M, N): Δ = J - B at the start,
-    ε_g is quadratic in it; `teacher`, `eigenvalues`: as in the module; `learning_rate`: η > 0.  Returns (A,), mean over
-    examples.
+    ε_g = ½ Tr(𝓗C); a step takes about M⁴/2 products of N x N matrices.  `alpha`, a number or (A,): examples / N >= 0,
+    rounded to whole steps; `deviation` (M, N): Δ at the start; `teacher`, `eigenvalues`: as in the module;
+    `learning_rate`: η > 0.  Returns (A,), mean over examples.
 
     >>> generalization_error([0.0, 2.0], [[1.0]], [[0.0]], [1.0], np.pi / 4).round(6).tolist()  # (2/π)/2, times 0.75²
     [0.31831, 0.179049]
@@ -123,10 +119,8 @@ def generalization_error(alpha, deviation, teacher, eigenvalues, learning_rate):
 def critical_learning_rate(teacher, eigenvalues):
     """Learning rate above which the mean square of the deviations from the teacher grows.
 
-    1/η_c is the largest θ in  𝓕[C] = θ(𝓗C + C𝓗),  η²𝓕 the noise of the map.  Both 𝓕 and the inverse of  C -> 𝓗C + C𝓗
-    keep positive matrices positive, so no other root comes first.  For N -> ∞ at fixed L and orthogonal teachers it is
-    :func:`lib.scaling.late_phase.critical_learning_rate`, whatever the spectrum.  `teacher`: no two units equal up to
-    sign, whose students only learn a sum; `eigenvalues`: as in the module.  Returns η_c.
+    1/η_c is the largest θ in  𝓕[C] = θ(𝓗C + C𝓗),  η²𝓕 the noise of the map; all keep positive matrices positive, so no
+    other root comes first.  `teacher`: no two units equal up to sign; `eigenvalues`: as in the module.  Returns η_c.
 
     >>> edge = critical_learning_rate([[0.0]], [1.0])  # linear, one input: 1 - 2η' + 3η'²,  η' = 2η/π
     >>> round(edge, 12) == round(np.pi / 3, 12)

@@ -1,11 +1,9 @@
 """The plateau of a soft committee machine for any teacher and any input covariance: its height, its escape rates.
 
-K = M >= 2 units as in :mod:`lib.foundations.committee`, small learning rate.  On the plateau all students are one
-vector J = Σ_n ρ_n B_n.  Only the teachers' overlaps of first and second order matter,  T = BΣBᵀ/N  and  T⁽²⁾ = BΣ²Bᵀ/N,
-symmetric and positive definite, whatever the number of eigenvalues of Σ.  Source: worschech2024, eqs. (13) to (15) and
-(97) to (116), for teachers that are alike, and the approximation (95), (96) for any; here every teacher has its own,
-exactly.  :func:`lib.foundations.stability.plateau` and :func:`lib.foundations.stability.escape_rate` are the case T =
-T⁽²⁾ = 1; they stand by themselves because that part comes before this one.
+K = M >= 2 units as in :mod:`lib.foundations.committee`, small learning rate.  All students are one vector J = Σ_n ρ_n
+B_n, and only  T = BΣBᵀ/N  and  T⁽²⁾ = BΣ²Bᵀ/N  matter.  Source: worschech2024, eqs. (13) to (15) and (97) to (116), for
+teachers that are alike; here every teacher has its own, exactly.  :func:`lib.foundations.stability.plateau` and
+``escape_rate`` there are the case T = T⁽²⁾ = 1, in a part that comes before this one.
 """
 
 from dataclasses import dataclass
@@ -39,18 +37,14 @@ def _teacher(name, value, size=None):
 def fixed_point(teacher_overlap):
     """The plateau for a given teacher, exact to first order in the learning rate.
 
-    Stationary equal students have  ρ_n = (1/M) √{(1+2Q) / ((1+Q)(1+T_nn) - R_n²)},  R = Tρ,  Q = ρᵀTρ,  which is
-    iterated from ρ = 1/M.  A teacher for which this does not converge is refused.  `teacher_overlap` (M, M): T.
-    Returns a SymmetricPoint.
+    Stationary equal students have  ρ_n = (1/M) √{(1+2Q) / ((1+Q)(1+T_nn) - R_n²)},  R = Tρ,  Q = ρᵀTρ,  iterated from ρ
+    = 1/M; refused where this does not converge.  `teacher_overlap` (M, M): T.  Returns a SymmetricPoint.
 
     >>> point = fixed_point([[1.0, 0.0], [0.0, 1.0]])
     >>> round(point.student_overlap, 9), round(point.generalization_error, 9)  # 1/3; (π/6 - 2 arcsin 1/4)/π
     (0.333333333, 0.00580542)
     """
-    return _fixed_point(_teacher("teacher_overlap", teacher_overlap))
-
-
-def _fixed_point(t):
+    t = _teacher("teacher_overlap", teacher_overlap)  # (M, M)
     units = len(t)
     rho = np.full(units, 1 / units)  # (M,)
     for _ in range(SWEEPS):
@@ -73,9 +67,8 @@ def escape_rates(teacher_overlap, second_overlap, learning_rate):
 
     A student's deviation r_n of its overlap with teacher n, at fixed mean, grows as  dr/dα = (η/M) T⁽²⁾ w(r): with  Λ_m
     = (1+Q)(1+T_mm) - R_m²,  κ = (2/π)(1+2Q)^{-3/2},  p = ρ·r,  δa_m = (2/π) Λ_m^{-3/2} [R_m r_m - (1+T_mm) p],  δd =
-    (δa·R + κMpQ)/(1+Q),  w_m = δa_m + ρ_m (κMp - δd).  `teacher_overlap` (M, M): T; `second_overlap` (M, M): T⁽²⁾;
-    `learning_rate`: η > 0.  Returns (M,), descending; the first M - 1 are the escape rates, (M-1)-fold in the full
-    equations.
+    (δa·R + κMpQ)/(1+Q),  w_m = δa_m + ρ_m (κMp - δd).  `teacher_overlap`, `second_overlap` (M, M): T, T⁽²⁾;
+    `learning_rate`: η > 0.  Returns (M,), descending; the first M - 1 are the escape rates.
 
     >>> rates = escape_rates(np.eye(2), np.eye(2), 0.1)
     >>> bool(np.isclose(rates[0], symmetric_escape_rate(2, 1.0, 0.0, 1.0, 0.0, 0.1), rtol=1e-9))
@@ -83,7 +76,7 @@ def escape_rates(teacher_overlap, second_overlap, learning_rate):
     """
     t = _teacher("teacher_overlap", teacher_overlap)  # (M, M)
     second = _teacher("second_overlap", second_overlap, len(t))  # (M, M)
-    rate, point, units = _arguments.learning_rate(learning_rate), _fixed_point(t), len(t)
+    rate, point, units = _arguments.learning_rate(learning_rate), fixed_point(t), len(t)
     q, r, rho, width = point.student_overlap, point.cross_overlap, point.weights, 1 + np.diag(t)  # (M,) but q
     kappa = 2 / np.pi * (1 + 2 * q) ** -1.5
     sharp = 2 / np.pi * ((1 + q) * width - r**2) ** -1.5  # (M,)
@@ -97,11 +90,10 @@ def escape_rates(teacher_overlap, second_overlap, learning_rate):
 def symmetric_escape_rate(units, diagonal, off_diagonal, second_diagonal, second_off_diagonal, learning_rate):
     """The escape rate 1/τ_r where all teachers are alike:  T_nn = T,  T_nm = D/(M-1) for m ≠ n, and T₂, D₂ for T⁽²⁾.
 
-    1/τ_r = η g_r (T₂ - D₂/(M-1)),  g_r = 2S / {π [(M-1)T - D + M]^{1/2} [D + (M+1)T + M]^{3/2}},  S = T + D  (eqs. (15)
-    and (114) to (116)).  Of the overlaps: the excess ε* - ε_g is quadratic in them and grows at twice this rate, while
-    in the source it has this rate itself.  `units`: M >= 2; `diagonal`: T > 0; `off_diagonal`: -T < D < (M-1)T;
-    `second_diagonal`: T₂ > 0; `second_off_diagonal`: -T₂ < D₂ < (M-1)T₂; `learning_rate`: η > 0.  Returns 1/τ_r; for T
-    = 1, D = 0 and large M it is η T₂/(2πM²).
+    1/τ_r = η g_r (T₂ - D₂/(M-1)),  g_r = 2(T+D) / {π [(M-1)T - D + M]^{1/2} [D + (M+1)T + M]^{3/2}}  (eqs. (15) and
+    (114) to (116)).  Of the overlaps: the excess ε* - ε_g grows at twice this rate, in the source at this rate itself.
+    `units`: M >= 2; `diagonal`: T > 0; `off_diagonal`: -T < D < (M-1)T; `second_diagonal`, `second_off_diagonal`: T₂,
+    D₂ in the same bounds; `learning_rate`: η > 0.  Returns 1/τ_r.
 
     >>> round(symmetric_escape_rate(100, 1.0, 0.0, 1.0, 0.0, 1.0) * 2 * np.pi * 100**2, 3)
     0.995

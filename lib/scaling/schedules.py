@@ -1,10 +1,7 @@
 """A linear student whose learning rate changes in stages: exact means of descent, and the law of slow changes.
 
 The equations of :mod:`lib.scaling.linear_student`, with its arguments, hold within a stage, in which the learning rate
-is η_s >= 0, `rates` (S,), for d_s >= 0 units of α, `durations` (S,).  Matrices of different rates do not commute, so
-the solution is one exponential for each stage, the latest on the left.  In the time  τ = ∫η dα  the drift -2λ_k e_k
-does not depend on the rate, only the noise  η(τ) λ_k n_k Σ_j λ_j e_j  does.  Schedules are not in the source
-(worschech2024), which keeps η constant.
+is η_s >= 0, `rates` (S,), for d_s >= 0 units of α, `durations` (S,).  Not in worschech2024, which keeps η constant.
 """
 
 import numpy as np
@@ -12,7 +9,6 @@ import numpy as np
 from lib.common import checks
 from lib.scaling import _arguments, _linear
 from lib.scaling.linear_student import gradient_flow_error
-from lib.scaling.spectra import checked_spectrum
 
 
 def _stages(rates, durations, below=None):
@@ -35,15 +31,14 @@ def _after_stages(stages, v, w):
 def generalization_error(rates, durations, eigenvalues, *, multiplicities=None, student_variance=0.0):
     """Generalization error after every stage for N -> ∞ at a fixed number of eigenvalues, exact in the rates.
 
-    ε_g = ½ vᵀ e^{S(η_s)d_s} ... e^{S(η_1)d_1} w(0)  with  S(η) = -2η diag(λ) + η² v vᵀ,  v_k = λ_k √n_k,  w_k =
-    e_k/√n_k. `rates`, `durations`, `eigenvalues`, `multiplicities`, `student_variance`: η_s (S,), d_s (S,), λ_k (L,),
-    m_k (L,), σ_J². Returns ε_g at the end of each stage, (S,).
+    ε_g = ½ vᵀ e^{S(η_s)d_s} ... e^{S(η_1)d_1} w(0)  with  S(η) = -2η diag(λ) + η² v vᵀ,  v_k = λ_k √n_k.  `rates`,
+    `durations`, `eigenvalues`, `multiplicities`, `student_variance`: as there.  Returns ε_g after each stage, (S,).
 
     >>> generalization_error([0.5, 0.1], [1.0, 2.0], [1.0]).round(6).tolist()  # e^{-0.75}/2, then e^{-0.38} of it
     [0.236183, 0.161517]
     """
     rates, durations = _stages(rates, durations)  # (S,), (S,)
-    lam, fractions = checked_spectrum(eigenvalues, multiplicities)  # (L,), (L,)
+    lam, fractions = _arguments.spectrum(eigenvalues, multiplicities)  # (L,), (L,)
     stages = ((*_linear.flow_modes(lam, fractions, rate)[:2], part) for rate, part in zip(rates, durations))
     root = np.sqrt(fractions)  # (L,)
     return _after_stages(stages, lam * root, _arguments.variance(student_variance) * root)
@@ -52,17 +47,15 @@ def generalization_error(rates, durations, eigenvalues, *, multiplicities=None, 
 def finite_size_error(rates, durations, eigenvalues, *, multiplicities=None, student_variance=0.0):
     """Mean generalization error of descent on N Gaussian inputs after every stage, exact at every N and L.
 
-    A step at the rate η is that of :func:`lib.scaling.linear_student.finite_size_error`.  `rates`, `durations`: η_s,
-    d_s (S,); the end of a stage times N is rounded to whole steps; `eigenvalues` (L,): λ_k of mean one;
-    `multiplicities` (L,): integers m_k themselves, not up to a factor: N = Σ_k m_k; default: all one, N = L;
-    `student_variance`: σ_J².  Returns ε_g at the end of each stage, (S,), mean over examples, teachers and initial
-    students.
+    A step is that of :func:`lib.scaling.linear_student.finite_size_error`.  `rates`, `durations`: η_s, d_s; the end of
+    a stage times N is rounded to whole steps; `eigenvalues`, `multiplicities`, `student_variance`: as there, integers
+    m_k themselves.  Returns ε_g at the end of each stage, (S,).
 
     >>> finite_size_error([0.5, 1/3], [1.0, 1.0], [1.0]).round(6).tolist()  # one input: 1 - 2η + 3η² a step
     [0.375, 0.25]
     """
     rates, durations = _stages(rates, durations)  # (S,), (S,)
-    lam, _ = checked_spectrum(eigenvalues, multiplicities)  # (L,)
+    lam, _ = _arguments.spectrum(eigenvalues, multiplicities)  # (L,)
     counts = _arguments.counts(multiplicities, lam.shape)  # (L,)
     size, root = counts.sum(), np.sqrt(counts)  # float, (L,)
     steps = np.diff(np.rint(np.cumsum(durations) * size), prepend=0)  # (S,)
@@ -78,10 +71,9 @@ def finite_size_error(rates, durations, eigenvalues, *, multiplicities=None, stu
 def adiabatic_error(rates, durations, eigenvalues, *, multiplicities=None, student_variance=0.0):
     """What a slowly changing learning rate leaves in the power-law window:  ε_g ≈ ε_g^{η->0}(τ) / (1 - η/2).
 
-    The error of a vanishing rate at the same  τ = Σ η_s d_s,  amplified by the noise of the present rate η alone.  An
-    asymptotic law: a sudden change is forgotten only as a power of τ.  `rates` (S,): 0 <= η_s < 2; `durations`,
-    `eigenvalues`, `multiplicities`, `student_variance`: d_s (S,), λ_k (L,) of mean one, m_k (L,), σ_J².  Returns ε_g at
-    the end of each stage, (S,).
+    The error of a vanishing rate at the same  τ = Σ η_s d_s,  amplified by the noise of the present rate alone; a
+    sudden change is forgotten only as a power of τ.  `rates` (S,): 0 <= η_s < 2; `durations`, `eigenvalues`,
+    `multiplicities`, `student_variance`: as in the module.  Returns ε_g at the end of each stage, (S,).
 
     >>> adiabatic_error([1.0, 0.5], [1.0, 2.0], [1.0]).round(6).tolist()  # e^{-2}/2 / 0.5,  e^{-4}/2 / 0.75
     [0.135335, 0.01221]

@@ -1,10 +1,8 @@
 """A committee on structured inputs whose units are all alike: any number of units at the price of one.
 
-K = M units as in :mod:`lib.scaling.structured` with teachers T^k = t_k 1.  If student i stands to teacher i as every
-other student to its own,  R^k = r_k δ + s_k (1 - δ),  Q^k = q_k δ + c_k (1 - δ),  the equations keep it so, and the 4L
-numbers obey a closed system.  Such matrices commute: the uniform sector (x + (M-1)y of a pair x, y) and the sector of
-differences (x - y) each follow the flow of a single unit, coupled only through the coefficients.  Source:
-worschech2024, eqs. (92) to (94) with this ansatz, which that text uses near the fixed points.
+K = M units as in :mod:`lib.scaling.structured` with T^k = t_k 1.  The ansatz  R^k = r_k δ + s_k (1 - δ),  Q^k = q_k δ +
+c_k (1 - δ)  stays; the uniform sector (x + (M-1)y of a pair x, y) and that of differences (x - y) each follow the flow
+of a single unit, coupled only through the coefficients.  Source: worschech2024, eqs. (92) to (94) with this ansatz.
 """
 
 from dataclasses import dataclass
@@ -14,8 +12,7 @@ import numpy as np
 
 from lib.common import checks
 from lib.foundations import committee_formulas
-from lib.scaling import _collocation, _frozen
-from lib.scaling.spectra import checked_spectrum
+from lib.scaling import _arguments, _collocation, _frozen
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +30,9 @@ class SymmetricPath:
 
 
 def site_means(resolved):
-    """Mean diagonal and mean off-diagonal entry of square matrices; inverse of :func:`site_matrices` for alike units.
+    """Mean diagonal and mean off-diagonal entry of square matrices, the latter zero for M = 1.
 
-    `resolved` (..., M, M): Q^k, R^k, or the like.  Returns (..., 2), such as r_k, s_k; the second is zero for M = 1.
+    `resolved` (..., M, M): Q^k, R^k, or the like.  Returns (..., 2), such as r_k, s_k.
 
     >>> site_means([[1.0, 0.2], [0.4, 2.0]]).round(12).tolist()
     [1.5, 0.3]
@@ -50,10 +47,9 @@ def site_means(resolved):
 
 
 def site_matrices(pair, units):
-    """Matrices  x δ + y (1 - δ)  from their entries x, y: the ansatz of this module.
+    """Matrices  x δ + y (1 - δ)  from their entries x, y; inverse of :func:`site_means` for alike units.
 
-    `pair` (..., 2): diagonal and off-diagonal entry, such as r_k, s_k; `units`: M >= 1 (for one unit the second is of
-    no effect).  Returns (..., M, M).
+    `pair` (..., 2): diagonal and off-diagonal entry, such as r_k, s_k; `units`: M >= 1.  Returns (..., M, M).
 
     >>> site_matrices([1.0, 0.5], 2).tolist()
     [[1.0, 0.5], [0.5, 1.0]]
@@ -149,25 +145,18 @@ class _SymmetricFlow:
         student, cross = self.overlaps(seen)  # (2,), (2,)
         a, g = _drift(student, cross, self.teacher, self.units)
         # The single unit's rate is η/M, so its noise η n_k E is M times larger than that rate gives.
-        noise = (
-            self.units * _noise(student, cross, self.teacher, self.units) if self.single.second_order else np.zeros(2)
-        )
+        noise = np.zeros(2)
+        if self.single.second_order:
+            noise = self.units * _noise(student, cross, self.teacher, self.units)
         return np.stack([_sectors(part, self.units) for part in (a, g, noise)], axis=1).ravel()  # (6,)
 
     def stages(self, state, curve, length, bent=True):
         """The states in the middle and at the end of a step; `curve` is (3, 6)."""
-        done = [
-            self.single.stages(
-                [np.ascontiguousarray(part[:, [sector]])[:, :, None] for part in state], values, length, bent
-            )
-            for sector, values in enumerate(np.split(curve, 2, axis=1))
-        ]
-        return [
-            tuple(
-                np.concatenate([sector[place][part][:, :, 0] for sector in done], axis=1) for part in range(2)
-            )  # (L, 2), (L, 2)
-            for place in range(2)
-        ]
+        done = []
+        for sector, values in enumerate(np.split(curve, 2, axis=1)):
+            single = [np.ascontiguousarray(part[:, sector, None, None]) for part in state]  # (L, 1, 1) twice
+            done.append(self.single.stages(single, values, length, bent))
+        return np.concatenate(done, axis=3)[..., 0]  # (2, 2, L, 2): place and part of the state
 
 
 def solve(
@@ -185,25 +174,16 @@ def solve(
 ):
     """Follow a site-symmetric committee from α = 0, as :func:`lib.scaling.structured.solve` does, as accurately.
 
-    times : (n,) or a number (n = 1), α = examples / N at which to report; >= 0, increasing
-    student : (L, 2), q_k, c_k: diagonal and off-diagonal entries of Q^k at α = 0
-    cross : (L, 2), r_k, s_k, of R^k; with r_k = s_k the units never specialize
-    teacher : (L,), t_k >= 0, T^k = t_k 1
-    eigenvalues : (L,), λ_k > 0 of weighted mean one
-    units : M = K >= 1 (for one unit c_k and s_k are of no effect)
-    learning_rate : η > 0
-    multiplicities : (L,), m_k up to a factor; default: all equal
-    second_order : False leaves out the η² term
-    tolerance : error of overlaps and, relative, of ε_g; 1e-10 <= tolerance < 1
-
-    Returns a SymmetricPath.
+    `times`, `eigenvalues`, `learning_rate`, `multiplicities`, `second_order`, `tolerance`: as there; `student` (L, 2):
+    q_k, c_k, diagonal and off-diagonal entries of Q^k at α = 0; `cross` (L, 2): r_k, s_k, of R^k, equal ones never
+    specialize; `teacher` (L,): t_k >= 0, T^k = t_k 1; `units`: M = K >= 1. Returns a SymmetricPath.
 
     >>> path = solve([0, 300], [[0.2, 0.0]], [[0.01, 0.0]], [1.0], [1.0], 40, 1.0)  # 40 units, on their plateau
     >>> bool(path.generalization_error[1] < path.generalization_error[0])
     True
     """
     times = checks.moments("times", times)  # (n,)
-    lam, fractions = checked_spectrum(eigenvalues, multiplicities)  # (L,), (L,)
+    lam, fractions = _arguments.spectrum(eigenvalues, multiplicities)  # (L,), (L,)
     units = checks.integer("units", units)
     q = _sectors(checks.array("student", student, shape=(lam.size, 2)), units)  # (L, 2)
     r = _sectors(checks.array("cross", cross, shape=(lam.size, 2)), units)  # (L, 2)
@@ -214,14 +194,10 @@ def solve(
         checks.fail("student", "hold positive semidefinite matrices: q_k >= c_k and q_k + (M-1) c_k >= 0", student)
     if (r**2 - q * t[:, None]).max() > 1e-9 * max(np.abs(q).max(), t.max()) ** 2:
         checks.fail("cross", "form a positive semidefinite matrix with student and teacher", cross)
-    rate = checks.number("learning_rate", learning_rate, above=0)
-    second_order = checks.boolean("second_order", second_order)
-    tolerance = checks.number("tolerance", tolerance, at_least=1e-10, below=1)
+    rate, second_order = _arguments.learning_rate(learning_rate), checks.boolean("second_order", second_order)
     single = _frozen.Flow(t[:, None, None], lam, fractions, rate / units, second_order, 1)
     flow = _SymmetricFlow(single, units, float(lam @ t))
-    first = _collocation.first_step(rate, lam, tolerance)
-    q, r = (
-        _pair(part, units) for part in _collocation.follow(times, (q, r), flow, first, tolerance)
-    )  # (n, L, 2), (n, L, 2)
+    path = _collocation.follow(times, (q, r), flow, rate, lam, tolerance)
+    q, r = (_pair(part, units) for part in path)  # (n, L, 2), (n, L, 2)
     students, crosses = (np.tensordot(part, lam, axes=(1, 0)) for part in (q, r))  # (n, 2), (n, 2)
     return SymmetricPath(times, students, crosses, _error(students, crosses, flow.teacher, units), q[-1], r[-1], q, r)

@@ -1,9 +1,8 @@
 """Input covariances with a power-law spectrum, and the overlaps of random vectors in each of their eigenspaces.
 
-A covariance is given by its distinct eigenvalues λ_k, k = 1..L, and the dimension m_k of each eigenspace, N = Σ_k m_k.
-Vectors J_i and B_n meet eigenspace k in the overlaps  Q^k = J P_k Jᵀ/N,  R^k = J P_k Bᵀ/N,  T^k = B P_k Bᵀ/N  with its
-projector P_k.  Source: worschech2024, eq. (1); there overlaps carry powers,  Q^(l) = Σ_k λ_k^l Q^k, which span hundreds
-of decades.
+A covariance has distinct eigenvalues λ_k, k = 1..L, and eigenspaces of dimensions m_k, N = Σ_k m_k, with projectors
+P_k. Vectors J_i and B_n have the overlaps  Q^k = J P_k Jᵀ/N,  R^k = J P_k Bᵀ/N,  T^k = B P_k Bᵀ/N.  Source:
+worschech2024, eq. (1), with powers,  Q^(l) = Σ_k λ_k^l Q^k, in their place.
 """
 
 import numpy as np
@@ -15,8 +14,7 @@ from lib.scaling import _arguments
 def power_law(levels, exponent):
     """Eigenvalues of a power-law covariance with mean one:  λ_k = λ₊ k^{-(1+β)},  λ₊ = L / Σ_k k^{-(1+β)}.
 
-    `levels`: L >= 1, number of distinct eigenvalues, whose eigenspaces have equal dimensions; `exponent`: β >= 0.
-    Returns λ_k (L,), descending.
+    `levels`: L >= 1 eigenspaces of equal dimensions; `exponent`: β >= 0. Returns λ_k (L,), descending.
 
     >>> power_law(2, 1.0).tolist()
     [1.6, 0.4]
@@ -26,27 +24,6 @@ def power_law(levels, exponent):
     if shape[-1] == 0:
         checks.fail("exponent", "be smaller: the last eigenvalue underflows", exponent)
     return shape / shape.mean()
-
-
-def checked_spectrum(eigenvalues, multiplicities=None):
-    """Eigenvalues and multiplicity fractions n_k = m_k/N of a covariance with  Σ_k n_k λ_k = 1,  after checking both.
-
-    `eigenvalues` (L,): λ_k > 0, in any order, of weighted mean one; `multiplicities` (L,): m_k, or any numbers > 0
-    proportional to them; default: all equal.  Returns λ_k (L,) and n_k (L,), which add up to one.
-
-    >>> [part.tolist() for part in checked_spectrum([3.0, 0.5], [1, 4])]
-    [[3.0, 0.5], [0.2, 0.8]]
-    """
-    eigenvalues = _arguments.levels(eigenvalues)  # (L,)
-    if multiplicities is None:
-        fractions = np.full(eigenvalues.size, 1 / eigenvalues.size)  # (L,)
-    else:
-        counts = checks.entries("multiplicities", multiplicities, above=0, shape=eigenvalues.shape)  # (L,)
-        fractions = counts / counts.sum()  # (L,)
-    mean = fractions @ eigenvalues
-    if abs(mean - 1) > 1e-9:
-        checks.fail("eigenvalues", "have mean one, weighted with the multiplicities", f"mean {mean:.10g}")
-    return eigenvalues, fractions
 
 
 def _gram(random, scales, freedom):
@@ -62,14 +39,12 @@ def _gram(random, scales, freedom):
 
 
 def random_overlaps(multiplicities, students, teachers, seed, *, student_variance=1.0, orthonormal_teachers=False):
-    """Overlaps in every eigenspace for weights with independent Gaussian entries, without the vectors.
+    """Overlaps in every eigenspace for weights with independent Gaussian entries, drawn from their Wishart law.
 
-    The Gram matrix of K + M such vectors in m_k dimensions has a Wishart law, which takes (K+M)² numbers to draw,
-    however large N is.  Entries of J have variance σ_J², of B variance 1.  `multiplicities` (L,): integers m_k >= 1,
-    which fix L and N: no default; `students`, `teachers`: K, M >= 1; `seed`: int, SeedSequence or Generator;
-    `student_variance`: σ_J² >= 0; `orthonormal_teachers`: True turns the teacher's vectors into orthogonal ones of
-    equal length in every eigenspace, T^k = (m_k/N) 1; then m_k >= M.  Returns Q^k (L, K, K), R^k (L, K, M), T^k (L, M,
-    M).
+    `multiplicities` (L,): integers m_k >= 1, which fix L and N: no default; `students`, `teachers`: K, M >= 1; `seed`:
+    int, SeedSequence or Generator; `student_variance`: σ_J² >= 0 of the entries of J, those of B have 1;
+    `orthonormal_teachers`: True turns the teacher's vectors into orthogonal ones, T^k = (m_k/N) 1; then m_k >= M.
+    Returns Q^k (L, K, K), R^k (L, K, M), T^k (L, M, M).
 
     >>> [part.shape for part in random_overlaps([500, 500], 2, 3, seed=1)]
     [(2, 2, 2), (2, 2, 3), (2, 3, 3)]

@@ -1,14 +1,15 @@
 """Soft committee machines that learn from inputs of structured covariance: order parameters resolved by eigenspace.
 
 Networks as in :mod:`lib.foundations.committee`; inputs ξ ~ N(0, Σ), where Σ has the eigenvalues λ_k with projectors
-P_k.  The overlaps Q^k = J P_k Jᵀ/N,  R^k = J P_k Bᵀ/N,  T^k = B P_k Bᵀ/N  obey, with the matrices a, G, E of
-:mod:`lib.foundations.committee` at the fields' covariances  Q = Σ_k λ_k Q^k  (same for R, T),
+P_k.  The overlaps Q^k = J P_k Jᵀ/N,  R^k = J P_k Bᵀ/N,  T^k = B P_k Bᵀ/N  obey, with the matrices a, G, E of that
+module at the fields' covariances  Q = Σ_k λ_k Q^k  (same for R, T),
 
     dR^k/dα = (ηλ_k/K)(aT^k - GR^k),   dQ^k/dα = (ηλ_k/K)(aR^kᵀ + R^kaᵀ - GQ^k - Q^kG) + η²(M/K²) λ_k n_k E.
 
-Every number is of order n_k, whatever L.  The hierarchy of powers of Σ in worschech2024, eqs. (4) and (18), is the same
-system with coefficients that span hundreds of decades.  In all functions `student_resolved` (L, K, K): Q^k;
-`cross_resolved` (L, K, M): R^k; `teacher_resolved` (L, M, M): T^k; `eigenvalues` (L,): λ_k > 0.
+worschech2024, eqs. (4) and (18), is the same system with coefficients over hundreds of decades; its eqs. (100), (112)
+and (118) are special cases of :func:`jacobian`.  In all functions `student_resolved` (L, K, K): Q^k; `cross_resolved`
+(L, K, M): R^k; `teacher_resolved` (L, M, M): T^k; `eigenvalues` (L,): λ_k > 0 of weighted mean one; `learning_rate`: η
+> 0; `multiplicities` (L,): m_k up to a factor, by default all equal; `second_order`: False leaves out the η² term.
 """
 
 from dataclasses import dataclass
@@ -17,8 +18,8 @@ import numpy as np
 
 from lib.common import checks
 from lib.foundations import committee, committee_formulas
-from lib.scaling import _collocation, _frozen
-from lib.scaling.spectra import checked_spectrum
+from lib.foundations.committee_formulas import STEP
+from lib.scaling import _arguments, _collocation, _frozen
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,56 +38,17 @@ class SolvedPath(Path):
     cross_history: np.ndarray  # (n, L, K, M)  R^k at all times
 
 
-def _joint(first, cross, second):
-    """Gram matrices [[first, cross], [crossᵀ, second]] of two groups of vectors, one for each eigenspace."""
-    top = np.concatenate([first, cross], axis=2)  # (L, ., .)
-    return np.concatenate([top, np.concatenate([np.swapaxes(cross, 1, 2), second], axis=2)], axis=1)
-
-
-def _levels(eigenvalues):
-    eigenvalues = checks.entries("eigenvalues", eigenvalues, above=0, ndim=1)  # (L,)
-    if eigenvalues.size == 0:
-        checks.fail("eigenvalues", "hold at least one eigenvalue", "none")
-    return eigenvalues
-
-
 def fields(resolved, eigenvalues):
-    """Covariance of the fields from resolved overlaps:  Q = Σ_k λ_k Q^k.
+    """Covariance of the fields from resolved overlaps:  Q = Σ_k λ_k Q^k,  Q^(1) in worschech2024.
 
-    It is l = 1 of  Q^(l) = Σ_k λ_k^l Q^k  in worschech2024.  `resolved` (L, ., .): Q^k, R^k or T^k; `eigenvalues` (L,).
-    Returns (., .).
+    `resolved` (L, ., .): Q^k, R^k or T^k; `eigenvalues` (L,), of any mean.  Returns (., .).
 
     >>> fields([[[0.5]], [[0.25]]], [1.5, 0.5]).tolist()
     [[0.875]]
     """
-    eigenvalues = _levels(eigenvalues)  # (L,)
+    eigenvalues = _arguments.levels(eigenvalues)  # (L,)
     resolved = checks.array("resolved", resolved, shape=(eigenvalues.size, None, None))  # (L, ., .)
     return np.tensordot(eigenvalues, resolved, axes=1)
-
-
-def checked_resolved(student_resolved, cross_resolved, teacher_resolved, eigenvalues):
-    """Q^k, R^k and T^k as float64 arrays, after checking that they form a covariance matrix in every eigenspace.
-
-    The overlaps of worschech2024, eq. (4), resolved by eigenspace.  `student_resolved`, `cross_resolved`,
-    `teacher_resolved`, `eigenvalues`: as in the module; refused if shapes disagree or a block [[Q^k, R^k], [R^kᵀ, T^k]]
-    is not positive semidefinite.  Returns Q^k, R^k, T^k.
-
-    >>> [part.shape for part in checked_resolved([[[1.0]]], [[[0.5]]], [[[1.0]]], [1.0])]
-    [(1, 1, 1), (1, 1, 1), (1, 1, 1)]
-    """
-    levels = _levels(eigenvalues).size
-    q = checks.array("student_resolved", student_resolved, shape=(levels, None, None))  # (L, K, K)
-    t = checks.array("teacher_resolved", teacher_resolved, shape=(levels, None, None))  # (L, M, M)
-    for name, part in (("student_resolved", q), ("teacher_resolved", t)):
-        square = part.shape[1] == part.shape[2] and part.size > 0
-        if not square or not np.allclose(part, np.swapaxes(part, 1, 2), rtol=0, atol=1e-10 * np.abs(part).max()):
-            checks.fail(name, "hold symmetric matrices", f"shape {part.shape}")
-    r = checks.array("cross_resolved", cross_resolved, shape=(levels, q.shape[1], t.shape[1]))  # (L, K, M)
-    lowest = committee_formulas.lowest_correlation(_joint(q, r, t), 1e-9)
-    if lowest < -committee_formulas.ROUNDING:
-        wanted = "form a positive semidefinite matrix with Q and T in every eigenspace"
-        checks.fail("cross_resolved", wanted, f"correlations with the lowest eigenvalue {lowest:.3g}")
-    return q, r, t
 
 
 def derivative(
@@ -99,34 +61,19 @@ def derivative(
     multiplicities=None,
     second_order=True,
 ):
-    """Rates of change of Q^k and R^k with α, exact for N -> ∞ at fixed L, K, M.
+    """Rates of change of Q^k and R^k with α, exact for N -> ∞ at fixed L, K, M:  eq. (4), and (18) corrected.
 
-    Source: worschech2024, eq. (4), and (18) corrected, resolved by eigenspace.  `student_resolved`, `cross_resolved`,
-    `teacher_resolved`, `eigenvalues`, of weighted mean one: as in the module; `learning_rate`: η > 0; `multiplicities`
-    (L,): m_k up to a factor, by default all equal; `second_order`: False leaves out the η² term.  Returns dQ^k/dα (L,
-    K, K) and dR^k/dα (L, K, M).
+    `student_resolved`, `cross_resolved`, `teacher_resolved`, `eigenvalues`, `learning_rate`, `multiplicities`,
+    `second_order`: as in the module.  Returns dQ^k/dα (L, K, K) and dR^k/dα (L, K, M).
 
     >>> one = np.ones((1, 1, 1))
     >>> [bool(abs(rate[0, 0, 0]) < 1e-15) for rate in derivative(one, one, one, [1.0], 0.5)]  # perfect learning
     [True, True]
     """
-    lam, fractions = checked_spectrum(eigenvalues, multiplicities)  # (L,), (L,)
-    q, r, t = checked_resolved(student_resolved, cross_resolved, teacher_resolved, lam)
-    rate = checks.number("learning_rate", learning_rate, above=0)
-    return _velocity(q, r, t, lam, fractions, rate, checks.boolean("second_order", second_order))
-
-
-def _velocity(q, r, t, lam, fractions, rate, second_order):
-    """:func:`derivative` of what was checked, or of a small step out of the covariance matrices: analytic there."""
-    seen = [np.tensordot(lam, part, axes=1) for part in (q, r, t)]  # (K, K), (K, M), (M, M)
-    a, g = committee_formulas.drift(*seen)
-    units, teachers = a.shape
-    slow = (rate * lam / units)[:, None, None]  # (L, 1, 1)
-    half = a @ np.swapaxes(r, 1, 2) - g @ q  # (L, K, K)
-    dq = slow * (half + np.swapaxes(half, 1, 2))  # (L, K, K)
-    if second_order:
-        dq = dq + rate**2 * teachers / units**2 * (lam * fractions)[:, None, None] * committee_formulas.noise(*seen)
-    return dq, slow * (a @ t - g @ r)
+    lam, fractions = _arguments.spectrum(eigenvalues, multiplicities)  # (L,), (L,)
+    q, r, t = _arguments.resolved(student_resolved, cross_resolved, teacher_resolved, lam.size)
+    rate = _arguments.learning_rate(learning_rate)
+    return _frozen.velocity(q, r, t, lam, fractions, rate, checks.boolean("second_order", second_order))
 
 
 def solve(
@@ -141,42 +88,93 @@ def solve(
     second_order=True,
     tolerance=1e-5,
 ):
-    """Follow the order parameters from α = 0, with thousands of eigenvalues if need be.
+    """Follow the order parameters from α = 0, with thousands of eigenvalues if need be, by collocation of fourth order.
 
-    Exponential collocation, of fourth order: a, G and E are parabolas in each step, and consistent with the overlaps at
-    its middle and end, for which the equations of :func:`derivative` are solved with any stiffness.  Overlaps stay a
-    covariance in every eigenspace.  The errors at the reported times, of Q and R in parts of the largest entry of Q (or
-    of one), of Q^k and R^k in parts of n_k times that, and of ε_g in parts of itself, are of the size of `tolerance`:
-    in all our tests below it for overlaps, and below three times it for ε_g (or 1e-13, whichever is larger).  On a
-    plateau, the differences among the units are followed however small they are.  Source: worschech2024, eq. (4), and
-    (18) corrected.
+    Errors at the reported times, of Q and R in parts of the largest entry of Q (or one), of Q^k and R^k in parts of n_k
+    times that, of ε_g in parts of itself, are of the size of `tolerance`, 1e-10 to 1: in all our tests below it, for
+    ε_g below three times it (or 1e-13).  Differences among the units are followed however small they are.
 
-    times : (n,) or a number (n = 1), α = examples / N at which to report; >= 0, increasing
-    student_resolved : (L, K, K), Q^k at α = 0
-    cross_resolved : (L, K, M), R^k at α = 0; a start symmetric in the units never leaves the plateau
-    teacher_resolved : (L, M, M), T^k
-    eigenvalues : (L,), λ_k > 0 of weighted mean one
-    learning_rate : η > 0
-    multiplicities : (L,), m_k up to a factor; default: all equal
-    second_order : False leaves out the η² term (gradient flow, the limit of small η)
-    tolerance : error of overlaps and, relative, of ε_g; 1e-10 <= tolerance < 1
+    `times` (n,) or a number (n = 1): α >= 0, increasing; `student_resolved`, `cross_resolved`, `teacher_resolved`: at α
+    = 0, a start symmetric in the units never leaves the plateau; `eigenvalues`, `learning_rate`, `multiplicities`,
+    `second_order`: as in the module.  Returns a SolvedPath, or raises a RuntimeError.
 
-    Returns a SolvedPath; a RuntimeError says that the equations cannot be followed: they diverge.
-
-    >>> from lib.scaling import spectra
-    >>> path = solve([0, 50], *spectra.random_overlaps([100, 100], 1, 1, seed=1), spectra.power_law(2, 1.0), 1.0)
+    >>> path = solve([0, 100], [[[0.1]]], [[[0.05]]], [[[1.0]]], [1.0], 1.0)
     >>> bool(path.generalization_error[1] < 1e-6 * path.generalization_error[0])
     True
     """
     times = checks.moments("times", times)  # (n,)
-    lam, fractions = checked_spectrum(eigenvalues, multiplicities)  # (L,), (L,)
-    q, r, t = checked_resolved(student_resolved, cross_resolved, teacher_resolved, lam)
-    rate = checks.number("learning_rate", learning_rate, above=0)
-    second_order = checks.boolean("second_order", second_order)
-    tolerance = checks.number("tolerance", tolerance, at_least=1e-10, below=1)
+    lam, fractions = _arguments.spectrum(eigenvalues, multiplicities)  # (L,), (L,)
+    q, r, t = _arguments.resolved(student_resolved, cross_resolved, teacher_resolved, lam.size)
+    rate, second_order = _arguments.learning_rate(learning_rate), checks.boolean("second_order", second_order)
     flow = _frozen.Flow(t, lam, fractions, rate, second_order, q.shape[1])
-    first = _collocation.first_step(rate, lam, tolerance)
-    q, r = _collocation.follow(times, (q, r), flow, first, tolerance)  # (n, L, K, K), (n, L, K, M)
+    q, r = _collocation.follow(times, (q, r), flow, rate, lam, tolerance)  # (n, L, K, K), (n, L, K, M)
     students, crosses = (np.tensordot(part, lam, axes=(1, 0)) for part in (q, r))  # (n, K, K), (n, K, M)
     error = committee_formulas.error(students, crosses, flow.teacher)  # (n,)
     return SolvedPath(times, students, crosses, flow.teacher, error, q[-1], r[-1], q, r)
+
+
+def coordinates(student_direction, cross_direction):
+    """The vector that stands for a direction X^k of Q^k and Y^k of R^k:  n = L K(K+1)/2 + L K M  independent entries.
+
+    The upper triangles of X^1, ..., X^L row by row, then Y^1, ..., Y^L.  `student_direction` (L, K, K): X^k, symmetric;
+    `cross_direction` (L, K, M): Y^k.  Returns (n,).
+
+    >>> coordinates([[[1.0, 2.0], [2.0, 3.0]]], [[[4.0], [5.0]]]).tolist()
+    [1.0, 2.0, 3.0, 4.0, 5.0]
+    """
+    x = checks.array("student_direction", student_direction, ndim=3)  # (L, K, K)
+    square = x.size > 0 and x.shape[1] == x.shape[2]
+    if not square or not np.allclose(x, np.swapaxes(x, 1, 2), rtol=0, atol=1e-10 * np.abs(x).max()):
+        checks.fail("student_direction", "hold symmetric matrices", f"shape {x.shape}")
+    y = checks.array("cross_direction", cross_direction, shape=(*x.shape[:2], None))  # (L, K, M)
+    i, j = np.triu_indices(x.shape[1])
+    return np.concatenate([x[:, i, j].ravel(), y.ravel()])  # (n,)
+
+
+def directions(vector, levels, students, teachers):
+    """Inverse of :func:`coordinates`: X^k and Y^k of a vector, such as an eigenvector of :func:`jacobian`.
+
+    `vector` (n,); `levels`, `students`, `teachers`: L, K, M >= 1.  Returns X^k (L, K, K) and Y^k (L, K, M).
+
+    >>> [part.tolist() for part in directions([1.0, 2.0, 3.0, 4.0, 5.0], 1, 2, 1)]
+    [[[[1.0, 2.0], [2.0, 3.0]]], [[[4.0], [5.0]]]]
+    """
+    sizes = (("levels", levels), ("students", students), ("teachers", teachers))
+    levels, students, teachers = (checks.integer(name, value) for name, value in sizes)
+    i, j = np.triu_indices(students)
+    inner = levels * len(i)
+    vector = checks.array("vector", vector, shape=(inner + levels * students * teachers,))  # (n,)
+    x = np.empty((levels, students, students))  # (L, K, K)
+    x[:, i, j] = x[:, j, i] = vector[:inner].reshape(levels, -1)
+    return x, vector[inner:].reshape(levels, students, teachers)
+
+
+def jacobian(
+    student_resolved,
+    cross_resolved,
+    teacher_resolved,
+    eigenvalues,
+    learning_rate,
+    *,
+    multiplicities=None,
+    second_order=True,
+):
+    """Derivatives of dQ^k/dα and dR^k/dα by the independent entries of all Q^k and R^k, by a complex step.
+
+    `student_resolved`, `cross_resolved`, `teacher_resolved`, `eigenvalues`, `learning_rate`, `multiplicities`,
+    `second_order`: as in the module.  Returns (n, n), see :func:`coordinates`.
+
+    >>> one = np.ones((1, 1, 1))
+    >>> bool(np.linalg.eigvals(jacobian(one, one, one, [1.0], 0.5)).real.max() < 0)  # perfect learning is stable
+    True
+    """
+    lam, fractions = _arguments.spectrum(eigenvalues, multiplicities)  # (L,), (L,)
+    q, r, t = _arguments.resolved(student_resolved, cross_resolved, teacher_resolved, lam.size)
+    rate = _arguments.learning_rate(learning_rate)
+    second_order = checks.boolean("second_order", second_order)
+    columns = []
+    for unit in np.eye(coordinates(q, r).size):
+        x, y = directions(unit, *r.shape)  # (L, K, K), (L, K, M)
+        moved = _frozen.velocity(q + 1j * STEP * x, r + 1j * STEP * y, t, lam, fractions, rate, second_order)
+        columns.append(coordinates(*(part.imag / STEP for part in moved)))  # (n,)
+    return np.stack(columns, axis=1)

@@ -45,7 +45,7 @@ def test_stacks_are_those_of_the_seeds_children_whatever_the_number_of_workers()
         trials.run(SHORT, INPUTS, TARGETS, size, child, record_every=10)
         for size, child in zip((2, 2, 1), children(7, 3))
     ]
-    same(found, trials.join(parts))
+    same(found, trials._join(parts))
     np.testing.assert_array_equal(found.loss, np.concatenate([part.loss for part in parts]))
     same(found, trials.many(SHORT, INPUTS, TARGETS, 5, 7, together=2, record_every=10, workers=2))
 
@@ -68,14 +68,10 @@ def test_joined_curves_of_several_layers_and_without_hidden_vectors():
     layers = [
         trials.run(SHORT, INPUTS, TARGETS, 2, seed, record_every=10, layer=(1, 2), points=(0, 1)) for seed in (1, 2)
     ]
-    both = trials.join(layers)
+    both = trials._join(layers)
     assert both.squared_hidden_distance.shape == (4, 3, 2) and [h.shape for h in both.hidden] == [(4, 3, 2, 40)] * 2
     np.testing.assert_array_equal(both.hidden[1][2:], layers[1].hidden[1])
-    assert trials.join([trials.run(SHORT, INPUTS, TARGETS, 1, seed) for seed in (1, 2)]).hidden is None
-    other = trials.run(replace(SHORT, epochs=10), INPUTS, TARGETS, 2, 1, record_every=5)
-    for parts in ([], [layers[0], other], [layers[0], None], layers[0], None):
-        with pytest.raises(ValueError, match="^parts must "):
-            trials.join(parts)
+    assert trials._join([trials.run(SHORT, INPUTS, TARGETS, 1, seed) for seed in (1, 2)]).hidden is None
 
 
 def test_states_are_the_measured_ones_and_a_layer_must_be_named():
@@ -160,7 +156,6 @@ CALLS = {
     trials.run: EXPERIMENT | {"precision": "float64", "keep_parameters": True},
     trials.many: EXPERIMENT | {"together": 2, "workers": 1},
     trials.starts: {"experiment": SHORT, "trials": 2, "seed": 1, "together": 2, "precision": "float64"},
-    trials.join: {"parts": [CURVES]},
     trials.states: {"curves": CURVES, "layer": 0},
     trials.fits: {
         "curves": CURVES,
@@ -182,7 +177,6 @@ BAD = {
     "keep_parameters": [0, 1, "yes", None],
     "together": [bad for bad in COUNT if bad is not None],
     "workers": [bad for bad in COUNT if bad is not None],
-    "parts": [[], None, "x", [None]],
     "curves": [None, "x", CURVES.loss],
     "layer": [-1, 1, 1.0, "1", True],
     "input_distance": NUMBER,

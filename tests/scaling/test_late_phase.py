@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib.foundations import committee, stability
-from lib.scaling import late_phase, linearization, spectra, structured
+from lib.scaling import late_phase, spectra, structured
 from lib.scaling.site_symmetric import site_matrices
 
 
@@ -99,7 +99,7 @@ def test_deviations_are_those_of_the_weights():
 def test_rates_are_eigenvalues_of_the_full_jacobian(units, rate):
     counts, lam = [1, 3], np.array([2.2, 0.6])
     t = site_matrices(np.outer([0.25, 0.75], [1, 0]), units)
-    values = np.linalg.eigvals(linearization.jacobian(t, t, t, lam, rate, multiplicities=counts))
+    values = np.linalg.eigvals(structured.jacobian(t, t, t, lam, rate, multiplicities=counts))
     for predicted in late_phase.rates(lam, units, rate, multiplicities=counts):
         assert np.abs(values - predicted).min() < 1e-7
 

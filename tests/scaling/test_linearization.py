@@ -1,4 +1,4 @@
-"""lib.scaling.linearization against the isotropic Jacobian, derivatives of the checked equations, and solutions."""
+"""lib.scaling.structured.jacobian against the isotropic one, derivatives of the checked equations, and solutions."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.linalg import expm
 
 from lib.foundations import stability
-from lib.scaling import linearization, plateau, spectra, structured
+from lib.scaling import plateau, spectra, structured
 
 
 @settings(deadline=None, max_examples=20)
@@ -17,9 +17,9 @@ def test_coordinates_and_directions_are_inverse(levels, students, teachers, seed
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=(levels, students, students)), rng.normal(size=(levels, students, teachers))
     x = x + np.swapaxes(x, 1, 2)
-    vector = linearization.coordinates(x, y)
+    vector = structured.coordinates(x, y)
     assert len(vector) == levels * students * (students + 1) // 2 + levels * students * teachers
-    for part, wanted in zip(linearization.directions(vector, levels, students, teachers), (x, y)):
+    for part, wanted in zip(structured.directions(vector, levels, students, teachers), (x, y)):
         np.testing.assert_array_equal(part, wanted)
 
 
@@ -27,7 +27,7 @@ def test_coordinates_and_directions_are_inverse(levels, students, teachers, seed
 def test_one_eigenvalue_is_the_isotropic_jacobian(second_order):
     q, r, t = spectra.random_overlaps([50], 3, 2, seed=1)
     for size in (1.0, 1e4):
-        found = linearization.jacobian(size * q, size * r, size * t, [1.0], 0.7, second_order=second_order)
+        found = structured.jacobian(size * q, size * r, size * t, [1.0], 0.7, second_order=second_order)
         wanted = stability.jacobian(size * q[0], size * r[0], size * t[0], 0.7, second_order=second_order)
         np.testing.assert_allclose(found, wanted, atol=1e-13 * np.abs(wanted).max())
 
@@ -45,10 +45,10 @@ def test_every_direction_is_that_of_the_checked_equations(students, teachers, se
 
     def difference(step):
         up, down = (structured.derivative(q + sign * x, r + sign * y, t, lam, 0.9, **option) for sign in (step, -step))
-        return linearization.coordinates(*((a - b) / (2 * step) for a, b in zip(up, down)))
+        return structured.coordinates(*((a - b) / (2 * step) for a, b in zip(up, down)))
 
     wanted = (4 * difference(1e-3) - difference(2e-3)) / 3
-    found = linearization.jacobian(q, r, t, lam, 0.9, **option) @ linearization.coordinates(x, y)
+    found = structured.jacobian(q, r, t, lam, 0.9, **option) @ structured.coordinates(x, y)
     np.testing.assert_allclose(found, wanted, atol=1e-7 * np.abs(wanted).max())
 
 
@@ -62,9 +62,9 @@ def test_its_exponential_moves_states_near_the_teacher(second_order):
         cross = t + delta[:, :, :units] / np.sqrt(levels)
         student = cross + np.swapaxes(cross, 1, 2) - t + delta @ np.swapaxes(delta, 1, 2)
         path = structured.solve([late], student, cross, t, lam, 0.8, second_order=second_order, tolerance=1e-8)
-        flow = expm(late * linearization.jacobian(t, t, t, lam, 0.8, second_order=second_order))
-        moved = flow @ linearization.coordinates(student - t, cross - t)
-        followed = linearization.coordinates(path.student_resolved - t, path.cross_resolved - t)
+        flow = expm(late * structured.jacobian(t, t, t, lam, 0.8, second_order=second_order))
+        moved = flow @ structured.coordinates(student - t, cross - t)
+        followed = structured.coordinates(path.student_resolved - t, path.cross_resolved - t)
         miss.append(np.abs(followed - moved).max() / np.abs(followed).max())
     assert miss[1] < 0.2 * miss[0] < 0.01
 
@@ -74,7 +74,7 @@ def test_at_the_plateau_it_grows_as_the_escape_rate_and_rests_in_what_no_teacher
     t = np.stack([np.eye(2) / 2] * 2)
     point = plateau.fixed_point(np.eye(2))
     r, q = t @ np.tile(point.weights, (2, 1)).T, np.full((2, 2, 2), point.student_overlap / 2)
-    values = np.linalg.eigvals(linearization.jacobian(q, np.swapaxes(r, 1, 2), t, lam, 0.4, second_order=False)).real
+    values = np.linalg.eigvals(structured.jacobian(q, np.swapaxes(r, 1, 2), t, lam, 0.4, second_order=False)).real
     wanted = plateau.symmetric_escape_rate(2, 1.0, 0.0, float((lam**2).mean()), 0.0, 0.4)
     assert np.sort(values)[-1] == pytest.approx(wanted, rel=1e-6)
     assert (np.abs(values) < 1e-8).any()
@@ -84,9 +84,9 @@ def test_at_the_plateau_it_grows_as_the_escape_rate_and_rests_in_what_no_teacher
 
 SQUARE, CROSS = np.stack([np.eye(2) / 2] * 2), np.zeros((2, 2, 2))
 CALLS = {
-    linearization.coordinates: {"student_direction": SQUARE, "cross_direction": CROSS},
-    linearization.directions: {"vector": np.ones(5), "levels": 1, "students": 2, "teachers": 1},
-    linearization.jacobian: {
+    structured.coordinates: {"student_direction": SQUARE, "cross_direction": CROSS},
+    structured.directions: {"vector": np.ones(5), "levels": 1, "students": 2, "teachers": 1},
+    structured.jacobian: {
         "student_resolved": SQUARE,
         "cross_resolved": CROSS,
         "teacher_resolved": SQUARE,

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib.foundations import committee, stability
-from lib.scaling import linearization, plateau, spectra, structured
+from lib.scaling import plateau, spectra, structured
 
 
 def resolved(levels, teachers, seed, size=400):
@@ -69,7 +69,7 @@ def test_orthonormal_teachers_are_the_isotropic_case():
 def test_escape_rates_are_the_positive_eigenvalues_of_the_full_jacobian(levels, teachers):
     lam, t, _, q, r = resolved(levels, teachers, 5)
     rate = 0.7
-    values = np.sort(np.linalg.eigvals(linearization.jacobian(q, r, t, lam, rate, second_order=False)).real)[::-1]
+    values = np.sort(np.linalg.eigvals(structured.jacobian(q, r, t, lam, rate, second_order=False)).real)[::-1]
     predicted = plateau.escape_rates(structured.fields(t, lam), structured.fields(t, lam**2), rate)[: teachers - 1]
     assert (predicted > 0).all()
     np.testing.assert_allclose(values[: (teachers - 1) ** 2], np.repeat(predicted, teachers - 1), rtol=1e-6)

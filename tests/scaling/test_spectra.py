@@ -6,7 +6,7 @@ from bad_input import COUNT, SEED, exercised
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lib.scaling import spectra
+from lib.scaling import _arguments, spectra
 
 
 @given(levels=st.integers(2, 300), exponent=st.floats(0, 3))
@@ -17,11 +17,11 @@ def test_power_law_has_mean_one_and_its_ratios(levels, exponent):
     np.testing.assert_allclose(lam[:-1] / lam[1:], ((k + 1) / k) ** (1 + exponent), rtol=1e-12)
 
 
-def test_checked_spectrum_weights_the_mean():
-    lam, fractions = spectra.checked_spectrum([3.0, 0.5], [100, 400])
+def test_the_mean_of_a_spectrum_is_weighted():
+    lam, fractions = _arguments.spectrum([3.0, 0.5], [100, 400])
     assert fractions.tolist() == [0.2, 0.8] and lam.tolist() == [3.0, 0.5]
     with pytest.raises(ValueError, match="^eigenvalues must have mean one"):
-        spectra.checked_spectrum([3.0, 0.5])
+        _arguments.spectrum([3.0, 0.5])
 
 
 @pytest.mark.parametrize("counts", [[40, 10, 2], [3, 3, 3], [1, 200, 5]])
@@ -90,7 +90,6 @@ def test_variance_of_the_teacher_overlap_falls_as_one_over_n_only_at_fixed_level
 
 CALLS = {
     spectra.power_law: {"levels": 3, "exponent": 0.5},
-    spectra.checked_spectrum: {"eigenvalues": [1.5, 0.5], "multiplicities": [1, 1]},
     spectra.random_overlaps: {
         "multiplicities": [3, 4],
         "students": 2,
@@ -103,7 +102,6 @@ CALLS = {
 BAD = {
     "levels": COUNT,
     "exponent": [-0.1, np.nan, np.inf, "1", None, [0.1], True, 1e4],
-    "eigenvalues": [[], [1.0, 0.0], [1.0, np.nan], [[1.0, 0.5]], 1.0, "a", None, [1.5, 0.6]],
     "multiplicities": [[], [0, 1], [1, np.nan], 1.0, "a", [-1, 2]],
     "students": COUNT,
     "teachers": COUNT,

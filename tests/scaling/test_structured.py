@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 from lib.foundations import committee, gaussian
-from lib.scaling import _collocation, _frozen, plateau, spectra, structured
+from lib.scaling import _arguments, _collocation, _frozen, plateau, spectra, structured
 
 LAM = spectra.power_law(5, 0.75)
 
@@ -110,7 +110,7 @@ def reference(times, q, r, t, lam, rate, second_order=True):
     def velocity(_, state):
         overlaps = state[:at].reshape(shape), state[at:].reshape(r.shape)
         return np.concatenate(
-            [part.ravel() for part in structured._velocity(*overlaps, t, lam, fractions, rate, second_order)]
+            [part.ravel() for part in _frozen.velocity(*overlaps, t, lam, fractions, rate, second_order)]
         )
 
     state, now, rows = np.concatenate([q.ravel(), r.ravel()]), 0.0, []
@@ -300,8 +300,8 @@ def test_correlations_above_one_are_refused_in_the_smallest_eigenspace_too():
     q, r, t = start(3, 1, 1)
     q[2], r[2] = 1e-10, 3e-5 * np.sqrt(t[2])
     with pytest.raises(ValueError, match="^cross_resolved must form a positive semidefinite matrix"):
-        structured.checked_resolved(q, r, t, [2.0, 0.7, 0.3])
-    structured.checked_resolved(q, r / 3.001, t, [2.0, 0.7, 0.3])
+        _arguments.resolved(q, r, t, 3)
+    _arguments.resolved(q, r / 3.001, t, 3)
 
 
 # --- bad input: every public function, every argument -----------------------------------------------------------------
@@ -311,7 +311,6 @@ STATE = {"student_resolved": Q, "cross_resolved": R, "teacher_resolved": T, "eig
 MOVE = STATE | {"learning_rate": 0.1, "multiplicities": [1, 1], "second_order": True}
 CALLS = {
     structured.fields: {"resolved": Q, "eigenvalues": [1.5, 0.5]},
-    structured.checked_resolved: STATE,
     structured.derivative: MOVE,
     structured.solve: MOVE | {"times": [0.5, 1.0], "tolerance": 1e-3},
 }

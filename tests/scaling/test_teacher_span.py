@@ -6,7 +6,7 @@ from bad_input import NUMBER, exercised
 from scipy.linalg import expm
 
 from lib.foundations import stability
-from lib.scaling import late_phase, linearization, spectra, structured, teacher_span
+from lib.scaling import late_phase, spectra, structured, teacher_span
 from lib.scaling.site_symmetric import site_matrices, site_means
 
 COUNTS = np.array([1, 3])
@@ -23,7 +23,7 @@ def inside(r, s, units, share):
 @pytest.mark.parametrize("units", [1, 2, 3, 5])
 def test_rates_are_eigenvalues_of_the_full_jacobian(units):
     t = site_matrices(np.outer(SHARE, [1, 0]), units)
-    matrix = linearization.jacobian(t, t, t, LAM, 0.7, multiplicities=COUNTS, second_order=False)
+    matrix = structured.jacobian(t, t, t, LAM, 0.7, multiplicities=COUNTS, second_order=False)
     values = np.linalg.eigvals(matrix)
     for predicted in teacher_span.rates(LAM, units, 0.7, multiplicities=COUNTS):
         assert np.abs(values - predicted).min() < 1e-7
@@ -48,8 +48,8 @@ def test_the_error_is_that_of_the_moved_matrices(units):
     r, s = np.array([-0.02, 0.01]), np.array([0.005, -0.01]) * (units > 1)
     q, cross, t = inside(r, s, units, SHARE)
     times = np.array([0.0, 3.0, 30.0])
-    jacobian = linearization.jacobian(t, t, t, LAM, 0.5, multiplicities=COUNTS, second_order=False)
-    start = linearization.coordinates(2 * (cross - t), cross - t)
+    jacobian = structured.jacobian(t, t, t, LAM, 0.5, multiplicities=COUNTS, second_order=False)
+    start = structured.coordinates(2 * (cross - t), cross - t)
     for time, with_squares, without in zip(
         times,
         *(
@@ -57,7 +57,7 @@ def test_the_error_is_that_of_the_moved_matrices(units):
             for option in (True, False)
         ),
     ):
-        moved = linearization.directions(expm(time * jacobian) @ start, 2, units, units)[1]  # (2, M, M)
+        moved = structured.directions(expm(time * jacobian) @ start, 2, units, units)[1]  # (2, M, M)
         q, cross, _ = inside(*site_means(moved).T, units, SHARE)
         seen = structured.fields(q, LAM), structured.fields(cross, LAM)
         assert with_squares == pytest.approx(late_phase.quadratic_error(*seen, np.eye(units)), rel=1e-6)
