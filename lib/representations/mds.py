@@ -1,8 +1,8 @@
 """Classical multidimensional scaling: points whose squared distances are given, drawn in few dimensions.
 
 B = -½ (1 - 11ᵀ/N) D (1 - 11ᵀ/N)  is the Gram matrix of the points if D holds squared Euclidean distances.  scikit-learn
-decomposes it; added are the treatment of flat and negative directions and a sign that does not hang on rounding.  The
-classical form is not in vanrossem2024, which scales its hidden layers otherwise.
+decomposes it; added are the treatment of flat and negative directions and a sign that does not hang on rounding.
+vanrossem2024 draws its hidden layers with multidimensional scaling; the classical form is not in it.
 """
 
 from dataclasses import dataclass

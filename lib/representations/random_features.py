@@ -61,8 +61,8 @@ def density(hidden, input_distance, target_distance, gain, *, rate_ratio=1.0):
 def sample(count, input_distance, target_distance, gain, seed, *, rate_ratio=1.0):
     """Final squared hidden distances of random starts: a₀/X and b₀/a₀ drawn, eqs. (44), (45), then a_∞.
 
-    `count` >= 1 starts; `input_distance`, `target_distance`, `gain`, `rate_ratio`: X, Y, G, ρ; `seed`: int or
-    Generator.  Returns (count,).
+    `count` >= 1 starts; `input_distance`, `target_distance`, `gain`, `rate_ratio`: X, Y, G, ρ; `seed`: int,
+    SeedSequence or Generator.  Returns (count,).
 
     >>> bool(abs(np.median(sample(4000, 1.0, 1.0, 0.1, 1)) - 1) < 0.01)
     True

@@ -98,8 +98,8 @@ def many(experiment, inputs, targets, trials, seed, *, together=None, workers=No
     """The trials of :func:`run`, in one or several stacks that may run at the same time and that a sweep keeps.
 
     `experiment`, `inputs`, `targets`, `trials`, `options`: as for :func:`run`; `seed`: int or SeedSequence, stack n
-    gets the n-th child; `together`: trials in a stack, by default all for nets of at most 100 units, or else one;
-    `workers`: see :func:`lib.services.sweep.run`.  Returns Curves; several stacks lose parameters.
+    gets the n-th child, so results depend on `together`: trials in a stack, by default all for nets of at most 100
+    units, or else one; `workers`: see :func:`lib.services.sweep.run`.  Returns Curves; several stacks lose parameters.
 
     >>> row = replace(architectures.experiment("narrow"), epochs=10)
     >>> many(row, [[0.0], [1.0]], [[0.0], [0.5]], 3, seed=1, together=2, record_every=5).loss.shape

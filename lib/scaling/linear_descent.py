@@ -85,8 +85,8 @@ def simulate(deviation, eigenvalues, learning_rate, times, seed, *, multipliciti
     D ← D - (η/N) (D·ξ) ξ  in the first N_l components; the others stay, as in :mod:`lib.scaling.feature_scaling`.
     `deviation` (runs, N): D at the start; `eigenvalues` (N,): variance λ_c > 0 of every component of ξ, of any mean;
     `learning_rate`: η > 0; `times` (n,): α >= 0, increasing by at least 1/N; `seed`: int or SeedSequence, run r draws
-    from its r-th child; `multiplicities` (L,): integers m_k that add up to N, default: all one; `trained`: 1 <= N_l <=
-    N, default N; `workers`: threads that share the runs.  Returns a Runs.
+    from its r-th child; `multiplicities` (L,): integers m_k that add up to N, in the order of the components, default:
+    all one; `trained`: 1 <= N_l <= N, default N; `workers`: threads that share the runs.  Returns a Runs.
 
     >>> start = random_deviations(4, 100, seed=1)
     >>> runs = simulate(start, np.ones(100), 0.5, [0, 1, 10], seed=2, multiplicities=[100])

@@ -154,8 +154,8 @@ def power_law_error(alpha, levels, exponent, learning_rate, *, student_variance=
 def power_law_window(levels, exponent, learning_rate):
     """Times between which the error over a power-law spectrum is a power of time,  α_lo = 1/(2ηλ₊) ≪ α ≪ α_hi.
 
-    Its end lowers the power law by the part (α/α_hi)^s, to first order, with  α_hi = α_lo L^{1+β} Γ(1+s)^{1/s},  s =
-    β/(1+β)  (eqs. (51) to (53)).  `levels`, `exponent`, `learning_rate`: as in the module. Returns α_lo, α_hi.
+    A finite L lowers it by the part (α/α_hi)^s, to first order, with  α_hi = α_lo L^{1+β} Γ(1+s)^{1/s},  s = β/(1+β)
+    (eqs. (51) to (53)).  `levels`, `exponent`, `learning_rate`: as in the module. Returns α_lo, α_hi.
 
     >>> lo, hi = power_law_window(128, 1.0, 0.01)
     >>> bool(np.isclose(hi / lo, 128**2 * np.pi / 4))

@@ -119,8 +119,9 @@ def generalization_error(alpha, deviation, teacher, eigenvalues, learning_rate):
 def critical_learning_rate(teacher, eigenvalues):
     """Learning rate above which the mean square of the deviations from the teacher grows.
 
-    1/η_c is the largest θ in  𝓕[C] = θ(𝓗C + C𝓗),  η²𝓕 the noise of the map; all keep positive matrices positive, so no
-    other root comes first.  `teacher`: no two units equal up to sign; `eigenvalues`: as in the module.  Returns η_c.
+    1/η_c is the largest θ in  𝓕[C] = θ(𝓗C + C𝓗),  η²𝓕 the noise of the map; 𝓕 and the inverse of the right side keep
+    matrices positive, so no other root comes first.  `teacher`: no two units equal up to sign; `eigenvalues`: as in the
+    module.  Returns η_c.
 
     >>> edge = critical_learning_rate([[0.0]], [1.0])  # linear, one input: 1 - 2η' + 3η'²,  η' = 2η/π
     >>> round(edge, 12) == round(np.pi / 3, 12)

@@ -32,7 +32,8 @@ def generalization_error(rates, durations, eigenvalues, *, multiplicities=None, 
     """Generalization error after every stage for N -> ∞ at a fixed number of eigenvalues, exact in the rates.
 
     ε_g = ½ vᵀ e^{S(η_s)d_s} ... e^{S(η_1)d_1} w(0)  with  S(η) = -2η diag(λ) + η² v vᵀ,  v_k = λ_k √n_k.  `rates`,
-    `durations`, `eigenvalues`, `multiplicities`, `student_variance`: as there.  Returns ε_g after each stage, (S,).
+    `durations`, `eigenvalues`, `multiplicities`, `student_variance`: as in the module.  Returns ε_g after each stage,
+    (S,).
 
     >>> generalization_error([0.5, 0.1], [1.0, 2.0], [1.0]).round(6).tolist()  # e^{-0.75}/2, then e^{-0.38} of it
     [0.236183, 0.161517]
@@ -48,8 +49,8 @@ def finite_size_error(rates, durations, eigenvalues, *, multiplicities=None, stu
     """Mean generalization error of descent on N Gaussian inputs after every stage, exact at every N and L.
 
     A step is that of :func:`lib.scaling.linear_student.finite_size_error`.  `rates`, `durations`: η_s, d_s; the end of
-    a stage times N is rounded to whole steps; `eigenvalues`, `multiplicities`, `student_variance`: as there, integers
-    m_k themselves.  Returns ε_g at the end of each stage, (S,).
+    a stage times N is rounded to whole steps; `eigenvalues`, `multiplicities`, `student_variance`: as in the module,
+    integers m_k themselves.  Returns ε_g at the end of each stage, (S,).
 
     >>> finite_size_error([0.5, 1/3], [1.0, 1.0], [1.0]).round(6).tolist()  # one input: 1 - 2η + 3η² a step
     [0.375, 0.25]

@@ -7,7 +7,7 @@ decay by themselves:  with  a = 2/(√3 πM),  μ = √3(M-1)/2,  ω = √3(M-2)
     dr_k/dα = -ηaλ_k [r_k + μ s_k - n_k(⅔r + ½μ s)],    ds_k/dα = -ηaλ_k [½√3 r_k + (1+ω) s_k - ¼√3 n_k r].
 
 A student that learns from a small start is almost such a student.  Source: worschech2024, eqs. (118), (119) and (121)
-at  q_k = 2r_k, c_k = 2s_k.  Arguments are those of that module, with r_k, s_k for y_k, z_k, and λ_k of mean one.
+at  q_k = 2r_k, c_k = 2s_k.  Arguments are those of ``late_phase``, with r_k, s_k for y_k, z_k, and λ_k of mean one.
 """
 
 import numpy as np
