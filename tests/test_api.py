@@ -37,6 +37,7 @@ THEORY = [
     not in (
         "lib.services.board",
         "lib.services.claims",
+        "lib.services.cluster",
         "lib.services.explore",
         "lib.services.ledger",
         "lib.services.plot",
