@@ -90,14 +90,15 @@ def potential(parameters, activation, inputs, targets, temperature, *, weight_va
 
 def train(
     activation, inputs, targets, temperature, width, networks, steps, seed, *,
-    step=0.01, weight_variance=1.0, readout_variance=1.0, start=None, points=None, record_every=1,
+    step=0.01, noise=2.0, weight_variance=1.0, readout_variance=1.0, start=None, points=None, record_every=1,
 ):  # fmt: skip
     """Train networks side by side by unadjusted Langevin steps, preconditioned by the prior.
 
     In units of its deviations the prior pulls with rate one in both layers.  `activation`, `inputs`, `targets`,
     `weight_variance`, `readout_variance`: as in :func:`potential`; `temperature`, `width`: as in :func:`decay_rates`;
     `networks`, `steps`: C, and the number of steps; `seed`: int, SeedSequence or Generator; `step`: 0 < h < 2, and
-    below 2/k for the largest curvature k of U in these units; `start` (C, N, d+1): first parameters, by default drawn
+    below 2/k for the largest curvature k of U in these units;
+    `noise`: variance of a step's noise per unit time over T, > 0, which leads to e^{-2U/noise}; `start` (C, N, d+1): first parameters, by default drawn
     from the prior; `points` (M, d): where the outputs are recorded, by default `inputs`; `record_every`: divides
     `steps`, the start is not recorded.  Returns Training.
 
@@ -112,6 +113,7 @@ def train(
     if steps % every:
         checks.fail("record_every", f"divide the number of steps, {steps}", record_every)
     step = checks.number("step", step, above=0, below=2)
+    (noise,) = positive(noise=noise)
     variances = _variances(weight_variance, readout_variance, shape[1], dimension)  # (d+1,)
     random, deviations = checks.generator("seed", seed), np.sqrt(variances)  # (d+1,)
     if start is None:
@@ -121,12 +123,12 @@ def train(
 
     records = steps // every, shape[0]  # (n, C)
     outputs, losses = np.empty((*records, len(points))), np.empty(records)  # (n, C, M), (n, C)
-    kick = np.sqrt(2 * step) * deviations  # (d+1,)
+    kick = np.sqrt(noise * step) * deviations  # (d+1,)
     with np.errstate(over="ignore", invalid="ignore"):  # a network that runs away is refused below
         for n in range(1, steps + 1):
             _, gradient = _loss(theta, functions, x, y)
-            noise = random.standard_normal(shape)  # (C, N, d+1)
-            theta = (1 - step) * theta - step / temperature * variances * gradient + kick * noise  # (C, N, d+1)
+            drift = (1 - step) * theta - step / temperature * variances * gradient  # (C, N, d+1)
+            theta = drift + kick * random.standard_normal(shape)  # (C, N, d+1)
             if n % every == 0:
                 outputs[n // every - 1] = _forward(theta, functions[0], points)[1]
                 losses[n // every - 1] = _loss(theta, functions, x, y)[0]

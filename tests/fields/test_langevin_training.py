@@ -139,6 +139,18 @@ def test_the_bias_is_of_first_order_and_richardson_agrees_with_monte_carlo():
     assert abs(value - exact.mean) < 4 * np.hypot(error, exact.error) < bias / 5  # and taken out
 
 
+def test_half_the_noise_is_half_the_temperature_and_half_of_both_prior_variances():
+    start = np.random.default_rng(3).standard_normal((2, 3, 3))
+    run = {"width": 3, "networks": 2, "steps": 20, "seed": 7, "step": 0.05, "start": start}
+    half = langevin_training.train("erf", X, Y, 0.4, noise=1.0, weight_variance=1.2, readout_variance=0.8, **run)
+    cold = langevin_training.train("erf", X, Y, 0.2, weight_variance=0.6, readout_variance=0.4, **run)
+    np.testing.assert_allclose(half.parameters, cold.parameters, rtol=1e-12)
+    free = {"step": 0.2, "noise": 1.0, "record_every": 200}
+    mode = langevin_training.train("erf", X[:0], Y[:0], 0.3, 50, 100, 200, seed=1, **free)
+    squares = 50 * mode.parameters[..., -1].ravel() ** 2 / langevin_training.harmonic_variance(1.0, 0.2)
+    assert abs(squares.mean() - 0.5) < 4 * 0.5 * np.sqrt(2 / squares.size)
+
+
 def test_records_are_moments_of_one_run_and_a_run_can_be_continued():
     run = {"width": 3, "networks": 2, **DATA}
     every = langevin_training.train(**run, steps=20, seed=7, points=POINTS)
