@@ -97,9 +97,9 @@ def train(
     In units of its deviations the prior pulls with rate one in both layers.  `activation`, `inputs`, `targets`,
     `weight_variance`, `readout_variance`: as in :func:`potential`; `temperature`, `width`: as in :func:`decay_rates`;
     `networks`, `steps`: C, and the number of steps; `seed`: int, SeedSequence or Generator; `step`: 0 < h < 2, and
-    below 2/k for the largest curvature k of U in these units;
-    `noise`: variance of a step's noise per unit time over T, > 0, which leads to e^{-2U/noise}; `start` (C, N, d+1): first parameters, by default drawn
-    from the prior; `points` (M, d): where the outputs are recorded, by default `inputs`; `record_every`: divides
+    below 2/k for the largest curvature k of U in these units; `noise`: variance of a step's noise per unit time over T,
+    > 0, which leads to e^{-2U/noise}; `start` (C, N, d+1): first parameters, by default drawn from the prior; `points`
+    (M, d): where the outputs are recorded, by default `inputs`; `record_every`: divides
     `steps`, the start is not recorded.  Returns Training.
 
     >>> train("erf", [[1.0, 0.0], [0.0, 1.0]], [1.0, -1.0], 0.1, 5, 10, 400, seed=1, record_every=10).outputs.shape
