@@ -9,7 +9,8 @@ which see W through the kernel K_W alone, a mean over N independent neurons.  He
     c = ⟨m'ℓ' + ½m''⟩,   ' = derivative along  δ = s_a² φφᵀ - K,  the deviation of one neuron's kernel from the mean.
 
 The expansion asks for two small numbers: ⟨ℓ'²⟩/N, the variance of ℓ among networks, and ⟨tr(A⁻¹δ)²⟩/N, the square of
-the relative fluctuation of their kernels.  Source: ringel2025talk has the limit; naveh2021 announces the correction for any activation and depth.
+the relative fluctuation of their kernels.
+Source: ringel2025talk has the limit; naveh2021 announces the correction for any activation and depth.
 """
 
 from dataclasses import dataclass
