@@ -7,7 +7,8 @@ The posterior mean of a network of two layers is a ratio of averages over its we
 which see W through the kernel K_W alone, a mean over N independent neurons.  Hence f̄_N = f̄_∞ + c/N + O(1/N²),
 c = ⟨m'ℓ' + ½m''⟩,  with derivatives along  δ = s_a² φφᵀ - K,  the deviation of one neuron's kernel from the mean.  The
 expansion asks for two small numbers: ⟨ℓ'²⟩/N, the variance of ℓ among networks, and ⟨tr(A⁻¹δ)²⟩/N, the square of the
-relative fluctuation of their kernels.  Source: ringel2025talk has the limit alone.
+relative fluctuation of their kernels.  Source: ringel2025talk has the limit; naveh2021 announces the correction for any
+activation and depth.
 """
 
 from dataclasses import dataclass
