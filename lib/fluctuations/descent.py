@@ -16,7 +16,7 @@ from lib.common.random import children
 from lib.common.stats import mean_and_error
 from lib.fluctuations import regression
 from lib.fluctuations.linear import momentum_covariance, stationary_covariance
-from lib.fluctuations.minibatches import checked_drawing, fill
+from lib.fluctuations.minibatches import checked_drawing, checked_run, fill
 from lib.fluctuations.regression_formulas import pair_weights
 
 HELD = 64  # recorded states that are added to the sums at a time
@@ -141,11 +141,7 @@ def simulate(
     samples, outputs = regression.checked_problem(problem).residuals.shape
     learning_rate = checks.number("learning_rate", learning_rate, above=0)
     replacement, epochs = checked_drawing(samples, batch, replacement, epochs)
-    steps, chains = checks.integer("steps", steps), checks.integer("chains", chains)
-    if chains % (blocks := checks.integer("blocks", blocks)):
-        checks.fail("blocks", f"divide chains = {chains}", blocks)
-    if steps % (record_every := checks.integer("record_every", record_every)):
-        checks.fail("record_every", f"divide steps = {steps}", record_every)
+    steps, chains, blocks, record_every = checked_run(steps, chains, blocks, record_every)
     workers, streams = checks.integer("workers", workers), children(seed, blocks + 1)
     pair_weights(problem, pair)  # refuses outputs that there are not
     rows = list(range(outputs)) if pair is None else list(dict.fromkeys(pair))  # the outputs that are run

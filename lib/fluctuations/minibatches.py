@@ -44,6 +44,20 @@ def checked_drawing(samples, batch, replacement=False, epochs=False):
     return bool(replacement), bool(epochs)
 
 
+def checked_run(steps, chains, blocks=1, record_every=1):
+    """`steps`, `chains`, `blocks`, `record_every` of a simulation, the last two dividing the others.  Returns all four.
+
+    >>> checked_run(100, 4, blocks=2)
+    (100, 4, 2, 1)
+    """
+    steps, chains = checks.integer("steps", steps), checks.integer("chains", chains)
+    if chains % (blocks := checks.integer("blocks", blocks)):
+        checks.fail("blocks", f"divide chains = {chains}", blocks)
+    if steps % (record_every := checks.integer("record_every", record_every)):
+        checks.fail("record_every", f"divide steps = {steps}", record_every)
+    return steps, chains, blocks, record_every
+
+
 def draw(samples, batch, steps, seed, *, replacement=False, epochs=False):
     """A series of minibatches, as indices of samples.  The default is that of han2021, section III.
 

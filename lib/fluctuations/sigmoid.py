@@ -18,7 +18,7 @@ from scipy.special import expit
 from lib.common import checks
 from lib.common.linalg import psd_root
 from lib.common.random import children
-from lib.fluctuations.minibatches import checked_drawing, fill
+from lib.fluctuations.minibatches import checked_drawing, checked_run, fill
 from lib.fluctuations.regression import LARGEST, RANGE, batch_variance
 from lib.fluctuations.regression_formulas import weighted
 from lib.foundations import langevin
@@ -247,11 +247,7 @@ def simulate(
     """
     rate, batch = checks.number("learning_rate", learning_rate, above=0), checks.integer("batch", batch)
     replacement, _ = checked_drawing(len(checked_unit(unit).inputs), batch, replacement)
-    steps, chains = checks.integer("steps", steps), checks.integer("chains", chains)
-    if chains % (blocks := checks.integer("blocks", blocks)):
-        checks.fail("blocks", f"divide chains = {chains}", blocks)
-    if steps % (record_every := checks.integer("record_every", record_every)):
-        checks.fail("record_every", f"divide steps = {steps}", record_every)
+    steps, chains, blocks, record_every = checked_run(steps, chains, blocks, record_every)
     workers, streams = checks.integer("workers", workers), children(seed, blocks + 1)
     slowest = rate * float(np.linalg.eigvalsh(unit.hessian)[0])
     wanted = f"be large enough to relax within {LONGEST:g} steps, or come with a burn_in"

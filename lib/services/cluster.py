@@ -101,8 +101,9 @@ def _bundle(compute, task, digest, jobs):
     """
     if reach.digest(_here(task)) != digest:
         raise _Unlike(_here(task))
-    results, error, started = [], None, time.perf_counter()
+    results, error = [], None
     with _one_at_a_time, _threads().limit(limits=1):
+        started = time.perf_counter()
         for job in jobs:
             try:
                 results.append(compute(task, *job))
