@@ -6,8 +6,8 @@ leads to  p(θ) ∝ e^{-U},  U = γ_θ|θ|²/2T + L/T.  So the prior has the var
 only with  γ_w = Td/σ_w², γ_a = TN/s_a².  What a computer runs has a finite step h and no test of acceptance, θ ← θ - hD
 ∂U + √(2hD) ξ,  D_w = σ_w²/d, D_a = s_a²/N,  with an error of order h that :func:`richardson` reduces to order h²;
 :mod:`lib.fields.hmc` and :mod:`lib.fields.network_posterior` have none.  `weight_variance` σ_w², of √d w, and
-`readout_variance` s_a², of √N a, are > 0.  Source: ringel2025talk, on Langevin training, corrected: there the noise has
-the variance T, and the decay is tied neither to T nor to the layer.
+`readout_variance` s_a², of √N a, are > 0.  Source: ringel2025talk, on Langevin training: there one
+decay for all, and a noise "with variance T", which is this one if T is the D of ⟨x²⟩ = 2Dt.
 """
 
 from dataclasses import dataclass
