@@ -9,6 +9,7 @@ from tools.build import project
 from tools.sphinx_ext import symbols
 
 REWRITTEN = [
+    "foundations/gaussian-averages",
     "foundations/online-learning",
     "foundations/approaching-the-teacher",
     "criticality/change-of-variables",
