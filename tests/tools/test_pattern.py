@@ -10,6 +10,7 @@ from tools.sphinx_ext import symbols
 
 REWRITTEN = [
     "foundations/langevin",
+    "foundations/gaussian-averages",
     "foundations/online-learning",
     "foundations/approaching-the-teacher",
     "criticality/change-of-variables",
