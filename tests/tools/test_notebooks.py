@@ -22,8 +22,8 @@ def book(tmp_path):
     for name in ("lib", "tools", "requirements.txt"):
         (tmp_path / name).symlink_to(project.ROOT / name)
     config = (project.ROOT / "_config.yml").read_text()
-    assert "  timeout: 120\n" in config
-    (tmp_path / "_config.yml").write_text(config.replace("  timeout: 120\n", "  timeout: 10\n"))
+    assert "  timeout: 300\n" in config
+    (tmp_path / "_config.yml").write_text(config.replace("  timeout: 300\n", "  timeout: 10\n"))
     (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: book/page\n")
     return tmp_path
 
