@@ -15,6 +15,8 @@ REWRITTEN = [
     "foundations/approaching-the-teacher",
     "criticality/change-of-variables",
     "criticality/steps-in-many-dimensions",
+    "fluctuations/exact-identity",
+    "fluctuations/epochs",
     "fields/training-as-sampling",
     "fields/sampling-in-practice",
 ]
