@@ -50,8 +50,8 @@ def played(tab, path):
     before = path.stat().st_mtime_ns
     tab.keyboard.press("Control+s")
     for _ in range(100):
-        if path.stat().st_mtime_ns != before:
-            break
+        if path.stat().st_mtime_ns != before and path.read_text(encoding="utf-8").rstrip().endswith("}"):
+            break  # saved to its last brace: the file is emptied first
         tab.wait_for_timeout(100)
     return nbformat.read(path, 4)
 
