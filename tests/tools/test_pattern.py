@@ -15,6 +15,7 @@ REWRITTEN = [
     "foundations/approaching-the-teacher",
     "criticality/change-of-variables",
     "criticality/steps-in-many-dimensions",
+    "fluctuations/stochastic-descent",
     "fluctuations/exact-identity",
     "fluctuations/epochs",
     "fields/training-as-sampling",
