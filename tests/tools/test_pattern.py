@@ -17,6 +17,8 @@ REWRITTEN = [
     "criticality/steps-in-many-dimensions",
     "fluctuations/exact-identity",
     "fluctuations/epochs",
+    "fluctuations/finer-relations",
+    "fluctuations/beyond-the-linear-layer",
     "fields/training-as-sampling",
     "fields/sampling-in-practice",
 ]
