@@ -88,7 +88,7 @@ def apply(taps, images):
 def gradients(taps, weights, images, targets):
     """Gradients of  f = (1/2N) Σ_α |y_α - W X_α|²  by filter and weights, of a whole set or of one minibatch.
 
-    ∂f/∂C_i = <Σ_kj e_k W_kj x_{i+j-1}>,  ∂f/∂W = <e Xᵀ>,  e = W X - y,  eqs. (C3), (C4).  `taps` (c, c); `weights` (p,
+    ∂f/∂C_i = <Σ_kj e_k W_kj x_{i+j-1}>,  ∂f/∂W = <e Xᵀ>,  e = W X - y,  eqs. (C4), (C9).  `taps` (c, c); `weights` (p,
     h); `images` (N, L, L); `targets` (N, p).  Returns both.
 
     >>> [gradient.tolist() for gradient in gradients([[2.0]], [[3.0]], [[[1.0]]], [[10.0]])]
@@ -143,7 +143,7 @@ def filter_equation(weights, moment, cross_moment):
 def minimum(taps, moment, cross_moment):
     """A minimum of the loss over filter and weights, and of its curve (sC, W/s) the point with ‖C‖ = ‖W‖.
 
-    W = Σ^yX (Σ^XX)⁻¹ is eliminated; at the end eqs. (C7) and (C9) vanish.  `taps` (c, c): start, not zero; others may
+    W = Σ^yX (Σ^XX)⁻¹ is eliminated; at the end eqs. (C8) and (C9) vanish.  `taps` (c, c): start, not zero; others may
     lead to other minima.  `moment` (d, d): positive definite; `cross_moment` (p, d): not zero.  Returns C and W.
 
     >>> [round(float(layer[0, 0]), 9) for layer in minimum([[1.0]], [[1.0]], [[4.0]])]

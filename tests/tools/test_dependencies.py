@@ -138,7 +138,7 @@ def test_every_chapter_of_this_book_is_on_the_map():
     found = dependencies.chapters(project.ROOT)
     notebooks = [path.relative_to(project.ROOT).with_suffix("").as_posix() for path in project.notebooks(project.ROOT)]
     assert list(found) == [page for page in notebooks if page.count("/") > 1]
-    assert found["book/fluctuations/finer-relations"].minutes == 150
+    assert found["book/fluctuations/finer-relations"].minutes == 75
     assert [chapter.page for chapter in found.values() if not 30 <= chapter.minutes <= 180] == []
     assert "book/foundations/langevin" in found["book/fluctuations/momentum-and-currents"].needs
 

@@ -18,6 +18,8 @@ REWRITTEN = [
     "fluctuations/stochastic-descent",
     "fluctuations/exact-identity",
     "fluctuations/epochs",
+    "fluctuations/finer-relations",
+    "fluctuations/beyond-the-linear-layer",
     "fields/training-as-sampling",
     "fields/sampling-in-practice",
 ]
