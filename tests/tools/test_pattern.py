@@ -20,6 +20,7 @@ REWRITTEN = [
     "fluctuations/epochs",
     "fluctuations/finer-relations",
     "fluctuations/beyond-the-linear-layer",
+    "fluctuations/momentum-and-currents",
     "fields/training-as-sampling",
     "fields/sampling-in-practice",
 ]
