@@ -17,6 +17,7 @@ REWRITTEN = [
     "criticality/steps-in-many-dimensions",
     "fluctuations/exact-identity",
     "fluctuations/epochs",
+    "fluctuations/real-data",
     "fields/training-as-sampling",
     "fields/sampling-in-practice",
 ]
