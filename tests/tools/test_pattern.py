@@ -21,6 +21,7 @@ REWRITTEN = [
     "fluctuations/finer-relations",
     "fluctuations/beyond-the-linear-layer",
     "fluctuations/momentum-and-currents",
+    "fluctuations/real-data",
     "fields/training-as-sampling",
     "fields/sampling-in-practice",
 ]
