@@ -56,6 +56,15 @@ def test_the_source_has_one_folded_section_a_chapter(tmp_path):
     assert box.find(id="correction-fdt-b") is not None
 
 
+def test_a_fault_that_the_conversion_may_have_made_is_counted_as_such(tmp_path):
+    rows = [ROWS[0], ROWS[1] | {"extraction": True}]
+    index = "# Start\n\n```{toctree}\nbook/fluctuations/a\n```\n"
+    write(tmp_path, {"index": index, "book/fluctuations/a": "# Chapter\n\n```{source-and-page}\n```\n"}, rows)
+    assert build(tmp_path, LEDGER, first="index") == (0, "")
+    line = read(tmp_path, "book/fluctuations/a").select_one("details.source-and-page").summary.get_text()
+    assert line == "2 claims of the source: 1 reproduced, 1 corrected (1 perhaps only in the text we worked from)"
+
+
 def test_a_page_without_a_claim_of_a_source_has_no_such_section(tmp_path):
     write(tmp_path, {"index": "# Start\n\n```{source-and-page}\n```\n"}, [ROW])
     status, printed = build(tmp_path, LEDGER, first="index")

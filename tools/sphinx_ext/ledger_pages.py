@@ -165,7 +165,9 @@ class SourceAndPage(LedgerDirective):
 def summary(rows):
     """How many claims of a source a page takes up, by verdict."""
     counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in MEANING}
-    parts = ", ".join(f"{number} {verdict}" for verdict, number in counts.items() if number)
+    damaged = sum(bool(row.get("extraction")) for row in rows)
+    hedge = {"corrected": f" ({damaged} perhaps only in the text we worked from)"} if damaged else {}
+    parts = ", ".join(f"{number} {verdict}{hedge.get(verdict, '')}" for verdict, number in counts.items() if number)
     return f"{len(rows)} claims of the source: {parts}" if len(rows) > 1 else f"One claim of the source: {parts}"
 
 
