@@ -155,7 +155,7 @@ ORACLE = {
 
 
 def test_an_independent_code_finds_the_same_error_to_seven_digits():
-    """Its name was not recorded. It has unit output weights and η = 0.5: for K = M = 2 our rate is twice its, our error half its."""
+    """Of a program whose name was not recorded, with unit output weights: its η is half of ours, its ε_g twice."""
     path = committee.solve([0, 473.72], **ORACLE, learning_rate=1.0, rtol=1e-12, atol=1e-15)
     assert f"{2 * path.generalization_error[-1]:.6e}" == "3.272848e-07"
     transposed = ORACLE | {"cross_overlap": ORACLE["cross_overlap"].T}
