@@ -41,6 +41,21 @@ def show(name, expression, *, label=None, names=None, width=WIDTH):
     return result
 
 
+def fraction(expression, *small):
+    r"""The same expression as one fraction, whose denominator is positive where the symbols `small` vanish.
+
+    `expression`: SymPy object; `small`: symbols, as a learning rate, that are read as small.  The numerator stays
+    factored, the denominator is expanded.
+
+    >>> rate, decay = sp.symbols("rate decay", positive=True)
+    >>> fraction(rate**2 / (1 - (1 - rate * decay) ** 2), rate)
+    rate/(-decay**2*rate + 2*decay)
+    """
+    top, bottom = sp.fraction(sp.factor(expression))
+    sign = -1 if bottom.subs(dict.fromkeys(small, 0)).is_negative else 1
+    return sign * top / sp.expand(sign * bottom)
+
+
 def equation(name, expression, *, names=None, width=WIDTH):
     r"""The TeX of  name = expression, in several lines of `aligned` where it is wider; as in :func:`show`."""
     settings = {"symbol_names": names or {}, "fold_func_brackets": False, "ln_notation": True}

@@ -72,3 +72,14 @@ def test_numbers_are_shown_and_arrays_are_not(monkeypatch):
         board.show("f", np.eye(2))
     with pytest.raises(ValueError, match="^width must"):
         board.show("f", x, width=3)
+
+
+def test_a_fraction_is_written_with_a_denominator_that_is_positive_for_small_steps():
+    step, a, b = sp.symbols("step a b", positive=True)
+    value = step / (1 - (1 - step * a) * (1 - step * b))
+    found = board.fraction(value, step)
+    assert sp.simplify(found - value) == 0
+    assert sp.fraction(found)[1] == a + b - a * b * step
+    upside_down = board.fraction(value.subs(step, 1 / x), x)  # x small: the other end
+    assert sp.fraction(upside_down)[1] != sp.fraction(found)[1]
+    assert board.fraction((a - b) / (step - a), step) == (b - a) / (a - step)
