@@ -1,9 +1,11 @@
 """The runner of the notebooks: it runs every one, a raising cell fails, and so does one that takes too long."""
 
+import json
 import shutil
 
 import nbformat
 import pytest
+from matplotlib import font_manager
 
 from tools.build import book as build
 from tools.build import fingerprints, notebooks, project, results
@@ -43,6 +45,27 @@ def test_a_good_notebook_passes_and_the_slowest_cells_are_listed(book, capfd):
 def test_a_raising_or_endless_cell_fails(book, code, capfd):
     status, text = run(book, code, capfd)
     assert status != 0 and "1 failed" in text
+
+
+@pytest.mark.parametrize("damage", ["settings", "fonts"])
+def test_what_matplotlib_keeps_in_a_home_is_not_seen(book, capfd, monkeypatch, tmp_path, damage):
+    """A home may hold settings, and a list of fonts without matplotlib's own: another environment left it."""
+    home = tmp_path / "kept"
+    home.mkdir()
+    monkeypatch.setenv("MPLCONFIGDIR", str(home))
+    name = f"fontlist-v{font_manager.FontManager.__version__}.json"
+    fonts = {"_version": font_manager.FontManager.__version__, "__class__": "FontManager", "ttflist": []}
+    (home / "matplotlibrc").write_text("lines.linewidth: 37\n" if damage == "settings" else "")
+    (home / name).write_text(json.dumps(fonts) if damage == "fonts" else "")
+    code = (
+        "import matplotlib as mpl\nfrom matplotlib.font_manager import fontManager\n"
+        'assert mpl.rcParams["lines.linewidth"] != 37\n'
+        'assert "DejaVu Sans" in fontManager.get_font_names() and "cmr10" in fontManager.get_font_names()'
+    )
+    assert run(book, code, capfd)[0] == 0
+    wrong = {name: value for name, value in project.kernel_environment(book).items() if name != "MPLCONFIGDIR"}
+    monkeypatch.setattr(project, "kernel_environment", lambda root: wrong)
+    assert run(book, code, capfd)[0] != 0
 
 
 SPEAKS = """import sys

@@ -60,5 +60,8 @@ install --no-deps --no-build-isolation -e .
 # JupyterLab opens the MyST pages as notebooks.
 .venv/bin/jupytext-config --settings-file .venv/etc/jupyter/labconfig/default_setting_overrides.json set-default-viewer markdown myst ||
     fail "JupyterLab's settings could not be written to .venv/etc/jupyter."
+# Matplotlib's list of fonts; whoever makes it on a slow machine prints that it does, which no page has a place for.
+MPLCONFIGDIR=.venv/share/matplotlib .venv/bin/python -c 'import matplotlib.font_manager' 2>>.venv/install.log ||
+    fail "matplotlib cannot be imported; .venv/install.log says why."
 printf '%s\n' "$wanted" >"$stamp" || fail ".venv cannot be written."
 rm -rf .venv-old || fail ".venv-old cannot be removed."

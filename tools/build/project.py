@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +19,7 @@ from myst_parser.config.main import MdParserConfig
 from lib.services import presets
 
 ROOT = Path(__file__).resolve().parents[2]
+FONTS = "share/matplotlib"  # where an environment keeps matplotlib's list of fonts; made with the environment
 
 
 def read(path):
@@ -124,12 +126,14 @@ def cores():
 
 
 def kernel_environment(root):
-    """What every kernel runs under: one thread, this environment's kernels, this checkout's library, the site's ground.
+    """What every kernel runs under: one thread, this environment's kernels and fonts, this checkout, the site's ground.
 
-    With one thread notebooks run side by side and sums do not depend on the number of cores.
+    With one thread notebooks run side by side and sums do not depend on the number of cores.  The list of fonts in a
+    home may be one that another environment left, without matplotlib's own.
     """
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
-    return threads | {"JUPYTER_PREFER_ENV_PATH": "1", "PYTHONPATH": str(root), "PHYSICS_OF_LEARNING_SITE": "1"}
+    environment = {"JUPYTER_PREFER_ENV_PATH": "1", "MPLCONFIGDIR": f"{sys.prefix}/{FONTS}"}
+    return threads | environment | {"PYTHONPATH": str(root), "PHYSICS_OF_LEARNING_SITE": "1"}
 
 
 LAUNCHED = "lab/tree/notebooks/"  # where a launched server shows the reader's notebooks
