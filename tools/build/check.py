@@ -26,7 +26,7 @@ def steps():
     yield "unit tests", [*python, "pytest", *side_by_side, *ignored, "tests", "lib"]
     yield "notebooks", [*python, "tools.build.notebooks"]
     yield "build", [*python, "tools.build.book"]
-    yield "site", [*python, "pytest", "tests/site"]
+    yield "site", [*python, "pytest", *side_by_side, "tests/site"]
     yield "browser", [*python, "tools.site.browser"]
 
 
