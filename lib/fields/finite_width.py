@@ -31,7 +31,7 @@ class Correction:
     coefficient: np.ndarray  # (M,)  c
     error: np.ndarray  # (M,)  standard error of c
     curvature: np.ndarray  # (M,)  ⟨½m''⟩, the part of c that does not know how well a network fits
-    variation: float  # ⟨ℓ'²⟩: over N it is the variance of ℓ among networks
+    variation: float  # ⟨ℓ'²⟩: over N it is, to first order, the variance of ℓ among networks
     kernel_variation: float  # ⟨tr(A⁻¹δ)²⟩: over N the square of the relative fluctuation of their kernels
 
 
@@ -43,6 +43,7 @@ class Deviation:
     covariance: np.ndarray  # (M, M)  of the mean; its diagonal holds the squared standard errors
     effective: float  # part of the networks that is effective,  (Σ q)² / n Σ q²,  q = e^ℓ
     prior: np.ndarray  # (M,)  the same mean where networks are not weighed with e^ℓ
+    variation: float  # variance of ℓ among the networks of the prior
 
 
 class _Process:
@@ -135,13 +136,14 @@ def deviation(
         solved, alpha, logarithm = regression(features.swapaxes(1, 2), task.y, task.ridge, task.gain)
         readouts = np.einsum("nip,p->ni", solved.swapaxes(1, 2), task.y)  # (n, N)
         mean = (cross * readouts[..., None]).sum(axis=1)  # (n, M)
-        weight = np.exp(-(logarithm + alpha @ task.y) / 2 - task.likelihood)  # (n,)
-        parts.append((mean - task.mean, weight, *first))
-    apart, weight, mean_slope, weight_slope = (np.concatenate(part) for part in zip(*parts, strict=True))
+        likelihood = -(logarithm + alpha @ task.y) / 2 - task.likelihood  # (n,)  ℓ - ℓ(K)
+        parts.append((mean - task.mean, likelihood, *first))
+    apart, likelihood, mean_slope, weight_slope = (np.concatenate(part) for part in zip(*parts, strict=True))
+    weight = np.exp(likelihood)  # (n,)
     below = weight - weight_slope  # (n,)
     left_over = width * (apart * weight[:, None] - mean_slope)  # (n, M)
     found = left_over.mean(axis=0) / below.mean()  # (M,)
     spread = (left_over - found * below[:, None]) / below.mean()  # (n, M)
     effective = weight.sum() ** 2 / (len(weight) * (weight**2).sum())
     covariance, prior = spread.T @ spread / len(spread) ** 2, width * (apart - mean_slope).mean(axis=0)
-    return Deviation(found, covariance, float(effective), prior)
+    return Deviation(found, covariance, float(effective), prior, float(likelihood.var(ddof=1)))
