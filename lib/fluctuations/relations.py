@@ -89,6 +89,23 @@ def split(problem, covariance):
     return (flow + flow.T) / 2, (flow - flow.T) / 2
 
 
+def circulation(problem, covariance):
+    """Size of Q = (AG - GA)/2 over that of the symmetric part M:  ‖Q‖/‖M‖ in the Frobenius norm, and max|Q|/max|M|.
+
+    The largest elements are over the inputs, as in section IV, and depend on the basis; the norms do not.  `problem`,
+    `covariance`: as in :func:`split`; a covariance with M = 0 is refused.  Returns both.
+
+    >>> problem = regression.fit([[2.0, 0.0], [0.0, 1.0]], [[0.0], [1.0]])
+    >>> [round(ratio, 12) for ratio in circulation(problem, [[1.0, 4.0], [4.0, 1.0]])]  # √(18/54.25), 3/5
+    [0.576018432885, 0.6]
+    """
+    symmetric, turning = split(problem, covariance)  # (n, n) each
+    checks.fail_if(not symmetric.any(), "covariance", "have a symmetric part of AG that differs from zero", covariance)
+    norms = np.linalg.norm(turning) / np.linalg.norm(symmetric)
+    largest = [np.abs(regression.in_input_basis(problem, part)).max() for part in (turning, symmetric)]
+    return float(norms), float(largest[0] / largest[1])
+
+
 def noise_tensor(problem, batch, *, replacement=False):
     """Noise of one step with all pairs of outputs, eq. (B1):  (c/N) Σ_α (r_α ⊗ x_α)(r_α ⊗ x_α)ᵀ, blocks D_ik.
 

@@ -50,6 +50,16 @@ def test_split_is_that_of_the_dense_product_and_elementwise_in_the_pca_basis():
         turning, np.subtract.outer(lam, lam) / np.add.outer(lam, lam) * symmetric, rtol=1e-10, atol=1e-14
     )
     assert np.linalg.norm(turning) > 0.01 * np.linalg.norm(symmetric)
+    flow = np.stack([dense - dense.T, dense + dense.T])
+    expected = np.linalg.norm(flow[0]) / np.linalg.norm(flow[1]), np.abs(flow[0]).max() / np.abs(flow[1]).max()
+    np.testing.assert_allclose(relations.circulation(problem, g), expected, rtol=1e-10)
+
+
+def test_a_covariance_that_commutes_with_the_data_does_not_circulate():
+    problem = regression.fit(*small(30, 4, 2))
+    np.testing.assert_allclose(relations.circulation(problem, np.diag([1.0, 2.0, 3.0, 4.0])), 0, atol=1e-14)
+    with pytest.raises(ValueError, match="^covariance must have a symmetric part of AG that differs from zero"):
+        relations.circulation(problem, np.zeros((4, 4)))
 
 
 def test_noise_tensor_has_the_pair_moments_as_blocks():
@@ -140,6 +150,7 @@ def test_a_covariance_over_inputs_of_which_some_are_never_seen_is_refused_everyw
         lambda g: relations.relation_errors(problem, g, 0.01, 3),
         lambda g: relations.yaida_ratios(problem, g, 0.01, 3),
         lambda g: relations.split(problem, g),
+        lambda g: relations.circulation(problem, g),
     ):
         call(np.eye(3))
         with pytest.raises(
@@ -168,6 +179,7 @@ CALLS = {
     relations.relation_errors: RELATION,
     relations.yaida_ratios: RELATION,
     relations.split: {"problem": PROBLEM, "covariance": np.eye(2)},
+    relations.circulation: {"problem": PROBLEM, "covariance": np.eye(2)},
     relations.noise_tensor: {"problem": PROBLEM, "batch": 3, "replacement": False},
     relations.entropy_production: {"problem": PROBLEM, "pairs": True},
     relations.relation_floor: {"problem": PROBLEM, "learning_rate": 0.1, "steps": 10, "chains": 2},
