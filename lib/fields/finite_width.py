@@ -43,7 +43,7 @@ class Deviation:
     covariance: np.ndarray  # (M, M)  of the mean; its diagonal holds the squared standard errors
     effective: float  # part of the networks that is effective,  (Σ q)² / n Σ q²,  q = e^ℓ
     prior: np.ndarray  # (M,)  the same mean where networks are not weighed with e^ℓ
-    variation: float  # variance of ℓ among the networks of the prior
+    likelihood_variance: float  # of ℓ among the networks of the prior
 
 
 class _Process:

@@ -78,7 +78,7 @@ def test_wide_networks_deviate_by_the_coefficient_and_the_error_does_not_grow():
 def test_the_log_likelihood_varies_to_first_order_as_single_neurons_say_and_narrow_networks_more():
     T, y, task = 0.2, 1.5, ("erf", [[1.0]], [1.5], 0.2, [[1.0]])
     first = finite_width.correction(*task, 400_000, 2).variation
-    wide, narrow = (finite_width.deviation(*task, N, 20_000, 8).variation for N in (400, 2))
+    wide, narrow = (finite_width.deviation(*task, N, 20_000, 8).likelihood_variance for N in (400, 2))
     np.testing.assert_allclose(400 * wide, first, rtol=0.06)
     kernels_of_two = (erf(np.random.default_rng(9).standard_normal((200_000, 2))) ** 2).mean(axis=1) + T
     np.testing.assert_allclose(narrow, np.var(-np.log(kernels_of_two) / 2 - y**2 / kernels_of_two / 2), rtol=0.06)

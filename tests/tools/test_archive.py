@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from lib.services import claims, ledger, presets
 from tools.build import archive, project
@@ -34,7 +35,7 @@ def test_an_archived_number_that_fails_its_claim_is_noticed():
 
 
 def test_what_is_written_is_read_and_a_changed_number_is_refused(tmp_path):
-    path = archive.write(tmp_path, PAGE, entry())
+    path = archive.write(tmp_path, PAGE, entry(), {})
     assert archive.read(tmp_path)[PAGE]["records"]["demo/a"] == RECORD
     content = json.loads(path.read_text())
     content["records"]["demo/a"]["measured"] = 2.0001
@@ -46,8 +47,39 @@ def test_what_is_written_is_read_and_a_changed_number_is_refused(tmp_path):
         archive.read(tmp_path)
 
 
+def test_a_figure_that_was_changed_or_lost_is_refused(tmp_path):
+    archive.write(tmp_path, PAGE, entry(), {"fig-old": "<svg/>"})
+    archive.write(tmp_path, PAGE, entry(), {"fig-a": "<svg/>", "fig-b": "<svg/>"})
+    assert set(archive.read(tmp_path)[PAGE]["figures"]) == {"fig-a", "fig-b"}
+    path = archive.figure_path(tmp_path, PAGE, "fig-a")
+    path.write_text("<svg></svg>")
+    with pytest.raises(archive.ArchiveDamaged, match="make paper NAME=part/chapter"):
+        archive.read(tmp_path)
+    path.unlink()
+    with pytest.raises(archive.ArchiveDamaged):
+        archive.read(tmp_path)
+
+
+def test_a_page_says_of_its_figures_when_they_were_made_and_whether_its_code_changed():
+    kept = entry(figures={"fig-a": "sum"}, seconds=125.0, commit="0123456789abcdef")
+    said = {"figures": {"fig-a": "sum"}, "minutes": 2, "commit": "012345678", "stale": False}
+    assert archive.of_page(kept, CODE) == said
+    assert archive.of_page(kept, CODE | {"its cells": "new"}) == said | {"stale": True}
+    assert archive.of_page(None, CODE) == archive.of_page(entry(), CODE) == {}
+
+
+def test_the_named_drawings_of_a_notebook_are_found():
+    def cell(name, **data):
+        output = new_output("display_data", data=data)
+        return new_code_cell("", metadata={"mystnb": {"figure": {"name": name}}} if name else {}, outputs=[output])
+
+    svg = {"image/svg+xml": "<svg/>"}
+    cells = [cell("fig-a", **svg), cell(None, **svg), cell("fig-b", **{"text/plain": "x"}), new_code_cell("")]
+    assert paper.figures_of(new_notebook(cells=cells)) == {"fig-a": "<svg/>"}
+
+
 def test_an_entry_in_another_chapters_place_is_refused(tmp_path):
-    path = archive.write(tmp_path, PAGE, entry())
+    path = archive.write(tmp_path, PAGE, entry(), {})
     path.rename(path.with_name("other.json"))
     with pytest.raises(archive.ArchiveDamaged):
         archive.read(tmp_path)

@@ -1,7 +1,8 @@
 """Results at the sources' own size: what each chapter found there, kept in ``archive/`` with where it comes from.
 
 One file a chapter, ``archive/<part>/<chapter>.json``, written by ``tools/release/paper.py``.  It holds the records of
-the ledger, the commit, the code that was reached, versions, machine and duration, and a sum over all of it.
+the ledger, the commit, the code that was reached, versions, machine and duration, and a sum over all of it.  Beside it,
+in ``archive/<part>/<chapter>/``, stand the figures that the size changes, each with its sum in the file.
 """
 
 import hashlib
@@ -9,9 +10,11 @@ import json
 import math
 
 from lib.services import claims
+from tools.build import project
 
 FOLDER = "archive"
 SHOWING = {f"lib/services/{name}.py" for name in ("board", "claims", "explore", "ledger", "plot")}
+SHOWN = "at-size"  # in the build's folder: a file a page with what it says of its figures at full size
 SAME = 1e-6  # a number that the size does not move further than this does not depend on it
 
 
@@ -43,11 +46,26 @@ def seal(content):
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 
 
-def write(root, page, content):
-    """Keep what a chapter found, an entry without its sum; returns the path of the file."""
+def figure_path(root, page, name):
+    """Where the figure `name` of a page is kept."""
+    return (root / FOLDER / page_of(page)).with_suffix("") / f"{name}.svg"
+
+
+def figure_sums(figures):
+    """SHA-256 of each drawing, by the name of the figure."""
+    return {name: hashlib.sha256(svg.encode()).hexdigest() for name, svg in sorted(figures.items())}
+
+
+def write(root, page, content, figures):
+    """Keep what a chapter found, an entry without its sum, and its `figures`, name -> SVG; returns the entry's path."""
     path = root / FOLDER / page_of(page)
     path.parent.mkdir(parents=True, exist_ok=True)
-    content = {"chapter": page} | content
+    project.remove(path.with_suffix(""))
+    for name, svg in figures.items():
+        figure = figure_path(root, page, name)
+        figure.parent.mkdir(exist_ok=True)
+        figure.write_text(svg, encoding="utf-8")
+    content = {"chapter": page} | content | {"figures": figure_sums(figures)}
     content["sum"] = seal(content)
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return path
@@ -61,6 +79,8 @@ def read(root):
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             right = content["sum"] == seal(content) and path == root / FOLDER / page_of(content["chapter"])
+            files = {each.stem: each.read_text(encoding="utf-8") for each in path.with_suffix("").glob("*.svg")}
+            right = right and figure_sums(files) == content.get("figures", {})
         except (ValueError, KeyError, TypeError) as problem:
             raise ArchiveDamaged(f"{name} cannot be read ({type(problem).__name__}): restore it from git") from None
         if not right:
@@ -73,6 +93,14 @@ def read(root):
 def is_stale(entry, parts):
     """Whether the cells or the modules of a page changed since; `parts`: its fingerprint now."""
     return code_of(entry["code"]) != code_of(parts)
+
+
+def of_page(entry, parts):
+    """What a page says of its figures at full size, a dict; empty where it has none."""
+    if not (entry and entry.get("figures")):
+        return {}
+    minutes, stale = max(1, round(entry["seconds"] / 60)), is_stale(entry, parts)
+    return {"figures": entry["figures"], "minutes": minutes, "commit": entry["commit"][:9], "stale": stale}
 
 
 def differs(one, other):

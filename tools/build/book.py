@@ -138,10 +138,17 @@ def gather_ledger(notebooks, target, archived=None, prints=None):
         if row["chapter"] is None and row["at_size"]:  # the build lacks the data; the cell is there
             inside = notebooks[row["at_size"]["page"]].cells
             cells[row["id"]] = next(cell.source for cell in inside if f'"{row["id"]}"' in cell.source)
-    text = json.dumps([row | {"cell": cells.get(row["id"])} for row in rows], indent=1, ensure_ascii=False)
-    if not target.exists() or target.read_text(encoding="utf-8") != text:
-        target.write_text(text, encoding="utf-8")
+    _write_if_new(
+        target, json.dumps([row | {"cell": cells.get(row["id"])} for row in rows], indent=1, ensure_ascii=False)
+    )
     return rows
+
+
+def _write_if_new(target, text):
+    """Leave a file alone that holds the text already: what is made from it is as it was."""
+    if not target.exists() or target.read_text(encoding="utf-8") != text:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
 
 
 def write_site(root, workers):
@@ -176,7 +183,11 @@ def build(root, workers):
             )
         notebooks = dict(executed_notebooks(root, cache))
         by_page = {path.relative_to(root).with_suffix("").as_posix(): parts for path, parts in prints.now.items()}
-        rows = gather_ledger(notebooks, output / "ledger.json", archive.read(root), by_page)
+        archived = archive.read(root)
+        rows = gather_ledger(notebooks, output / "ledger.json", archived, by_page)
+        for page, parts in by_page.items():
+            said = json.dumps(archive.of_page(archived.get(page), parts))
+            _write_if_new(output / archive.SHOWN / f"{page}.json", said)
         takeaway.write(root, notebooks, rows, output)
         assignments.student_editions(root, output / "assignments")
         write_site(root, workers)

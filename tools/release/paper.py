@@ -2,7 +2,8 @@
 
 Without a name it lists what the archive holds, what is stale or missing, and how long each takes.  With one, the
 chapter's cells run in the preset "paper".  Where the archive has a result of the same code, every number must come out
-again, to four standard errors or to rounding, else the command fails; otherwise the result is archived.
+again, to four standard errors or to rounding, else the command fails; otherwise the result is archived, with the
+figures that differ from those of the build.
 Finished tasks of its sweeps are kept, so that a run that is interrupted goes on where it was.
 """
 
@@ -20,7 +21,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 from lib.services import downloads, ledger, presets
-from tools.build import archive, fingerprints, project
+from tools.build import archive, fingerprints, project, results
 from tools.build.book import ENCRYPTED
 
 VERSIONS = ("numpy", "scipy", "numba", "sympy", "torch", "scikit-learn")
@@ -48,6 +49,25 @@ def records_of(notebook):
     return found
 
 
+def figures_of(notebook):
+    """The drawings of an executed notebook, name of the figure -> SVG."""
+    found = {}
+    for cell in notebook.cells:
+        name = cell.metadata.get("mystnb", {}).get("figure", {}).get("name")
+        drawn = [svg for output in cell.get("outputs", []) if (svg := output.get("data", {}).get("image/svg+xml"))]
+        if name and drawn:
+            found[name] = drawn[-1]
+    return found
+
+
+def built_figures(root, path):
+    """The same of the page as `make book` executed it."""
+    notebook = results.kept(results.open_cache(root / "_build" / results.FOLDER), project.read_notebook(root, path))
+    if notebook is None:
+        sys.exit("The figures are held against those of the build: run `make book` first.")
+    return figures_of(notebook)
+
+
 def data_sums(notebook):
     """SHA-256 of every file of data that the large sets are read from, if the notebook reads them at this size."""
     folder = os.environ.get(downloads.ENVIRONMENT)
@@ -65,7 +85,7 @@ def data_sums(notebook):
 
 
 def run(root, path):
-    """Execute the cells of a page in the preset "paper": records, seconds, sums of its data; no limit of time."""
+    """Execute the cells of a page in the preset "paper": the notebook, seconds, sums of its data; no limit of time."""
     notebook = project.read_notebook(root, path)
     sums = data_sums(notebook)
     os.environ.update(project.kernel_environment(root) | {presets.ENVIRONMENT: "paper"})
@@ -76,7 +96,7 @@ def run(root, path):
         client.execute()
     except CellExecutionError as problem:
         sys.exit(f"{path.relative_to(root)} does not hold at this size:\n{problem}")
-    return records_of(notebook), time.perf_counter() - started, sums
+    return notebook, time.perf_counter() - started, sums
 
 
 def git(root, *words):
@@ -129,19 +149,24 @@ def main():
     if git(root, "status", "--porcelain", "--", "book", "lib"):
         sys.exit("What is archived names a commit: commit the changes in book/ and lib/ first.")
     code, entry = archive.code_of(by_page(root)[page]), archive.read(root).get(page)
-    records, seconds, data = run(root, offered(root)[page])
+    built = built_figures(root, offered(root)[page])
+    notebook, seconds, data = run(root, offered(root)[page])
+    records, drawn = records_of(notebook), figures_of(notebook)
+    figures = {figure: svg for figure, svg in drawn.items() if svg != built.get(figure)}
     if entry and not archive.is_stale(entry, code):
         wrong = apart(entry["records"], records)
         if wrong:
             sys.exit(f"{name} came out differently:\n" + "\n".join(wrong))
         print(f"{name}: {len(records)} rows came out again, in {seconds / 60:.1f} min.")
-        return
+        if entry.get("figures"):
+            return
     content = {"preset": "paper", "records": records, "data": data, "seconds": round(seconds, 1), "code": code}
     content |= {"commit": git(root, "rev-parse", "HEAD"), "command": f"make paper NAME={name}"}
     content |= {"machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}"}
     content |= {"versions": {"python": platform.python_version()} | {one: version(one) for one in VERSIONS}}
-    path = archive.write(root, page, content)
-    print(f"{name}: {len(records)} rows in {seconds / 60:.1f} min, kept in {path.relative_to(root)}.")
+    path = archive.write(root, page, content, figures)
+    said = f"{len(records)} rows and {len(figures)} figures in {seconds / 60:.1f} min"
+    print(f"{name}: {said}, kept in {path.relative_to(root)}.")
 
 
 if __name__ == "__main__":
