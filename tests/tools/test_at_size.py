@@ -21,7 +21,7 @@ def site(root, parts):
     for name in ("fig-a", "fig-b"):
         (root / "book" / f"{name}.svg").write_text(SVG.format(1))
     archive.write(root, "book/page", ENTRY, {"fig-b": SVG.format(4)})
-    said = root / "_build" / archive.SHOWN / "book" / "page.json"
+    said = root / "_build" / archive.AT_SIZE / "book" / "page.json"
     said.parent.mkdir(parents=True)
     said.write_text(json.dumps(archive.of_page(archive.read(root)["book/page"], parts)))
     assert build(root, EXTENSION, first="index") == (0, "")

@@ -187,7 +187,7 @@ def build(root, workers):
         rows = gather_ledger(notebooks, output / "ledger.json", archived, by_page)
         for page, parts in by_page.items():
             said = json.dumps(archive.of_page(archived.get(page), parts))
-            _write_if_new(output / archive.SHOWN / f"{page}.json", said)
+            _write_if_new(output / archive.AT_SIZE / f"{page}.json", said)
         takeaway.write(root, notebooks, rows, output)
         assignments.student_editions(root, output / "assignments")
         write_site(root, workers)

@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 from docutils import nodes
+from sphinx.errors import ExtensionError
 
 from tools.build import archive, project
 
@@ -30,7 +31,9 @@ def add(app, doctree):
     page, root = app.env.docname, Path(app.srcdir)
     if not project.is_notebook(Path(app.env.doc2path(page))):
         return
-    source = root / "_build" / archive.SHOWN / f"{page}.json"
+    source = root / "_build" / archive.AT_SIZE / f"{page}.json"
+    if not source.exists():
+        raise ExtensionError(f"{source} is missing: build with `make book`, which writes it before the pages are read")
     app.env.note_dependency(str(source))
     said = json.loads(source.read_text(encoding="utf-8"))
     for figure in doctree.findall(nodes.figure):
