@@ -9,6 +9,7 @@ eigenvalue of the map from a, G, E to those that the eigenspaces settle at could
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg.blas import dger
 
 from lib.common import checks
 
@@ -67,7 +68,7 @@ def consistent_step(flow, state, seen, guess, length, inverse, tolerance):
             turned = inverse @ (missing - last)  # (2p,)
             scale = move @ turned
             if scale != 0:
-                inverse -= np.outer(move + turned, move @ inverse) / scale
+                dger(-1 / scale, move @ inverse, move + turned, a=inverse.T, overwrite_a=True)  # in place
         move, last = inverse @ missing, missing
         x = x + move.reshape(x.shape)
     return None

@@ -77,11 +77,21 @@ def eliminate(matrix, right):
             for j in range(columns):
                 right[i, j] -= factor * right[p, j]
     for p in range(size - 1, -1, -1):
+        for i in range(p + 1, size):
+            for j in range(columns):
+                right[p, j] -= matrix[p, i] * right[i, j]
         for j in range(columns):
-            total = right[p, j]
-            for i in range(p + 1, size):
-                total -= matrix[p, i] * right[i, j]
-            right[p, j] = total / matrix[p, p]
+            right[p, j] /= matrix[p, p]
+
+
+@njit(cache=True)
+def multiply(left, right, out):
+    """out = left right, in loops: faster than BLAS for a few units."""
+    out[:] = 0.0
+    for i in range(len(left)):
+        for c in range(len(right)):
+            for j in range(right.shape[1]):
+                out[i, j] += left[i, c] * right[c, j]
 
 
 @njit(cache=True)
@@ -93,11 +103,11 @@ def spread(time, noise, change, decay, bent, sweeps, out):
     """
     units = noise.shape[1]
     drive = noise.copy()  # (3, K, K)
-    slope, bend = np.zeros((units, units)), np.zeros((units, units))
+    slope, bend, product = np.empty((units, units)), np.zeros((units, units)), np.empty((units, units))
+    multiply(change[0], noise[0], product)
     for i in range(units):
         for h in range(i + 1):
-            for j in range(units):
-                slope[i, h] -= time * (change[0, i, j] * noise[0, j, h] + change[0, h, j] * noise[0, j, i])
+            slope[i, h] = -time * (product[i, h] + product[h, i])
     out[:] = 0.0
     for _ in range(sweeps):
         for i in range(units):
@@ -109,26 +119,14 @@ def spread(time, noise, change, decay, bent, sweeps, out):
                     total += decay[i, h, node, 4] * bend[i, h]
                     out[node, i, h] = out[node, h, i] = total
         for node in range(2):
+            multiply(change[node + 1], out[node], product)
             for i in range(units):
                 for h in range(i + 1):
-                    total = noise[node + 1, i, h]
-                    for j in range(units):
-                        total -= change[node + 1, i, j] * out[node, j, h] + change[node + 1, h, j] * out[node, j, i]
+                    total = noise[node + 1, i, h] - product[i, h] - product[h, i]
                     drive[node + 1, i, h] = drive[node + 1, h, i] = total
         for i in range(units if bent else 0):
             for h in range(i + 1):
                 bend[i, h] = slope[i, h] - 4 * (drive[1, i, h] - noise[1, i, h]) + drive[2, i, h] - noise[2, i, h]
-
-
-@njit(cache=True)
-def multiply(left, right, out):
-    """out = left right, in loops: faster than BLAS for a few units."""
-    for i in range(len(left)):
-        for j in range(right.shape[1]):
-            total = 0.0
-            for c in range(len(right)):
-                total += left[i, c] * right[c, j]
-            out[i, j] = total
 
 
 @njit(cache=True)
@@ -148,6 +146,7 @@ def propagate(q, r, t, time, kick, values, frame, change, pulled, noisy, bent, n
     single, pair = np.empty((units, 2, 5)), np.empty((units, units, 2, 5))
     matrix, moved, turned = np.empty((size, size)), np.empty((size, width)), np.empty((units, width))
     added, fed = np.zeros((2, units, units)), np.empty((units, width))
+    grown = np.empty((units, units))
     joint = np.empty((width, width))
     for k in range(len(q)):
         joint[:units, :units], joint[:units, units:] = q[k], r[k]
@@ -179,6 +178,8 @@ def propagate(q, r, t, time, kick, values, frame, change, pulled, noisy, bent, n
             multiply(frame, moved[node * units : (node + 1) * units], turned)
             multiply(turned, joint, fed)  # (U, V) times the joint overlaps
             new_r[node, k] = fed[:, units:]
+            if some_noise:
+                multiply(frame, added[node], grown)
             for i in range(units):
                 for j in range(i + 1):
                     total = 0.0
@@ -186,8 +187,7 @@ def propagate(q, r, t, time, kick, values, frame, change, pulled, noisy, bent, n
                         total += fed[i, c] * turned[j, c]
                     if some_noise:
                         for h in range(units):
-                            for m in range(units):
-                                total += kick[k] * frame[i, h] * added[node, h, m] * frame[j, m]
+                            total += kick[k] * grown[i, h] * frame[j, h]
                     new_q[node, k, i, j] = new_q[node, k, j, i] = total
 
 
