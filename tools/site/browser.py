@@ -118,7 +118,7 @@ def opened(browser, server, path, **options):
         )
         page.on("pageerror", lambda error: faults.append(f"script error: {error}"))
         page.on("websocket", lambda socket: faults.append(f"the page opened a socket to {socket.url}"))
-        page.goto(f"{server}/{path}", timeout=120_000)  # the ledger, on a machine that others load
+        page.goto(f"{server}/{path}", timeout=browser_checks.PATIENCE)
         yield page, faults
 
 
