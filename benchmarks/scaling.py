@@ -57,6 +57,14 @@ def small_and_tight():
     )
 
 
+def many_units():
+    """Forty units and 512 eigenvalues, the size of figure 6 of worschech2024, through the first time units."""
+    lam = spectra.power_law(512, 0.5)
+    start = spectra.random_overlaps(np.ones(512, dtype=int), 40, 40, seed=1, student_variance=1e-12)
+    taken = seconds(lambda: structured.solve([5.0], *start, lam, 0.01, tolerance=1e-4), 1)
+    print(f"erf equations, K = M = 40, L = 512, to α = 5    {taken:8.2f} s")
+
+
 def full_vector():
     """Steps a second of descent that moves all weights, N = 500."""
     student, teacher = online.random_weights(2, 500, 1, variance=0.1), online.random_weights(2, 500, 2)
@@ -74,6 +82,7 @@ def gram_space(levels, size):
 def main():
     theories()
     small_and_tight()
+    many_units()
     full = full_vector()
     print("descent, K = M = 2                              steps per second")
     print(f"  all weights, N = 500, L = 4                   {full:10.3g}")
