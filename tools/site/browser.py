@@ -118,7 +118,8 @@ def opened(browser, server, path, **options):
         )
         page.on("pageerror", lambda error: faults.append(f"script error: {error}"))
         page.on("websocket", lambda socket: faults.append(f"the page opened a socket to {socket.url}"))
-        page.goto(f"{server}/{path}", timeout=browser_checks.PATIENCE)
+        page.set_default_timeout(120_000)  # ms; the ledger, or the largest pages at once, on a machine that others load
+        page.goto(f"{server}/{path}")
         yield page, faults
 
 

@@ -13,7 +13,6 @@ PHONE = {"width": 390, "height": 844}
 GRAVE = ("serious", "critical")  # the impacts that fail a page; axe also reports what is a matter of taste
 BY_COLOR = ["color-contrast", "link-in-text-block"]
 MATH_SECONDS = 60
-PATIENCE = 120_000  # ms; the ledger, or the largest pages at once, on a machine that others load
 SETTLE = 400  # ms; the theme makes boxes that scroll reachable by keyboard 300 ms after the window changed
 
 EQUATIONS = """async seconds => {
@@ -186,7 +185,7 @@ def dark(page):
     system itself.
     """
     page.emulate_media(color_scheme="dark")
-    page.wait_for_function("(document.documentElement.dataset.theme ?? 'dark') === 'dark'", timeout=PATIENCE)
+    page.wait_for_function("(document.documentElement.dataset.theme ?? 'dark') === 'dark'")
 
 
 def resize(page, size):
