@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from importlib import resources
 from types import MappingProxyType
 
-VERDICTS = ("reproduced", "corrected", "refuted")  # of a claim of a source
+VERDICTS = ("reproduced", "error", "slip", "refuted")  # of a claim of a source
+CONVERSION = "conversion"  # the fault may be that of the text we worked from: listed apart and counted nowhere
+CORRECTED = ("error", "slip", CONVERSION)  # these have something printed, and something right
 OWN = "holds"  # of a result of the book itself: there is nobody to reproduce or to correct
 TESTS = ("value", "below", "above", "between", "true")
 
@@ -32,21 +34,23 @@ class Claim:
     source: Source
     locator: str
     statement: str
-    verdict: str = "reproduced"  # one of VERDICTS, of a claim of a source; OWN, of a result of the book itself
+    verdict: str = "reproduced"  # VERDICTS or CONVERSION, of a claim of a source; OWN, of a result of the book itself
     value: float | None = None  # with exactly one of atol, rtol and sigmas
     full: float | None = None  # the value at the source's own size, where that is another one
     atol: float | None = None
     rtol: float | None = None
-    sigmas: float | None = None  # with max_error
+    sigmas: float | None = None  # with max_error and neglects
     max_error: float | None = None
+    neglects: str | None = None  # what the expected value leaves out, in words; "nothing: ..." where it is exact
+    bias: float = 0.0  # the size of that, allowed beside the standard errors
     below: float | None = None
     above: float | None = None
     between: tuple[float, float] | None = None
     true: str | None = None
-    printed: str | None = None  # this and the next where the verdict is "corrected"
+    printed: str | None = None  # this and the next where the verdict is one of CORRECTED
     right: str | None = None
+    cause: str | None = None  # the claim that counts for this one, which has the same cause
     control: str | None = None  # the alternative that the test excludes; its value is given with the measured one
-    extraction: bool = False  # whether the fault may be the text extraction's
     needs: str | None = None  # the data that the build does not have: the claim is checked at full size only
     open: str | None = None  # why the claim is not checked
 
@@ -71,7 +75,8 @@ class Claim:
         if self.atol is not None:
             return f"{self.atol:g}"
         if self.sigmas is not None:
-            return f"{self.sigmas:g} standard errors, each at most {self.max_error:g}"
+            beside = f"{self.bias:g} and " if self.bias else ""
+            return f"{beside}{self.sigmas:g} standard errors, each at most {self.max_error:g}"
         return None
 
 
@@ -89,14 +94,12 @@ def _claim(entry, source, path):
     tests = [name for name in (*TESTS, "open") if getattr(claim, name) is not None]
     if len(tests) != 1:
         raise ValueError(f"{identity} must declare exactly one of {', '.join(TESTS)} or open, got {tests or 'none'}")
-    if claim.verdict not in VERDICTS:
-        raise wrong(f"verdict must be one of {', '.join(VERDICTS)}, got {claim.verdict!r}")
-    if source.citation is None and ("verdict" in entry or claim.extraction):
-        raise wrong("a result of the book itself has no verdict and no extraction to declare; it holds, or it is open")
+    if claim.verdict not in (*VERDICTS, CONVERSION):
+        raise wrong(f"verdict must be one of {', '.join((*VERDICTS, CONVERSION))}, got {claim.verdict!r}")
+    if source.citation is None and "verdict" in entry:
+        raise wrong("a result of the book itself has no verdict to declare; it holds, or it is open")
     if source.citation is None:
         claim = replace(claim, verdict=OWN)
-    if claim.extraction and claim.verdict != "corrected":
-        raise wrong("extraction tells of a fault in a source's text, so it goes with the verdict 'corrected'")
     numbers = [
         getattr(claim, name) for name in ("value", "full", "atol", "rtol", "sigmas", "max_error", "below", "above")
     ]
@@ -107,8 +110,8 @@ def _claim(entry, source, path):
         raise wrong("atol, rtol, sigmas and max_error must be > 0")
     if claim.between is not None and not (len(claim.between) == 2 and claim.between[0] < claim.between[1]):
         raise wrong(f"between must hold two increasing numbers, got {list(claim.between)}")
-    if "" in (claim.true, claim.open, claim.needs, claim.control, claim.statement, claim.locator):
-        raise wrong("true, open, needs, control, statement and locator must say something")
+    if "" in (claim.true, claim.open, claim.needs, claim.control, claim.neglects, claim.statement, claim.locator):
+        raise wrong("true, open, needs, control, neglects, statement and locator must say something")
     if claim.open is not None and (claim.control is not None or claim.needs is not None):
         raise wrong("a control, or data that are needed, go with a test, and the claim is open")
     if claim.true is not None and "$" in claim.true:
@@ -119,8 +122,17 @@ def _claim(entry, source, path):
         raise wrong("full is another value at the source's own size, and goes with a value")
     if (claim.sigmas is None) != (claim.max_error is None):
         raise wrong("sigmas needs max_error, or a large error bar would always pass")
-    if (claim.verdict == "corrected") != (claim.printed is not None and claim.right is not None):
-        raise wrong("verdict 'corrected' goes with both printed and right")
+    if claim.neglects is not None and claim.sigmas is None:
+        raise wrong("neglects tells what a test in standard errors leaves out, and goes with sigmas")
+    if isinstance(claim.bias, bool) or not isinstance(claim.bias, (int, float)) or not 0 <= claim.bias < math.inf:
+        raise wrong(f"bias must be a finite number >= 0, got {claim.bias!r}")
+    if claim.bias and (claim.neglects is None or claim.neglects.startswith("nothing")):
+        raise wrong("bias is the size of what is neglected: neglects must say what that is")
+    corrected = claim.verdict in CORRECTED
+    if corrected != (claim.printed is not None and claim.right is not None):
+        raise wrong(f"the verdicts {', '.join(CORRECTED)} go with both printed and right, and with no other")
+    if claim.cause is not None and not corrected:
+        raise wrong("cause names the correction that counts for this one, so it goes with a correction")
     return claim
 
 
@@ -149,6 +161,12 @@ def load(folder=None):
                 if claim.id in claims:
                     raise ValueError(f"{name}: claim id {claim.id!r} is declared twice")
                 claims[claim.id] = claim
+    for claim in claims.values():
+        counted = claims.get(claim.cause)
+        if claim.cause is not None and (counted is None or counted.cause or counted.verdict not in CORRECTED):
+            raise ValueError(
+                f"claim {claim.id!r}: cause must name a correction that counts for itself, got {claim.cause!r}"
+            )
     order = list(sources)
     return dict(sorted(claims.items(), key=lambda item: order.index(item[0].split("/")[0])))
 

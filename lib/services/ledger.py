@@ -51,7 +51,7 @@ def _passes(claim, measured, error):
     if claim.between is not None:
         return claim.between[0] <= measured <= claim.between[1]
     if claim.sigmas is not None:
-        return error <= claim.max_error and abs(measured - claim.value) <= claim.sigmas * error
+        return error <= claim.max_error and abs(measured - claim.value) <= claim.bias + claim.sigmas * error
     tolerance = claim.atol if claim.atol is not None else claim.rtol * abs(claim.value)
     return abs(measured - claim.value) <= tolerance
 
@@ -87,7 +87,8 @@ def finding(claim, measured, error=None):
         return f"{found}; allowed: {claim.between[0]:g} to {claim.between[1]:g}."
     away = abs(measured - claim.value)
     if claim.sigmas is not None:
-        return f"{found}, {away / error:.1f} standard errors from {_number(claim.value)}; allowed {claim.sigmas:g}."
+        allowed = f"{claim.bias:g} and {claim.sigmas:g} of them" if claim.bias else f"{claim.sigmas:g}"
+        return f"{found}, {away / error:.1f} standard errors from {_number(claim.value)}; allowed {allowed}."
     if claim.rtol is not None:
         off, allowed = f"{away / abs(claim.value):.1g} of it", f"{claim.rtol:.1g}"
     else:
@@ -174,8 +175,12 @@ def _control(claim, control, error):
 
 
 def tallies(rows):
-    """Two counts by verdict: of the claims of the sources, and of the results of the book itself."""
-    sources = Counter(row["verdict"] for row in rows if row["citation"] is not None)
+    """Two counts by verdict: of the claims of the sources, and of the results of the book itself.
+
+    A correction that has its cause in another one counts with that one; what may be a fault of the conversion counts
+    nowhere.
+    """
+    sources = Counter(row["verdict"] for row in rows if row["citation"] is not None and row["cause"] is None)
     own = Counter(row["verdict"] for row in rows if row["citation"] is None)
     return {verdict: sources[verdict] for verdict in (*VERDICTS, "open")}, {
         verdict: own[verdict] for verdict in (OWN, "open")
@@ -207,6 +212,6 @@ def rows(records, claims=None):
         row |= {"tolerance": claim.tolerance, "verdict": record["verdict"] if record else "open"}
         lacks = f"needs {claim.needs}, which the build does not have" if claim.needs else "no chapter checks it yet"
         row["reason"] = None if record else claim.open or lacks
-        row |= {"printed": claim.printed, "right": claim.right, "extraction": claim.extraction}
+        row |= {"printed": claim.printed, "right": claim.right, "cause": claim.cause, "neglects": claim.neglects}
         table.append(row | {"anchor": anchor(claim.id) if record else None, "place": record and record["place"]})
     return table
