@@ -122,6 +122,8 @@ def _claim(entry, source, path):
         raise wrong("full is another value at the source's own size, and goes with a value")
     if (claim.sigmas is None) != (claim.max_error is None):
         raise wrong("sigmas needs max_error, or a large error bar would always pass")
+    if claim.sigmas is not None and claim.neglects is None:
+        raise wrong("a test in standard errors must say what it neglects, or more data will refute it")
     if claim.neglects is not None and claim.sigmas is None:
         raise wrong("neglects tells what a test in standard errors leaves out, and goes with sigmas")
     if isinstance(claim.bias, bool) or not isinstance(claim.bias, (int, float)) or not 0 <= claim.bias < math.inf:

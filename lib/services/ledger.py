@@ -16,7 +16,7 @@ from IPython.display import display
 
 from lib.common import checks
 from lib.services import presets
-from lib.services.claims import OWN, VERDICTS, declared
+from lib.services.claims import CORRECTED, OWN, VERDICTS, declared
 
 METADATA = "physics-of-learning/ledger"  # the key of a record in the metadata of a cell's output
 
@@ -213,5 +213,6 @@ def rows(records, claims=None):
         lacks = f"needs {claim.needs}, which the build does not have" if claim.needs else "no chapter checks it yet"
         row["reason"] = None if record else claim.open or lacks
         row |= {"printed": claim.printed, "right": claim.right, "cause": claim.cause, "neglects": claim.neglects}
+        row |= {"kind": claim.verdict if claim.verdict in CORRECTED else None}
         table.append(row | {"anchor": anchor(claim.id) if record else None, "place": record and record["place"]})
     return table

@@ -26,7 +26,8 @@ ROW = {
     "place": 0,
     "printed": None,
     "right": None,
-    "extraction": False,
+    "kind": None,
+    "cause": None,
     "reason": None,
     "cell": "check()",
 }

@@ -44,7 +44,12 @@ def test_declarations_load(tmp_path):
         ("atol = 0.1", "", "go together"),
         ("atol = 0.1", "atol = 0.1\nrtol = 0.1", "go together"),
         ("atol = 0.1", "sigmas = 4", "sigmas needs max_error"),
-        ("atol = 0.1", "atol = 0.1\nverdict = 'corrected'", "printed and right"),
+        ("atol = 0.1", "sigmas = 4\nmax_error = 1", "must say what it neglects"),
+        ("atol = 0.1", "sigmas = 4\nmax_error = 1\nneglects = 'nothing: exact'\nbias = 0.1", "neglects must say what"),
+        ("atol = 0.1", "sigmas = 4\nmax_error = 1\nneglects = 'order 1/N'\nbias = -0.1", "bias must be"),
+        ("atol = 0.1", "atol = 0.1\nneglects = 'order 1/N'", "goes with sigmas"),
+        ("atol = 0.1", "atol = 0.1\nverdict = 'error'", "printed and right"),
+        ("atol = 0.1", "atol = 0.1\ncause = 'x/1'", "goes with a correction"),
         ("atol = 0.1", "atol = 0.1\nprinted = 'a'\nright = 'b'", "printed and right"),
         ("atol = 0.1", "atol = 0.1\nverdict = 'proven'", "verdict must be one of"),
         ("atol = 0.1", "atol = 0.1\ntolerence = 3", "tolerence"),
@@ -104,7 +109,7 @@ def test_families_come_in_the_order_of_the_sources_and_then_of_the_files(tmp_pat
 
 
 @pytest.mark.parametrize(
-    "line", ['verdict = "corrected"\nprinted = "two"\nright = "one"', 'verdict = "reproduced"', "extraction = true"]
+    "line", ['verdict = "error"\nprinted = "two"\nright = "one"', 'verdict = "reproduced"', 'verdict = "conversion"']
 )
 def test_a_result_of_the_book_has_no_verdict_to_declare(tmp_path, line):
     own = SOURCES.replace('citation = "key2020"\n', "")
@@ -113,10 +118,14 @@ def test_a_result_of_the_book_has_no_verdict_to_declare(tmp_path, line):
         load(tmp_path, f"{GOOD}\n{line}\n", own)
 
 
-def test_extraction_goes_with_a_correction(tmp_path):
-    assert load(tmp_path)["x/1"].verdict == "reproduced"
-    with pytest.raises(ValueError, match="goes with the verdict 'corrected'"):
-        load(tmp_path, f"{GOOD}\nextraction = true\n")
+def test_one_cause_counts_once(tmp_path):
+    """A correction may have its cause in another one, which must count for itself."""
+    slip = f'{GOOD}verdict = "slip"\nprinted = "two"\nright = "one"\n'
+    same = f'{slip.replace("x/1", "x/2")}cause = "x/1"\n'
+    assert load(tmp_path, slip + same)["x/2"].cause == "x/1"
+    for head in (GOOD, slip + 'cause = "x/2"\n', slip.replace("x/1", "x/3")):
+        with pytest.raises(ValueError, match="must name a correction that counts for itself"):
+            load(tmp_path, head + same)
 
 
 def test_claims_of_the_book_stand_with_their_chapter():

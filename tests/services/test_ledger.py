@@ -135,18 +135,21 @@ def test_unknown_id_names_the_nearest():
 
 def test_two_tallies():
     table = [
-        {"citation": cited, "verdict": verdict}
-        for cited, verdict in [
-            ("key", "reproduced"),
-            ("key", "corrected"),
-            ("key", "open"),
-            ("key", "reproduced"),
-            (None, "holds"),
-            (None, "open"),
+        {"citation": cited, "verdict": verdict, "cause": cause}
+        for cited, verdict, cause in [
+            ("key", "reproduced", None),
+            ("key", "error", None),
+            ("key", "error", "the same"),
+            ("key", "conversion", None),
+            ("key", "open", None),
+            ("key", "reproduced", None),
+            (None, "holds", None),
+            (None, "open", None),
         ]
     ]
     sources, own = ledger.tallies(table)
-    assert sources == {"reproduced": 2, "corrected": 1, "refuted": 0, "open": 1} and own == {"holds": 1, "open": 1}
+    assert sources == {"reproduced": 2, "error": 1, "slip": 0, "refuted": 0, "open": 1}
+    assert own == {"holds": 1, "open": 1}
 
 
 def record(**changes):

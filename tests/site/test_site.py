@@ -106,9 +106,13 @@ def test_each_correction_is_listed_with_its_proof(site, ledger_json):
     corrections = ledger_pages.corrections(ledger_json)
     boxes = site_checks.read(site_checks.html_path(site, "book/corrections")).select("article div.correction")
     assert len(boxes) == len(corrections)
-    for row, box in zip(corrections, boxes):
-        assert row["verdict"] == "corrected", f"{row['id']} is not proven in any chapter"
-        assert row["id"] in box.get_text() and box.select(".proving-cell"), row["id"]
+    for (name, row), box in zip(corrections, boxes):
+        assert row["verdict"] == row["kind"], f"{row['id']} is not proven in any chapter"
+        assert (
+            box.get_text().strip().startswith(f"{name}: ")
+            and row["id"] in box.get_text()
+            and box.select(".proving-cell")
+        ), row["id"]
 
 
 def test_every_glossary_term_is_linked_from_a_chapter(site):

@@ -37,7 +37,7 @@ def test_checks_stand_in_one_line_at_the_end_of_their_section(tmp_path):
 
 ROWS = [
     {"citation": "key", "place": 1, "statement": "One is *one*."},
-    {"id": "fdt/b", "citation": "key", "verdict": "corrected", "printed": "two", "right": "one", "place": 2},
+    {"id": "fdt/b", "citation": "key", "verdict": "slip", "kind": "slip", "printed": "two", "right": "one", "place": 2},
     {"id": "own/c", "citation": None, "verdict": "holds", "place": 3, "statement": "Ours."},
     {"id": "fdt/d", "citation": "key", "chapter": "book/other", "place": 4, "statement": "Elsewhere."},
 ]
@@ -49,20 +49,20 @@ def test_the_source_has_one_folded_section_a_chapter(tmp_path):
     write(tmp_path, pages, ROWS)
     assert build(tmp_path, LEDGER, first="index") == (0, "")
     box = read(tmp_path, "book/fluctuations/a").select_one("details.source-and-page")
-    assert box.summary.get_text() == "2 claims of the source: 1 reproduced, 1 corrected"
+    assert box.summary.get_text() == "2 claims of the source: 1 reproduced, 1 corrected (a slip)"
     text = " ".join(box.get_text(" ").split())
-    assert text.index("The hedges.") < text.index("eq. (1). One is one .") < text.index("Correction 1: A source")
+    assert text.index("The hedges.") < text.index("eq. (1). One is one .") < text.index("Slip 1: A source")
     assert "Ours." not in text and "Elsewhere." not in text
     assert box.find(id="correction-fdt-b") is not None
 
 
-def test_a_fault_that_the_conversion_may_have_made_is_counted_as_such(tmp_path):
-    rows = [ROWS[0], ROWS[1] | {"extraction": True}]
+def test_a_fault_that_the_conversion_may_have_made_is_counted_nowhere(tmp_path):
+    rows = [ROWS[0], ROWS[1] | {"verdict": "conversion", "kind": "conversion"}]
     index = "# Start\n\n```{toctree}\nbook/fluctuations/a\n```\n"
     write(tmp_path, {"index": index, "book/fluctuations/a": "# Chapter\n\n```{source-and-page}\n```\n"}, rows)
     assert build(tmp_path, LEDGER, first="index") == (0, "")
     line = read(tmp_path, "book/fluctuations/a").select_one("details.source-and-page").summary.get_text()
-    assert line == "2 claims of the source: 1 reproduced, 1 corrected (1 perhaps only in the text we worked from)"
+    assert line == "One claim of the source: 1 reproduced; beside them 1 perhaps only in the text we worked from"
 
 
 def test_a_page_without_a_claim_of_a_source_has_no_such_section(tmp_path):

@@ -13,7 +13,8 @@ ROWS = [
         "citation": "key",
         "measured": True,
         "error": None,
-        "verdict": "corrected",
+        "verdict": "error",
+        "kind": "error",
         "printed": "two",
         "right": "one",
         "place": 1,
@@ -84,9 +85,10 @@ def test_roles_and_counts(tmp_path):
     links = {link.get_text(): link["href"] for link in soup.select("article p a")}
     assert links["1.0123 ± 0.0040"] == "book/fluctuations/a.html#ledger-fdt-a"
     assert "3.20·10−7" in links and soup.select_one("article p a sup").get_text() == "−7"
-    assert links["Correction 1"] == links["1"] == "book/fluctuations/a.html#correction-fdt-b"
+    assert links["Error 1"] == links["1"] == "book/fluctuations/a.html#correction-fdt-b"
     counts = soup.select_one(".part-ledger").get_text()
-    assert "3 claims of the sources for this part: 1 reproduced, 1 corrected, 0 refuted, 1 open." in counts
+    assert "3 claims of the sources for this part: 1 reproduced, 1 corrected (an error), " in counts
+    assert "0 corrected (a slip), 0 refuted, 1 open." in counts
     assert "Beside them stand 0 results of the book itself" in counts
     counts = soup.select(".part-ledger")[1].get_text()
     assert counts == "The ledger has 1 rows for this part, all of them results of the book itself."

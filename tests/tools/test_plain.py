@@ -32,11 +32,12 @@ ROW = {
     "locator": "eq. (1)",
     "printed": "$a+b$",
     "right": "$a-b$",
-    "extraction": False,
+    "kind": "error",
+    "cause": None,
     "place": 1,
     "citation": "one2001",
 }
-ROWS = [ROW, ROW | {"id": "toy/none", "printed": None}, ROW | {"id": "toy/two", "extraction": True, "place": 0}]
+ROWS = [ROW, ROW | {"id": "toy/none", "printed": None}, ROW | {"id": "toy/two", "kind": "conversion", "place": 0}]
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def page():
     titles = {"book/a/here": "Here", "book/b/there": "There", "book/glossary": "Glossary"}
     places = {label: numbering.Place(*place) for label, place in PLACES.items()}
     book = numbering.Book(titles, places, frozenset({"book/a/here", "book/b/there"}))
-    verdicts = ["reproduced", "corrected", "corrected"]
+    verdicts = ["reproduced", "error", "error"]
     rows = [row | {"verdict": verdict} for row, verdict in zip(ROWS, verdicts)]
     return plain.Page(
         "book/a/here", plain.Sources(book, rows, parse_string(BIBLIOGRAPHY, "bibtex").entries, project.ROOT)
@@ -83,11 +84,11 @@ CASES = {
     ),
     "correction": (
         ":::{correction} toy/one\nBecause.\n:::",
-        "> **Correction 2: Uno, eq. (1)**\n>\n> **Printed:** $a+b$\n>\n> **Right:** $a-b$\n>\n> Because.",
+        "> **Error 1: Uno, eq. (1)**\n>\n> **Printed:** $a+b$\n>\n> **Right:** $a-b$\n>\n> Because.",
     ),
     "damaged text": (
         ":::{correction} toy/two\n:::",
-        "> **Correction 1: Uno, eq. (1)**\n>\n> **In the text we worked from:** $a+b$\n>\n> **Right:** $a-b$",
+        "> **Text 1: Uno, eq. (1)**\n>\n> **In the text we worked from:** $a+b$\n>\n> **Right:** $a-b$",
     ),
     "generated": ("```{nb-exec-table}\n```", "*The book's site shows the nb exec table here.*"),
     "text after a box": ("Before.\n:::{note}\nA\n:::\nAfter.", "Before.\n\n> **Note**\n>\n> A\n\nAfter."),
@@ -124,7 +125,7 @@ def test_markup(page, source, wanted):
 def test_ledgers_counts_are_written_out(page):
     made = page.text("```{ledger-summary}\n```")
     assert made.startswith("Of the 3 claims of the sources that the book takes up:\n\n- **1 reproduced**: derived here")
-    assert "- **2 corrected**: " in made and made.endswith(
+    assert "- **2 corrected (an error)**: " in made and made.endswith(
         "Beside them stand 0 results of the book itself; all hold within the stated tolerance."
     )
 

@@ -207,14 +207,27 @@ def test_ledger_page_is_compared_with_the_rows(tmp_path):
     (tmp_path / "book").mkdir()
     counts = "".join(
         f"<li>{n} {verdict}: why</li>"
-        for n, verdict in ((1, "reproduced"), (0, "corrected"), (0, "refuted"), (1, "open"))
+        for n, verdict in (
+            (1, "reproduced"),
+            (0, "corrected (an error)"),
+            (0, "corrected (a slip)"),
+            (0, "refuted"),
+            (1, "open"),
+        )
     )
     table = '<table class="ledger"><tbody><tr></tr><tr></tr></tbody></table>'
     page = tmp_path / "book" / "ledger.html"
     (tmp_path / "book" / "a.html").write_text('<p id="ledger-x-1"></p>')
     rows = [
-        {"id": "x/1", "chapter": "book/a", "anchor": "ledger-x-1", "verdict": "reproduced", "citation": "key"},
-        {"id": "x/2", "chapter": None, "anchor": None, "verdict": "open", "citation": "key"},
+        {
+            "id": "x/1",
+            "chapter": "book/a",
+            "anchor": "ledger-x-1",
+            "verdict": "reproduced",
+            "citation": "key",
+            "cause": None,
+        },
+        {"id": "x/2", "chapter": None, "anchor": None, "verdict": "open", "citation": "key", "cause": None},
     ]
 
     def found(text, rows=rows):

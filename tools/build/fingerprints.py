@@ -52,7 +52,7 @@ def of_page(root, path, notebook, around):
 
 def _tests(declarations):
     """What a check of a claim takes from its declaration; the words about it go into the ledger later."""
-    words = {"statement", "locator", "printed", "right", "extraction"}
+    words = {"statement", "locator", "printed", "right", "cause", "neglects"}
     return declarations | {
         "claim": [
             {key: value for key, value in claim.items() if key not in words} for claim in declarations.get("claim", [])

@@ -21,7 +21,7 @@ from lib.services import ledger
 from tools.build import project
 from tools.site import address, markup, numbering
 from tools.sphinx_ext import symbols
-from tools.sphinx_ext.ledger_pages import MEANING, corrections, own_results, summary
+from tools.sphinx_ext.ledger_pages import MEANING, WORDS, corrections, own_results, printed_where, summary
 
 # A role, or what must stay as it is: code, or inline TeX (which some renderers lose at a line break within a
 # quotation).
@@ -189,7 +189,9 @@ class Page:
             return f"```{block.argument}\n{block.text}\n```"
         if kind == "ledger-summary":
             sources, own = ledger.tallies(self.known.rows)
-            counts = "\n".join(f"- **{number} {verdict}**: {MEANING[verdict]}" for verdict, number in sources.items())
+            counts = "\n".join(
+                f"- **{number} {WORDS[verdict]}**: {MEANING[verdict]}" for verdict, number in sources.items()
+            )
             return (
                 f"Of the {sum(sources.values())} claims of the sources that the book takes up:\n\n{counts}\n\n"
                 f"{own_results(own)}"
@@ -218,21 +220,20 @@ class Page:
         pieces = [self.text(text)]
         for row in sorted(mine, key=lambda row: row["place"]):
             if row["printed"] is None:
-                pieces.append(self.text(f"*{row['locator']}* ({row['verdict']}). {row['statement']}"))
+                pieces.append(self.text(f"*{row['locator']}* ({WORDS[row['verdict']]}). {row['statement']}"))
             else:
                 pieces.append(self._correction(row["id"], ""))
         return _folded(summary(mine), "\n\n".join(pieces))
 
     def _correction(self, identity, text):
         found = corrections(self.known.rows)
-        number, row = next(((n, row) for n, row in enumerate(found, 1) if row["id"] == identity), (None, None))
+        name, row = next(((name, row) for name, row in found if row["id"] == identity), (None, None))
         if row is None:
             raise ValueError(
                 f"{self.page}: correction {identity!r} is not a claim in lib/claims with 'printed' and 'right'"
             )
-        where = "In the text we worked from" if row["extraction"] else "Printed"
-        title = f"**Correction {number}: {row['source']}, {row['locator']}**"
-        parts = [title, f"**{where}:** {row['printed']}", f"**Right:** {row['right']}", text]
+        title = f"**{name}: {row['source']}, {row['locator']}**"
+        parts = [title, f"**{printed_where(row)}:** {row['printed']}", f"**Right:** {row['right']}", text]
         return _quoted(self.text("\n\n".join(part.strip() for part in parts)))
 
     def _inline(self, match):

@@ -11,6 +11,7 @@ from bs4 import BeautifulSoup, Comment
 from lib.services import ledger
 from tools.build import project
 from tools.site import address, figure_sources, library
+from tools.sphinx_ext.ledger_pages import WORDS
 
 # Pages that Sphinx and its extensions write besides the ones in _toc.yml.
 GENERATED = {"index", "search", "404"}
@@ -294,14 +295,15 @@ def ledger_rows(site, rows):
         found.append(f"the ledger shows {shown} rows for {len(rows)} claims")
     sources, own = ledger.tallies(rows)
     for item in soup.select(".ledger-summary li"):
-        number, verdict = item.get_text().split(":")[0].split()
+        number, words = item.get_text().split(":")[0].split(maxsplit=1)
+        verdict = next(verdict for verdict, said in WORDS.items() if said == words)
         if int(number) != sources[verdict]:
-            found.append(f"the ledger counts {number} {verdict} claims, but there are {sources[verdict]}")
+            found.append(f"the ledger counts {number} {words}, but there are {sources[verdict]}")
     if [int(number) for number in re.findall(r"\d+", "".join(item.get_text() for item in soup.select(".ledger-own")))][
         :1
     ] != [sum(own.values())]:
         found.append(f"the ledger does not say that {sum(own.values())} results are the book's own")
-    if len(soup.select(".ledger-summary li")) != 4:
+    if len(soup.select(".ledger-summary li")) != len(sources):
         found.append("the ledger's counts are missing")
     return found
 

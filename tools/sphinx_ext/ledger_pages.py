@@ -18,12 +18,23 @@ from sphinx.util.docutils import SphinxDirective
 from lib.services import claims, ledger
 
 PUBLISHED = "ledger.json"  # at the site's root
+WORDS = {
+    "reproduced": "reproduced",
+    "error": "corrected (an error)",
+    "slip": "corrected (a slip)",
+    "refuted": "refuted",
+    "open": "open",
+    claims.CONVERSION: "perhaps the conversion's",
+    claims.OWN: "holds",
+}
 MEANING = {
     "reproduced": "derived here and confirmed within the stated tolerance",
-    "corrected": "wrong or incomplete, read with its hedges; the right form is derived and checked here",
+    "error": "a statement that is wrong, read with its hedges, and that something depends on; the right one is shown",
+    "slip": "a letter, sign, index or factor that the source has right elsewhere or that changes nothing",
     "refuted": "does not hold, as the chapter shows",
-    "open": "not checked yet; the row says why",
+    "open": "not checked; the row says why",
 }
+TITLES = {"error": "Error", "slip": "Slip", claims.CONVERSION: "Text"}  # of the numbered boxes
 
 
 def own_results(own):
@@ -37,10 +48,30 @@ def own_results(own):
     return f"Beside them stand {number} results of the book itself; {checked}."
 
 
+def listed(counts):
+    """The first tally in words."""
+    return ", ".join(f"{number} {WORDS[verdict]}" for verdict, number in counts.items())
+
+
 def corrections(rows):
-    """The rows of the *Corrections* in reading order, those without a proof last; the first one is number 1."""
-    found = [row for row in rows if row["printed"] is not None]
-    return sorted(found, key=lambda row: (row["place"] is None, row["place"]))
+    """The corrections with their names, pairs such as "Error 1" and its row, in reading order, errors before slips.
+
+    Those without a proof in this build come last.  One that has its cause in another stands behind it, as "Error 1b".
+    """
+    found = []
+    placed = sorted(rows, key=lambda row: (row["place"] is None, row["place"]))
+    for verdict, title in TITLES.items():
+        heads = [row for row in placed if row["printed"] and not row["cause"] and row["kind"] == verdict]
+        for number, head in enumerate(heads, 1):
+            found.append((f"{title} {number}", head))
+            same = (row for row in placed if row["cause"] == head["id"])
+            found += [(f"{title} {number}{letter}", row) for letter, row in zip("bcdefgh", same)]
+    return found
+
+
+def printed_where(row):
+    """What stands before the words of a source that are put right."""
+    return "In the text we worked from" if row["kind"] == claims.CONVERSION else "Printed"
 
 
 def correction_label(claim_id):
@@ -93,11 +124,11 @@ class LedgerDirective(SphinxDirective):
         uri = self.env.app.builder.get_relative_uri(self.env.docname, chapter) + "#" + anchor
         return nodes.reference("", text, internal=True, refuri=uri)
 
-    def statement(self, number, row):
-        """The box of a correction: its number and source, what is printed, what is right."""
-        where = "In the text we worked from" if row["extraction"] else "Printed"
-        box = nodes.admonition(classes=["correction"])
-        box += nodes.title("", "", *self.inline(f"Correction {number}: {row['source']}, {row['locator']}"))
+    def statement(self, name, row):
+        """The box of a correction: its name and source, what is printed, what is right."""
+        box = nodes.admonition(classes=["correction", f"correction-{row['kind']}"])
+        box += nodes.title("", "", *self.inline(f"{name}: {row['source']}, {row['locator']}"))
+        where = printed_where(row)
         box += self.markdown(f"**{where}:** {row['printed']}")
         box += self.markdown(f"**Right:** {row['right']}")
         return box
@@ -112,10 +143,10 @@ class Correction(LedgerDirective):
     def run(self):
         identity = self.arguments[0]
         found = corrections(self.rows())
-        numbers = {row["id"]: number for number, row in enumerate(found, 1)}
-        if identity not in numbers:
+        name, row = next(((name, row) for name, row in found if row["id"] == identity), (None, None))
+        if row is None:
             raise self.error(f"correction {identity!r} is not a claim in lib/claims with 'printed' and 'right'")
-        box = self.statement(numbers[identity], found[numbers[identity] - 1])
+        box = self.statement(name, row)
         box["ids"].append(correction_label(identity))
         if self.content:
             self.state.nested_parse(self.content, self.content_offset, box)
@@ -131,7 +162,9 @@ class SourceAndPage(LedgerDirective):
     has_content = True
     heading = {
         "reproduced": "Reproduced",
-        "corrected": "To be put right",
+        "error": "Errors, put right",
+        "slip": "Slips",
+        claims.CONVERSION: "Perhaps only in the text we worked from",
         "refuted": "Not found to hold",
         "open": "Open",
     }
@@ -141,7 +174,7 @@ class SourceAndPage(LedgerDirective):
         mine = [row for row in rows if row["chapter"] == self.env.docname and row["citation"] is not None]
         if not mine:
             raise self.error("source-and-page stands on a page without a claim of a source")
-        numbers = {row["id"]: number for number, row in enumerate(corrections(rows), 1)}
+        names = {row["id"]: name for name, row in corrections(rows)}
         inside = nodes.container(classes=["source-and-page"])
         self.state.nested_parse(self.content, self.content_offset, inside)
         for verdict, heading in self.heading.items():
@@ -153,7 +186,7 @@ class SourceAndPage(LedgerDirective):
                 if row["printed"] is None:
                     items += nodes.list_item("", *self.markdown(f"*{row['locator']}.* {row['statement']}"))
                     continue
-                box = self.statement(numbers[row["id"]], row)
+                box = self.statement(names[row["id"]], row)
                 box["ids"].append(correction_label(row["id"]))
                 inside += box
             if items.children:
@@ -164,20 +197,32 @@ class SourceAndPage(LedgerDirective):
 
 def summary(rows):
     """How many claims of a source a page takes up, by verdict."""
-    counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in MEANING}
-    damaged = sum(bool(row.get("extraction")) for row in rows)
-    hedge = {"corrected": f" ({damaged} perhaps only in the text we worked from)"} if damaged else {}
-    parts = ", ".join(f"{number} {verdict}{hedge.get(verdict, '')}" for verdict, number in counts.items() if number)
-    return f"{len(rows)} claims of the source: {parts}" if len(rows) > 1 else f"One claim of the source: {parts}"
+    counts = {verdict: number for verdict, number in ledger.tallies(rows)[0].items() if number}
+    number, parts = sum(counts.values()), listed(counts)
+    damaged = sum(row["verdict"] == claims.CONVERSION for row in rows)
+    beside = f"{damaged} perhaps only in the text we worked from" if damaged else ""
+    if not number:
+        return f"The source: {beside}"
+    what = f"{number} claims of the source: {parts}" if number > 1 else f"One claim of the source: {parts}"
+    return what + (f"; beside them {beside}" if damaged else "")
 
 
 class CorrectionList(LedgerDirective):
-    """``correction-list``: every correction with what is printed, what is right, and the cell that proves it."""
+    """``correction-list <kind>``: the errors, slips or doubtful readings with what is printed, what is right, and the
+    cell that proves it.
+    """
+
+    required_arguments = 1
 
     def run(self):
         result = []
-        for number, row in enumerate(corrections(self.rows()), 1):
-            box = self.statement(number, row)
+        (kind,) = self.arguments
+        if kind not in TITLES:
+            raise self.error(f"correction-list takes one of {', '.join(TITLES)}, got {kind!r}")
+        for name, row in corrections(self.rows()):
+            if not name.startswith(TITLES[kind]):
+                continue
+            box = self.statement(name, row)
             at_size = row["at_size"]
             if row["chapter"] is None and at_size is None:
                 box += self.markdown(f"**Proof:** open, {row['reason']}.")
@@ -201,7 +246,7 @@ class CorrectionList(LedgerDirective):
                 cell += nodes.literal_block(row["cell"], row["cell"], language="python")
                 box += [proof, cell]
             result.append(box)
-        return result or [nodes.paragraph("", "No correction is recorded.")]
+        return result or [nodes.paragraph("", "None is recorded.")]
 
 
 class LedgerSummary(LedgerDirective):
@@ -285,7 +330,7 @@ class LedgerTable(LedgerDirective):
 
 
 def _badge(verdict):
-    return nodes.inline("", verdict, classes=["verdict", f"verdict-{verdict}"])
+    return nodes.inline("", WORDS[verdict], classes=["verdict", f"verdict-{verdict}"])
 
 
 def _number(value):

@@ -13,7 +13,14 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxRole
 
 from lib.services import ledger
-from tools.sphinx_ext.ledger_pages import LedgerDirective, correction_label, corrections, own_results, read_rows
+from tools.sphinx_ext.ledger_pages import (
+    LedgerDirective,
+    correction_label,
+    corrections,
+    listed,
+    own_results,
+    read_rows,
+)
 
 
 def part_of(rows):
@@ -78,10 +85,10 @@ class LedgerValue(_LedgerRole):
 
 class CorrectionRef(_LedgerRole):
     def node(self, row):
-        numbers = {found["id"]: number for number, found in enumerate(corrections(read_rows(self.env)), 1)}
-        if row["id"] not in numbers or row["chapter"] is None:
+        names = {found["id"]: name for name, found in corrections(read_rows(self.env))}
+        if row["id"] not in names or row["chapter"] is None:
             raise ValueError("is not a proven correction")
-        return self.link([nodes.Text(f"Correction {numbers[row['id']]}")], row, correction_label(row["id"]))
+        return self.link([nodes.Text(names[row["id"]])], row, correction_label(row["id"]))
 
 
 class PartLedger(LedgerDirective):
@@ -104,19 +111,23 @@ class PartLedger(LedgerDirective):
         if not any(sources.values()):
             text = f"The ledger has {len(mine)} rows for this part, all of them results of the book itself."
         else:
-            listed = ", ".join(f"{number} {verdict}" for verdict, number in sources.items())
             text = (
-                f"The ledger has {sum(sources.values())} claims of the sources for this part: {listed}. "
+                f"The ledger has {sum(sources.values())} claims of the sources for this part: {listed(sources)}. "
                 f"{own_results(own)}"
             )
         return nodes.paragraph("", text, classes=["part-ledger"])
 
     def corrections(self, rows, mine):
-        links = []
-        for number, row in enumerate(corrections(rows), 1):
-            if row["id"] in mine and row["chapter"]:
-                links += [nodes.Text(", "), self.link(str(number), row["chapter"], correction_label(row["id"]))]
-        return [nodes.paragraph("", "", nodes.Text("Its corrections: "), *links[1:], nodes.Text("."))] if links else []
+        """A line for the errors and one for the slips."""
+        lines = []
+        for title, lead in {"Error": "Its errors: ", "Slip": "Its slips: "}.items():
+            links = []
+            for name, row in corrections(rows):
+                if row["id"] in mine and row["chapter"] and name.startswith(title):
+                    number = name.split()[1]
+                    links += [nodes.Text(", "), self.link(number, row["chapter"], correction_label(row["id"]))]
+            lines += [nodes.paragraph("", "", nodes.Text(lead), *links[1:], nodes.Text("."))] if links else []
+        return lines
 
 
 def setup(app):
