@@ -3,17 +3,19 @@
 #   PHYSICS_OF_LEARNING_PRESET=paper    the sources' own sizes (hours; what is finished is kept), instead of quick
 #   NAME=scaling COURSE=folder  which problem set (all), and the course folder (course), of `make assignments`;
 #                              NAME also names the chapter of `make paper`
+#   OFFSETS="1000 2000" SAMPLES=4 PAGES=book/part/chapter.md   what `make seeds` adds to seeds, multiplies samples by, and runs
 #   TORCH_INDEX=<index URL>    take torch from this package index, for example one with CPU-only wheels
 #   CHROMIUM=<path>            the browser for the tests of the built site, if it is not on PATH
 export PYTHON TORCH_INDEX
 unexport PYTHONPATH PYTHONHOME
 bin := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help environment book test browser lab assignments rehearsal paper bench clean
+.PHONY: help environment book test seeds browser lab assignments rehearsal paper bench clean
 
 help:
 	@echo "make book         build the book into _build/html (the first run installs everything into .venv)"
 	@echo "make test         run the tests of lib, every notebook, and the checks of the built site"
+	@echo "make seeds        run the pages with every seed shifted, and say which cells fail (OFFSETS, SAMPLES, PAGES; half an hour)"
 	@echo "make browser      test the built site in Chromium, as make test does at its end"
 	@echo "make lab          write the pages as plain notebooks into notebooks/ and open them in JupyterLab"
 	@echo "make assignments  make the nbgrader course from the problem sets (NAME=scaling for one of them, COURSE=folder)"
@@ -32,6 +34,9 @@ book: environment
 
 test: environment
 	@$(bin)/python -m tools.build.check
+
+seeds: environment
+	@$(bin)/python -m tools.build.seeds $(PAGES) $(if $(OFFSETS),--offsets $(OFFSETS)) $(if $(SAMPLES),--samples $(SAMPLES))
 
 browser: environment
 	@$(bin)/python -m tools.site.browser

@@ -44,6 +44,19 @@ class Archive:
             checks.fail("url", "be empty or start with https:// or http://", self.url)
 
 
+def data_folder():
+    """The folder that PHYSICS_OF_LEARNING_DATA names, else the one in the user's cache."""
+    named = os.environ.get(ENVIRONMENT)
+    return checks.folder(ENVIRONMENT, named) if named else Path(pooch.os_cache("physics-of-learning"))
+
+
+def data_present():
+    """A sum over the names and sizes of the files in the data folder; what is read of them is verified then."""
+    folder = data_folder()
+    files = sorted((path.name, path.stat().st_size) for path in folder.glob("*") if path.is_file())
+    return hashlib.sha256(repr(files).encode()).hexdigest()[:16]
+
+
 def _unavailable(archive, folder, bundled, reason):
     way = "put it there: no address is known for it"
     if archive.url:
@@ -96,11 +109,8 @@ def _verify(archive, handle):
 @contextmanager
 def opened(archives, root, download, bundled):
     """Open files whose sums are right.  What is verified is what is read: the file is not opened twice."""
-    download, named = checks.boolean("download", download), os.environ.get(ENVIRONMENT)
-    if root is None and not named:
-        folder = Path(pooch.os_cache("physics-of-learning"))
-    else:
-        folder = checks.folder(ENVIRONMENT, named) if root is None else checks.folder("root", root)
+    download = checks.boolean("download", download)
+    folder = data_folder() if root is None else checks.folder("root", root)
     for archive in archives:
         if not (folder / archive.file).is_file():
             if not (download and archive.url):

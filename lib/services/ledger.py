@@ -56,6 +56,14 @@ def _passes(claim, measured, error):
     return abs(measured - claim.value) <= tolerance
 
 
+def passes(claim, measured, error=None):
+    """Whether a number or a property that was kept passes the test of a claim; one of another kind does not."""
+    try:
+        return _passes(claim, *_measured(claim, measured, error))
+    except ValueError:
+        return False
+
+
 def _measured(claim, measured, error):
     """The measured value and its error as plain Python numbers of the kind that the claim's test needs."""
     if claim.true is not None:

@@ -6,11 +6,16 @@ A sum is taken over the syntax tree without docstrings: what a comment or a docs
 import ast
 import functools
 import hashlib
+import importlib.util
 import inspect
 import json
+import os
 import platform
+import sysconfig
 from importlib.metadata import version
 from pathlib import Path
+
+from lib.services import _files, presets
 
 PACKAGE = Path(__file__).resolve().parent.parent
 VERSIONS = ("numpy", "scipy", "numba", "torch")  # that results depend on
@@ -83,7 +88,11 @@ def reached(trees, package=PACKAGE):
 
 def code_sum(text):
     """Sum over Python source without its comments, docstrings and layout."""
-    tree = ast.parse(text)
+    return _tree_sum(ast.parse(text))
+
+
+def _tree_sum(tree):
+    """That of a syntax tree, which loses its docstrings."""
     for node in ast.walk(tree):
         documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         if documented and ast.get_docstring(node, clean=False) is not None:
@@ -96,14 +105,58 @@ def sums(trees, package=PACKAGE):
     return {path.relative_to(package.parent).as_posix(): _known(path)[1] for path in reached(trees, package).values()}
 
 
-def provenance(task, package=PACKAGE):
-    """What the results of a function depend on, a dict: sums over the code that it reaches, and versions by name.
+def _installed(path):
+    places = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    return any(path.is_relative_to(place) for place in places)
 
-    `task`: a function of a module whose file can be read; `package`: the folder of lib.
+
+def _file_of(name):
+    """The file of a module, None if there is no such module or it is not written in Python."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):  # a name inside a module, or a module that was made by hand
+        return None
+    return Path(spec.origin).resolve() if spec and spec.origin and spec.origin.endswith(".py") else None
+
+
+def own_modules(module, source, package=PACKAGE):
+    """Source trees of a module and of all that it imports, however far, but what is installed or belongs to lib.
+
+    `module`: its name; `source`: its text.  Returns a dict by name; a name that leads nowhere is left out.
     """
-    source = inspect.getsource(inspect.getmodule(task))
-    code = {f"{task.__module__}.py": code_sum(source)} | sums([ast.parse(source)], package)
-    return code | {name: version(name) for name in VERSIONS} | {"Python": platform.python_version()}
+    found, ahead = {}, [(module, source)]
+    while ahead:
+        name, text = ahead.pop()
+        found[name] = tree = ast.parse(text)
+        names = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                names |= {item.name for item in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                inside = "." * node.level + (node.module or "")
+                inside = importlib.util.resolve_name(inside, name.rpartition(".")[0]) if node.level else inside
+                names |= {inside} | {f"{inside}.{item.name}" for item in node.names}
+        for other in names - found.keys() - {known for known, _ in ahead}:
+            path = None if other.split(".")[0] == "lib" else _file_of(other)
+            if path is not None and not _installed(path) and not path.is_relative_to(package):
+                ahead.append((other, path.read_text(encoding="utf-8")))
+    return found
+
+
+def provenance(task, package=PACKAGE):
+    """What the results of a function depend on, a dict: sums over the code that it reaches, the preset, the versions.
+
+    `task`: a function of a module whose file can be read; `package`: the folder of lib.  The code is its module, what
+    that imports beside it, and what these reach in lib; where they read the large sets, the files that are there count.
+    """
+    trees = own_modules(task.__module__, inspect.getsource(inspect.getmodule(task)), package)
+    code = {f"{name}.py": _tree_sum(tree) for name, tree in trees.items()}
+    reaching = sums(list(trees.values()), package)
+    if "lib/services/downloads.py" in reaching:
+        code["files of data"] = _files.data_present()
+    settings = {"the preset": presets.current(), "times as many samples": os.environ.get(presets.SAMPLES, "1")}
+    versions = {name: version(name) for name in VERSIONS} | {"Python": platform.python_version()}
+    return code | reaching | settings | versions
 
 
 def digest(found):

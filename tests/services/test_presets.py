@@ -29,3 +29,15 @@ def test_another_name_is_refused(monkeypatch, name):
     for call in (presets.current, lambda: presets.choose(quick=1, paper=2)):
         with pytest.raises(ValueError, match=f"^{presets.ENVIRONMENT} must be one of quick, paper, beyond"):
             call()
+
+
+def test_numbers_of_samples_are_multiplied(monkeypatch):
+    assert presets.samples(quick=2, paper=5) == 2
+    monkeypatch.setenv(presets.SAMPLES, "4")
+    assert presets.samples(quick=2, paper=5) == 8 and presets.choose(quick=2, paper=5) == 2
+    assert presets.samples(quick=(1, 2), paper=0) == (4, 8)
+    assert presets.samples(quick={"a": 3}, paper=0) == {"a": 12}
+    for wrong in ("0", "-1", "many"):
+        monkeypatch.setenv(presets.SAMPLES, wrong)
+        with pytest.raises(ValueError, match=f"^{presets.SAMPLES} must be"):
+            presets.samples(quick=2, paper=5)

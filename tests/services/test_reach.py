@@ -127,6 +127,40 @@ def test_the_key_of_a_result_is_the_code_that_its_task_reaches(tmp_path, monkeyp
 
 def test_provenance_names_the_module_of_the_task_what_it_reaches_and_versions():
     found = reach.provenance(tiny)
-    assert found["numpy"] == np.__version__ and set(found) == {*reach.VERSIONS, "Python", "cluster_tasks.py"}
+    settings = {"the preset", "times as many samples", "Python", "cluster_tasks.py"}
+    assert found["numpy"] == np.__version__ and set(found) == {*reach.VERSIONS, *settings}
     assert "lib/services/reach.py" in reach.provenance(reach.provenance) | reach.provenance(test_imports_are_read)
     assert reach.digest(found) != reach.digest(found | {"numpy": "1.0"})
+
+
+def test_the_key_of_a_result_sees_what_lies_beside_its_task_the_preset_and_the_data(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "beside_one.py").write_text("from beside_two import RATE\nimport json, sub.of_it\n")
+    (tmp_path / "beside_two.py").write_text("RATE = 1\n")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "__init__.py").touch()
+    (tmp_path / "sub" / "of_it.py").write_text("from . import far\nfrom lib.services import downloads\n")
+    (tmp_path / "sub" / "far.py").write_text("import beside_one\n")
+    (tmp_path / "with_beside.py").write_text("import beside_one\n\n\ndef task(seed):\n    return 1\n")
+    monkeypatch.setenv("PHYSICS_OF_LEARNING_DATA", str(tmp_path / "data"))
+    (tmp_path / "data").mkdir()
+    import with_beside
+
+    seen = {}
+
+    def key():
+        found = reach.provenance(with_beside.task)
+        seen.update(found)
+        return reach.digest(found)
+
+    keys = [key()]
+    assert {"beside_one.py", "beside_two.py", "sub.py", "sub.of_it.py", "sub.far.py", "with_beside.py"} == {
+        name for name in seen if name.endswith(".py") and not name.startswith("lib/")
+    }
+    (tmp_path / "beside_two.py").write_text("RATE = 2\n")
+    keys.append(key())
+    monkeypatch.setenv("PHYSICS_OF_LEARNING_PRESET", "paper")
+    keys.append(key())
+    (tmp_path / "data" / "images.gz").write_text("all of them")
+    keys.append(key())
+    assert len(set(keys)) == 4

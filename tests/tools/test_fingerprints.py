@@ -56,6 +56,15 @@ def test_fingerprint_of_a_page_sees_every_input_of_its_result(checkout, chapter,
     assert [part for part in {**before, **after} if before.get(part) != after.get(part)] == [name]
 
 
+def test_a_page_that_reads_the_large_sets_sees_which_files_are_there(checkout, chapter, monkeypatch, tmp_path):
+    monkeypatch.setenv("PHYSICS_OF_LEARNING_DATA", str(tmp_path))
+    reading = "from lib.services import downloads"
+    before, other = chapter(reading), chapter()
+    (tmp_path / "images.gz").write_text("all of them")
+    after = chapter(reading)
+    assert [part for part in after if before.get(part) != after[part]] == ["the files of data"] and chapter() == other
+
+
 @pytest.mark.parametrize(
     ("name", "old", "new"),
     [

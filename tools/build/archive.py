@@ -8,14 +8,16 @@ in ``archive/<part>/<chapter>/``, stand the figures that the size changes, each 
 import hashlib
 import json
 import math
+from dataclasses import replace
 
-from lib.services import claims
+from lib.services import claims, ledger
 from tools.build import project
 
 FOLDER = "archive"
 SHOWING = {f"lib/services/{name}.py" for name in ("board", "claims", "explore", "ledger", "plot")}
 AT_SIZE = "at-size"  # in the build's folder: a file a page with what it says of its figures at full size
 SAME = 1e-6  # a number that the size does not move further than this does not depend on it
+FLOOR = 1e-9  # what lies below is rounding, in one number as in the other
 
 
 class ArchiveDamaged(ValueError):
@@ -95,6 +97,14 @@ def is_stale(entry, parts):
     return code_of(entry["code"]) != code_of(parts)
 
 
+def of_other_cells(entry, cells):
+    """Whether the cells themselves changed since: what they measured then is no verdict on what a claim says now.
+
+    `cells`: the sum of the page's cells now.
+    """
+    return entry["code"]["its cells"] != cells
+
+
 def of_page(entry, parts):
     """What a page says of its figures at full size, a dict; empty where it has none."""
     if not (entry and entry.get("figures")):
@@ -111,7 +121,7 @@ def differs(one, other):
     """
     if isinstance(one, bool) or isinstance(other, bool) or one is None or other is None:
         return False
-    return not math.isclose(one, other, rel_tol=SAME, abs_tol=0.0)
+    return not math.isclose(one, other, rel_tol=SAME, abs_tol=FLOOR)
 
 
 def _pages(entries):
@@ -119,29 +129,43 @@ def _pages(entries):
     return {name: page for page, entry in entries.items() for name in entry["records"]}
 
 
-def settle(rows, entries):
+def settle(rows, entries, cells):
     """Give a row of the ledger whose data the build does not have the verdict that it earned at full size.
 
-    `rows`: as ``ledger.rows`` gives them; `entries`: as :func:`read` does.
+    `rows`: as ``ledger.rows`` gives them; `entries`: as :func:`read` does; `cells`: sums of the cells, by page.
+    An archive whose cells changed gives none.
     """
     declared, pages = claims.declared(), _pages(entries)
     for row in rows:
-        if row["chapter"] is None and row["id"] in pages:
-            row["verdict"] = declared[row["id"]].verdict
+        page = pages.get(row["id"])
+        if row["chapter"] is None and page is not None and declared[row["id"]].open is None:
+            if of_other_cells(entries[page], cells.get(page)):
+                row["reason"] += "; at full size other cells were run"
+            else:
+                row["verdict"] = declared[row["id"]].verdict
     return rows
+
+
+def _stands(claim, record):
+    """Whether what was found at full size passes the test that the claim has today."""
+    claim = claim if claim.full is None else replace(claim, value=claim.full)
+    return claim.open is None and ledger.passes(claim, record["measured"], record["error"])
 
 
 def attach(rows, entries, fingerprints):
     """Add "at_size" to each row of the ledger: what the archive has for it, None where it has nothing of its own.
 
-    `rows`, `entries`: as in :func:`settle`, which it calls; `fingerprints`: those of the pages, by name.
+    `rows`, `entries`: as in :func:`settle`, which it calls; `fingerprints`: those of the pages, by name.  What other
+    cells found is shown as theirs, and not at all if it does not pass the claim's test of today.
     """
-    pages = _pages(entries)
-    for row in settle(rows, entries):
+    pages, cells = _pages(entries), {page: parts["its cells"] for page, parts in fingerprints.items()}
+    for row in settle(rows, entries, cells):
         row["at_size"], page = None, pages.get(row["id"])
         if page is None:
             continue
         record = entries[page]["records"][row["id"]]
+        if of_other_cells(entries[page], cells.get(page)) and not _stands(claims.declared()[row["id"]], record):
+            continue
         if row["chapter"] is None or differs(record["measured"], row["measured"]):
             stale = is_stale(entries[page], fingerprints[page])
             row["at_size"] = record | {"stale": stale, "archive": f"{FOLDER}/{page_of(page)}", "page": page}

@@ -6,7 +6,7 @@ import json
 import sys
 import tomllib
 
-from lib.services import presets, reach
+from lib.services import _files, presets, reach
 from tools.build import project
 
 FILE = "fingerprints.json"  # in the build's folder
@@ -31,6 +31,11 @@ def _sum(data):
     return hashlib.sha256(data).hexdigest()[:16]
 
 
+def cells_sum(notebook):
+    """A sum over the code of a page's cells."""
+    return _sum("\0".join(cell.source for cell in notebook.cells if cell.cell_type == "code").encode())
+
+
 def of_page(root, path, notebook, around):
     """What the executed result of a page was made from.
 
@@ -47,7 +52,8 @@ def of_page(root, path, notebook, around):
         claim.relative_to(root).as_posix(): _sum(repr(_tests(tomllib.loads(project.read(claim)))).encode())
         for claim in claims
     }
-    return {"its cells": _sum("\0".join(cells).encode())} | code | declared | around
+    data = {"the files of data": _files.data_present()} if "lib/services/downloads.py" in code else {}
+    return {"its cells": cells_sum(notebook)} | code | declared | data | around
 
 
 def _tests(declarations):

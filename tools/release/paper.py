@@ -2,8 +2,9 @@
 
 Without a name it lists what the archive holds, what is stale or missing, and how long each takes.  With one, the
 chapter's cells run in the preset "paper".  Where the archive has a result of the same code, every number must come out
-again, to four standard errors or to rounding, else the command fails; otherwise the result is archived, with the
-figures that differ from those of the build.
+again, to four standard errors, to rounding, or to a tenth of what its claim allows it (another processor may round
+otherwise), else the command fails; otherwise the result is archived, with the figures that differ from those of the
+build.
 Finished tasks of its sweeps are kept, so that a run that is interrupted goes on where it was.
 """
 
@@ -17,15 +18,17 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
+from llvmlite.binding import get_host_cpu_name
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
-from lib.services import downloads, ledger, presets
+from lib.services import claims, downloads, ledger, presets
 from tools.build import archive, fingerprints, project, results
 from tools.build.book import ENCRYPTED
 
 VERSIONS = ("numpy", "scipy", "numba", "sympy", "torch", "scikit-learn")
 SIGMAS = 4
+REST = 0.1  # the part of what a claim allows that two runs of the same code may lie apart
 
 
 def offered(root):
@@ -99,19 +102,37 @@ def run(root, path):
     return notebook, time.perf_counter() - started, sums
 
 
+def processor():
+    """The kind of processor that compiled kernels were made for; the last digits of long sums depend on it."""
+    return f"{platform.machine()} ({get_host_cpu_name()})"
+
+
 def git(root, *words):
     return subprocess.run(["git", "-C", root, *words], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def apart(kept, found):
-    """What came out differently, a list of sentences."""
+def apart(kept, found, declared):
+    """What came out differently, a list of sentences; `declared`: the claims by name."""
     said = [f"{name} is {'gone' if name in kept else 'new'}" for name in sorted(kept.keys() ^ found.keys())]
     for name in sorted(kept.keys() & found.keys()):
         before, now = kept[name]["measured"], found[name]["measured"]
-        allowed = SIGMAS * (kept[name]["error"] or 0) + archive.SAME * abs(before)
-        if abs(now - before) > allowed:
+        rounding = max(archive.SAME * abs(before), archive.FLOOR, REST * _allowed(declared[name], before))
+        if abs(now - before) > SIGMAS * (kept[name]["error"] or 0) + rounding:
             said.append(f"{name} was {before!r} and is {now!r}")
     return said
+
+
+def _allowed(claim, measured):
+    """How far a measured number may move before its claim fails; another machine's rounding is a small part of it."""
+    if claim.true is not None or claim.sigmas is not None:
+        return 0.0
+    if claim.value is not None:
+        value = claim.value if claim.full is None else claim.full
+        room = (claim.atol if claim.atol is not None else claim.rtol * abs(value)) - abs(measured - value)
+    else:
+        low, high = claim.between or (claim.above, claim.below)
+        room = min(abs(measured - bound) for bound in (low, high) if bound is not None)
+    return max(room, 0.0)
 
 
 def listing(root):
@@ -154,7 +175,7 @@ def main():
     records, drawn = records_of(notebook), figures_of(notebook)
     figures = {figure: svg for figure, svg in drawn.items() if svg != built.get(figure)}
     if entry and not archive.is_stale(entry, code):
-        wrong = apart(entry["records"], records)
+        wrong = apart(entry["records"], records, claims.declared())
         if wrong:
             sys.exit(f"{name} came out differently:\n" + "\n".join(wrong))
         print(f"{name}: {len(records)} rows came out again, in {seconds / 60:.1f} min.")
@@ -163,7 +184,7 @@ def main():
         seconds = max(seconds, entry["seconds"])  # finished tasks were kept
     content = {"preset": "paper", "records": records, "data": data, "seconds": round(seconds, 1), "code": code}
     content |= {"commit": git(root, "rev-parse", "HEAD"), "command": f"make paper NAME={name}"}
-    content |= {"machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}"}
+    content |= {"machine": f"{processor()}, {os.cpu_count()} cores, {platform.system()}"}
     content |= {"versions": {"python": platform.python_version()} | {one: version(one) for one in VERSIONS}}
     path = archive.write(root, page, content, figures)
     said = f"{len(records)} rows and {len(figures)} figures in {seconds / 60:.1f} min"

@@ -13,7 +13,7 @@ import tomllib
 import nbformat
 
 from lib.services import claims, ledger
-from tools.build import archive, project
+from tools.build import archive, fingerprints, project
 from tools.release import plain
 
 FOLDER = "notebooks"
@@ -37,7 +37,8 @@ def declared_rows(root, notebooks):
             if not (declared[found].open or declared[found].needs):
                 verdict = declared[found].verdict
                 records.append({"id": found, "chapter": page, "measured": None, "error": None, "verdict": verdict})
-    return archive.settle(ledger.rows(records), archive.read(root))
+    cells = {page: fingerprints.cells_sum(notebook) for page, notebook in notebooks.items()}
+    return archive.settle(ledger.rows(records), archive.read(root), cells)
 
 
 def write(root, target):

@@ -325,7 +325,7 @@ class LedgerTable(LedgerDirective):
         yield [nodes.paragraph("", expected)]
         yield [nodes.paragraph("", _measured(row) if row["chapter"] else "—")]
         at_size = row["at_size"]
-        stale = " (of an earlier version of the code)" if at_size and at_size["stale"] else ""
+        stale = " (by earlier code)" if at_size and at_size["stale"] else ""
         yield [nodes.paragraph("", _measured(at_size) + stale if at_size else "")]
 
 
