@@ -10,3 +10,13 @@ if (location.hash) {
   addEventListener("load", reveal);
 }
 addEventListener("hashchange", reveal);
+
+// On paper the page is light, whatever it is on the screen.
+let onScreen = null;
+addEventListener("beforeprint", () => {
+  onScreen = document.documentElement.dataset.theme;
+  document.documentElement.dataset.theme = "light";
+});
+addEventListener("afterprint", () => {
+  document.documentElement.dataset.theme = onScreen;
+});

@@ -5,3 +5,14 @@ if (typeof Search !== "undefined") {
   Search.makeSearchSummary = (page, words, anchor) =>
     summary(page, words, anchor) ?? summary(page, words) ?? document.createElement("p");
 }
+
+// A query may be the name of something that every object has, such as "constructor": of the index only its own words count.
+if (typeof Search !== "undefined") {
+  const bare = Object.create(null, { hasOwnProperty: { value(name) { return Object.hasOwn(this, name); } } });
+  const setIndex = Search.setIndex;
+  Search.setIndex = (index) => {
+    Object.setPrototypeOf(index.terms, bare);
+    Object.setPrototypeOf(index.titleterms, bare);
+    setIndex(index);
+  };
+}

@@ -10,7 +10,8 @@ import sympy as sp
 from lib.common.checks import integer, seed_sequence
 
 DIGITS = 30
-TOLERANCE = sp.Float("1e-18")  # relative; evaluation itself is good to about 1e-28
+TOLERANCE = sp.Float("1e-18")  # relative to the terms that are added; evaluation itself is good to about 1e-28
+ROUNDING = 1e-12  # the same for numbers with a decimal point, and what such numbers may leave of zero
 UNEVALUATED = (sp.Integral, sp.Sum, sp.Product, sp.Derivative, sp.Limit, sp.Subs)
 
 
@@ -74,15 +75,30 @@ def _same(answer, reference, ranges, points, rng):
         if names.count(name) > 1:
             raise ValueError(f"answer must use the given symbols: its {name} is not the {name} of the problem")
     floats = any(expression.atoms(sp.Float) for expression in (answer, reference))
-    rounding = 1e-12 if floats else 0  # the relative error that they bring along
     for _ in range(points):
         place = {symbol: sp.Float(str(rng.uniform(*ranges.get(symbol, (0.2, 2)))), DIGITS) for symbol in symbols}
         left, right = _value(answer, place), _value(reference, place)
         if right is None:
             raise ValueError(f"reference must have a finite value in the ranges, got {reference} at {place}")
-        if left is None or abs(left - right) > TOLERANCE * max(1, abs(right)) + rounding * abs(right):
+        if left is None:
+            return False
+        terms = max(_terms(answer, place), _terms(reference, place))
+        allowed = ROUNDING * (terms if right else max(terms, 1)) if floats else TOLERANCE * terms
+        if abs(left - right) > allowed:
             return False
     return True
+
+
+def _terms(expression, place):
+    """The size of what is added and subtracted in an expression: it may cancel to zero, its rounding does not."""
+    if isinstance(expression, sp.Add):
+        return sum(_terms(term, place) for term in expression.args)
+    if isinstance(expression, sp.Mul):
+        return sp.prod([_terms(factor, place) for factor in expression.args])
+    if isinstance(expression, sp.Pow) and expression.exp.is_Integer and expression.exp > 0:
+        return _terms(expression.base, place) ** expression.exp
+    value = _value(expression, place)
+    return sp.S.Zero if value is None else abs(value)
 
 
 def _value(expression, place):

@@ -57,6 +57,25 @@ def test_word_that_no_page_has_is_not_found(opened):
         assert results(tab) == set()
 
 
+@pytest.mark.parametrize("word", ["constructor", "__proto__", "hasOwnProperty", "toString"])
+def test_what_every_object_has_is_searched_like_any_word(opened, word):
+    with opened(f"search.html?q={word}") as (tab, faults):
+        found = results(tab)
+        assert "undefined" not in tab.locator("#search-results").inner_text() and None not in found
+        assert faults == []
+
+
+def test_a_dark_page_is_printed_light(opened):
+    with opened(f"{CHAPTER}.html", color_scheme="dark") as (tab, faults):
+        theme = "document.documentElement.dataset.theme"
+        assert tab.evaluate(theme) == "dark"
+        tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+        drawn = tab.locator(".cell_output img, figure.explorable svg").first
+        assert tab.evaluate(theme) == "light" and drawn.evaluate("one => getComputedStyle(one).filter") == "none"
+        tab.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert tab.evaluate(theme) == "dark" and faults == []
+
+
 def paper(tab):
     return tab.evaluate("getComputedStyle(document.body).backgroundColor")
 

@@ -29,6 +29,9 @@ n = sp.Symbol("n", integer=True)
         (sp.exp(sp.I * x), sp.cos(x) + sp.I * sp.sin(x)),
         (1e9 * x + 1 - 1, 1e9 * x),
         (x * 1e-40, x / sp.Integer(10) ** 40),
+        ((0.1 + 0.2 - 0.3) * x, 0),
+        (sp.sin(x) ** 2 + sp.cos(x) ** 2 - 1, 0),
+        (x * (sp.cosh(y) ** 2 - sp.sinh(y) ** 2 - 1), 0),
     ],
 )
 def test_forms_of_one_function_are_the_same(answer, reference):
@@ -54,6 +57,9 @@ def test_forms_of_one_function_are_the_same(answer, reference):
         (x > y, x),
         (sp.nan, x),
         (1.001 * x, x),
+        (x / 10**20, x / (2 * sp.Integer(10) ** 19)),
+        (x / sp.Integer(10) ** 20, 0),
+        (1e-20 * x, 5e-20 * x),
     ],
 )
 def test_other_things_are_not(answer, reference):

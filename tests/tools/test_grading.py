@@ -251,3 +251,43 @@ def test_a_notebook_under_another_name_is_graded_and_an_unreadable_one_is_named(
     said = capsys.readouterr().err.splitlines()
     assert said[0].endswith("'small (1).ipynb' is graded as 'small.ipynb'")
     assert "CANNOT BE READ" in said[1] and len(said) == 2
+
+
+def test_cells_that_were_copied_or_damaged_and_a_mark_before_the_text_are_mended(tmp_path, capsys):
+    """Only the cells in question are named, one submission does not stop the class, and a sound one stays as it is."""
+    module = grading.settings()
+    module.COURSE = tmp_path
+
+    def cell(name, source, **more):
+        about = {"grade_id": name, "schema_version": 3, "grade": False, "solution": True, "locked": False, **more}
+        return {"cell_type": "code", "metadata": {"nbgrader": about}, "source": source}
+
+    def hand_in(student, cells, mark=""):
+        path = tmp_path / student / "small" / "small.ipynb"
+        path.parent.mkdir(parents=True)
+        path.write_text(mark + json.dumps({"cells": cells}), encoding="utf-8")
+        if student != "release":
+            module.tidy(assignment="small", student=student, notebooks=[str(path)])
+        return json.loads(path.read_text(encoding="utf-8"))["cells"], capsys.readouterr().err
+
+    edition = [cell("a", ""), cell("b", "")]
+    hand_in("release", edition)
+    answered = [cell("a", "x = 1"), cell("b", "y = 1")]
+    assert hand_in("ann", answered) == (answered, "")
+    assert hand_in("byron", answered, mark="\ufeff") == (answered, "")
+    cells, said = hand_in("cleo", [cell("a", "x = 1"), cell("a", "x += 1"), cell("b", "y = 1")])
+    assert "'a' is there more than once" in said and [one["source"] for one in cells] == ["x = 1", "x += 1", "y = 1"]
+    assert ["nbgrader" in one["metadata"] for one in cells] == [True, False, True]
+    lost = cell("b", "y = 1")
+    del lost["metadata"]["nbgrader"]["schema_version"]
+    cells, said = hand_in("dan", [cell("a", "x = 1"), lost])
+    assert cells == answered and "'b' says of itself was damaged" in said and "dan" in said
+    cells, said = hand_in("eve", [*answered, cell("c", "z = 1")])
+    assert cells[:2] == answered and cells[2]["metadata"] == {} and "'c' is not of this set" in said
+
+
+def test_symbols_of_the_students_own_get_the_verdict_that_they_have_in_the_notebook():
+    found, _ = said("x = sp.symbols('x')\nvalue = 3\ndouble = x + x\ndef half(number):\n    return number / 2")
+    assert found == dict.fromkeys(TESTS), found
+    found, _ = said("x = sp.symbols('x')\nvalue = 3\ndouble = 3 * x\ndef half(number):\n    return number / 2")
+    assert {name for name, text in found.items() if text} == {"expression"}

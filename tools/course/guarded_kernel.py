@@ -313,7 +313,7 @@ class Tests:
     def _apply(self, asked):
         names = {name: value for name, value in self.notebook.items() if name not in self.python}
         names |= self.given
-        names |= {"__builtins__": dict(self.python), "__plain__": self.kept.plain, "__returned__": self._returned}
+        names |= {"__builtins__": dict(self.python), "__plain__": self._answer, "__returned__": self._returned}
         try:
             exec(marshal.loads(base64.b64decode(asked["code"])), names)
         except BaseException as problem:
@@ -328,7 +328,27 @@ class Tests:
 
     def _returned(self, value):
         self.kept.put_back_near()
-        return self.kept.plain(value)
+        return self._answer(value)
+
+    def _answer(self, value):
+        return self._in_given_symbols(self.kept.plain(value))
+
+    def _in_given_symbols(self, value):
+        """An answer in symbols of the student's own, named like the given ones: the same in those of the problem.
+
+        In the student's notebook they have taken the place of the given ones, and the checks there use them too.
+        """
+        sympy = sys.modules.get("sympy")
+        if type(value) in (list, tuple):
+            return type(value)(map(self._in_given_symbols, value))
+        if sympy is None or not isinstance(value, sympy.Expr | sympy.MatrixBase):
+            return value
+        given = {}
+        for one in self.given.values():
+            if isinstance(one, sympy.Symbol):
+                given.setdefault(one.name, set()).add(one)
+        own = {symbol: given[symbol.name] for symbol in value.free_symbols if symbol.name in given}
+        return value.xreplace({symbol: those.pop() for symbol, those in own.items() if len(those) == 1})
 
 
 def main():

@@ -304,8 +304,8 @@ class HideTests(ClearHiddenTests):
 
 
 def tidy(assignment, student, notebooks):
-    """Before grading: a single notebook under another name gets its own name back, and one that cannot be read is
-    named.
+    """Before grading: a single notebook under another name gets its own name back, what a student's program did to the
+    cells is mended, and one that cannot be read is named.
     """
     for place, path in enumerate(map(Path, list(notebooks))):
         wanted = path.with_name(f"{path.parent.name}.ipynb")
@@ -313,11 +313,45 @@ def tidy(assignment, student, notebooks):
             notebooks[place] = str(path.rename(wanted))
             print(f"{path.parent}: {path.name!r} is graded as {wanted.name!r}", file=sys.stderr)
         try:
-            json.loads(Path(notebooks[place]).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            _mend(Path(notebooks[place]))
+        except (OSError, ValueError, AttributeError, KeyError, TypeError):
             print(
                 f"{notebooks[place]} CANNOT BE READ as a notebook: it is not graded; ask for it again", file=sys.stderr
             )
+
+
+def _mend(path):
+    """Give the cells of a submission what the student edition says of them, and say what was mended.
+
+    A cell that was split or copied is there twice: the first keeps its name, and all of them run.  What nbgrader says
+    of a cell may be damaged; a cell that the student edition does not know is the student's own.
+    """
+    text = path.read_text(encoding="utf-8-sig")  # some editors put a mark before the text
+    notebook, edition = json.loads(text), COURSE / "release" / path.parent.name / path.name
+    known = {}
+    if edition.is_file():
+        cells = json.loads(edition.read_text(encoding="utf-8"))["cells"]
+        known = {cell["metadata"]["nbgrader"]["grade_id"]: cell["metadata"] for cell in cells if _named(cell)}
+    seen, said = set(), []
+    for cell in notebook["cells"]:
+        if "nbgrader" not in cell["metadata"]:
+            continue
+        name = cell["metadata"]["nbgrader"].get("grade_id")
+        if name in seen or (known and name not in known):
+            del cell["metadata"]["nbgrader"]
+            twice = f"the cell {name!r} is there more than once: the first is graded, all are run"
+            said.append(twice if name in seen else f"a cell named {name!r} is not of this set: it runs, ungraded")
+        elif known and cell["metadata"]["nbgrader"] != known[name]["nbgrader"]:
+            cell["metadata"]["nbgrader"] = known[name]["nbgrader"]
+            said.append(f"what the cell {name!r} says of itself was damaged, and is restored")
+        seen.add(name)
+    if said or not path.read_bytes().startswith(text[:1].encode()):
+        path.write_text(json.dumps(notebook, ensure_ascii=False, indent=1), encoding="utf-8")
+    print("".join(f"{path}: {sentence}\n" for sentence in said), end="", file=sys.stderr)
+
+
+def _named(cell):
+    return "grade_id" in cell["metadata"].get("nbgrader", {})
 
 
 def usual(converter, name):
