@@ -17,6 +17,7 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
+from llvmlite.binding import get_host_cpu_name
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
@@ -163,7 +164,9 @@ def main():
         seconds = max(seconds, entry["seconds"])  # finished tasks were kept
     content = {"preset": "paper", "records": records, "data": data, "seconds": round(seconds, 1), "code": code}
     content |= {"commit": git(root, "rev-parse", "HEAD"), "command": f"make paper NAME={name}"}
-    content |= {"machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}"}
+    # The processor, too: its vector instructions set the order of sums, and so the last digits.
+    processor = f"{platform.machine()}, {get_host_cpu_name()}, {os.cpu_count()} cores"
+    content |= {"machine": f"{processor}, {platform.system()}"}
     content |= {"versions": {"python": platform.python_version()} | {one: version(one) for one in VERSIONS}}
     path = archive.write(root, page, content, figures)
     said = f"{len(records)} rows and {len(figures)} figures in {seconds / 60:.1f} min"
