@@ -103,6 +103,12 @@ def test_what_holds_arrays_is_compared_and_hashed_by_identity():
     )
 
 
+def test_what_depends_on_the_processor_says_so():
+    """A kernel whose sums may be reordered leaves their order to the vector instructions that there are."""
+    reordered = [module for module in MODULES if "fastmath=" in inspect.getsource(module)]
+    assert [module.__name__ for module in reordered if "processor" not in module.simulate.__doc__] == []
+
+
 def test_no_module_draws_but_the_services_for_it():
     for module in MODULES:
         if module.__name__ not in ("lib.services.plot", "lib.services.explore"):

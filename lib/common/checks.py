@@ -71,7 +71,7 @@ def array(name, value, *, ndim=None, shape=None):
         if raw.dtype.kind not in "iuf" or np.ma.is_masked(value):
             raise TypeError("no strings, no truth values, no complex numbers cut to their real part, no dropped masks")
         result = np.array(raw, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # the last: a tensor with a gradient
         fail(name, "be an array of real numbers", value)
     if ndim is not None and result.ndim != ndim:
         _misfit(name, _axes((None,) * ndim), result)
@@ -112,7 +112,7 @@ def number(name, value, *, above=None, at_least=None, below=None, at_most=None):
         if np.ndim(value) != 0 or np.asarray(value).dtype.kind not in "iuf":
             raise TypeError("not one real number")
         result = float(value)
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError, RuntimeError):
         fail(name, wanted, value)
     if not np.isfinite(result) or not _inside(result, above, at_least, below, at_most):
         fail(name, wanted, value)
@@ -166,13 +166,40 @@ def times(name, value):
     return result
 
 
+def whole_steps(name, value, size):
+    """Times >= 0, in units of `size` examples, as whole numbers of examples, few enough to be told apart as floats."""
+    steps = np.rint(value * size)  # (n,)
+    if steps.max(initial=0) > 2**53:
+        fail(name, f"be at most {2**53 / size:.3g}, beyond which single examples are lost", value)
+    return steps.astype(np.int64)
+
+
 def moments(name, value):
     """:func:`times`, where one number stands for one time."""
     return times(name, [value] if np.isscalar(value) or (isinstance(value, np.ndarray) and value.ndim == 0) else value)
 
 
+def lowest_correlation(matrix, part):
+    """Lowest eigenvalues (...) of the correlations in symmetric matrices (..., n, n), each variance raised by `part`.
+
+    So every row counts on its own scale.  Beside a variance of zero 1e-13 of the other width is rounding.
+    """
+    spot = np.arange(matrix.shape[-1])
+    variance, top = matrix[..., spot, spot], np.abs(matrix).max(axis=-1)  # (..., n)
+    top = top.max(axis=-1, keepdims=True)  # (..., 1)
+    width = np.sqrt(np.maximum(variance, 0) * (1 + part) + 1e-26 * top)  # (..., n)
+    width = np.where(width > 0, width, 1.0)
+    correlation = matrix / width[..., :, None] / width[..., None, :]  # (..., n, n)
+    correlation[..., spot, spot] = 1.0
+    negative = (variance < -1e-13 * top).any(axis=-1)  # (...)
+    return np.where(negative, -np.inf, np.linalg.eigvalsh(correlation)[..., 0])
+
+
 def symmetric(name, value, *, size=None, definite=None):
-    """`value` as a symmetric matrix; ``definite`` "semi" asks for eigenvalues >= 0 up to rounding, "strict" for > 0."""
+    """`value` as a symmetric matrix; ``definite`` "semi" asks for eigenvalues >= 0 up to rounding, "strict" for > 0.
+
+    They are judged on the correlations: rows in different units may differ by any factor.
+    """
     result = array(name, value, ndim=2, shape=None if size is None else (size, size))
     if result.shape[0] != result.shape[1] or result.shape[0] == 0:
         fail(name, "be a square matrix", f"shape {result.shape}")
@@ -181,11 +208,12 @@ def symmetric(name, value, *, size=None, definite=None):
         fail(name, "be symmetric: pass (A + A.T) / 2 if the difference is rounding", value)
     result = (result + result.T) / 2
     if definite is not None:
-        lowest = np.linalg.eigvalsh(result)[0]
-        floor = -1e-10 * scale if definite == "semi" else 1e-14 * scale
-        if lowest < floor or (definite == "strict" and lowest <= 0):
-            kind = "semidefinite" if definite == "semi" else "definite"
-            fail(name, f"be positive {kind}", f"lowest eigenvalue {lowest:.3g}")
+        strict, least = definite == "strict", np.diag(result).min()
+        lowest = lowest_correlation(result, 0.0 if strict else 1e-10)
+        wanted = f"be positive {'' if strict else 'semi'}definite"
+        fail_if(least <= 0 if strict else lowest == -np.inf, name, wanted, f"a diagonal entry {least:.3g}")
+        found = f"correlations with the lowest eigenvalue {lowest:.3g}"
+        fail_if(lowest < (1e-14 if strict else -1e-13), name, wanted, found)
     return result
 
 

@@ -42,8 +42,8 @@ def _potential(potential, shape):
 
     def evaluated(x):
         with np.errstate(over="ignore", invalid="ignore"):  # a chain that flies away is rejected, not warned of
-            returned = potential(x)
-        parts = [np.asarray(part) for part in returned] if isinstance(returned, tuple) else []  # (C,), (C, ...)
+            returned = potential(x.copy())  # copied in and out: the caller may reuse its arrays
+        parts = [np.array(part) for part in returned] if isinstance(returned, tuple) else []  # (C,), (C, ...)
         if [part.shape for part in parts] != [shape[:1], shape] or any(part.dtype.kind not in "iuf" for part in parts):
             wanted = f"return two real arrays, a value of shape {shape[:1]} and a gradient of shape {shape}"
             checks.fail("potential", wanted, returned)
@@ -126,7 +126,7 @@ def sample(
             log_step += (1 + n / _FREE) ** -0.6 * (probability.mean() - wanted)
             history[n] = log_step
             continue
-        value = checks.array("observable", observable(state[0]))  # (C, ...)
+        value = checks.array("observable", observable(state[0].copy()))  # (C, ...)
         if samples is None:
             if value.shape[:1] != x.shape[:1]:
                 checks.fail("observable", f"return one row for each of {len(x)} chains", f"shape {value.shape}")

@@ -44,13 +44,18 @@ def checked_drawing(samples, batch, replacement=False, epochs=False):
     return bool(replacement), bool(epochs)
 
 
-def checked_run(steps, chains, blocks=1, record_every=1):
+def checked_run(steps, chains, blocks=None, record_every=None, *, seldom=1):
     """`steps`, `chains`, `blocks`, `record_every` of a simulation, the last two dividing the others.  Returns all four.
 
-    >>> checked_run(100, 4, blocks=2)
-    (100, 4, 2, 1)
+    By default 10 blocks, and one record in `seldom` steps, or the next divisors below.
+
+    >>> checked_run(100, 4), checked_run(99, 20, seldom=5)
+    ((100, 4, 4, 1), (99, 20, 10, 3))
     """
     steps, chains = checks.integer("steps", steps), checks.integer("chains", chains)
+    blocks = next(d for d in range(10, 0, -1) if chains % d == 0) if blocks is None else blocks
+    if record_every is None:
+        record_every = next(d for d in range(checks.integer("seldom", seldom), 0, -1) if steps % d == 0)
     if chains % (blocks := checks.integer("blocks", blocks)):
         checks.fail("blocks", f"divide chains = {chains}", blocks)
     if steps % (record_every := checks.integer("record_every", record_every)):

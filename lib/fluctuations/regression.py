@@ -14,6 +14,7 @@ from lib.fluctuations import regression_formulas
 
 # Eigenvalues of A below this part of the largest count as zero: rounding leaves 1e-28, images have some of 1e-10.
 RANGE = 1e-20
+ROUNDING = 1e-13  # residuals below this part of an output's targets are zero: the fit is exact
 LARGEST = 1e30  # eighth powers must stay below overflow, and those of the inverse above underflow
 
 
@@ -42,7 +43,8 @@ class Regression:
 def fit(inputs, targets):
     """The least-squares problem of a data set: PCA basis, optimum  W₀ = Σ_yx Σ_xx⁻¹, residuals.
 
-    Eqs. (2.1) to (2.3), not the order of indices below (2.5).  `inputs` (N, d), `targets` (N, p), N >= 2.  Returns a
+    Eqs. (2.1) to (2.3), not the order of indices below (2.5).  The residuals of an output that is fitted exactly, up to
+    rounding, are zero.  `inputs` (N, d), `targets` (N, p), N >= 2.  Returns a
     Regression.
 
     >>> fit([[3.0, 0.0], [0.0, 1.0], [0.0, 1.0]], [[3.0], [1.0], [3.0]]).eigenvalues.round(4).tolist()
@@ -61,6 +63,7 @@ def fit(inputs, targets):
     scores, scale, basis = scores[:, seen], scale[seen], basis[seen].T  # (N, n), (n,), (d, n)
     fitted = targets.T @ scores  # (p, n)
     residuals = targets - scores @ fitted.T  # (N, p)
+    residuals[:, np.abs(residuals).max(axis=0) <= ROUNDING * np.linalg.norm(targets, axis=0)] = 0.0
     return Regression(scores * scale, targets, scale**2 / len(inputs), basis, fitted / scale, residuals)
 
 

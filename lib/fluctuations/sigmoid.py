@@ -57,7 +57,7 @@ def loss_derivatives(field, target):
     z = expit(field)  # (N,)
     first = z * expit(-field)  # (N,): the product keeps the digits that 1 - z would lose
     second, third = first * (1 - 2 * z), first * (1 - 6 * first)  # (N,), (N,)
-    error = z - target  # (N,)
+    error = np.where(target > 0.5, (1 - target) - expit(-field), z - target)  # (N,): at both ends of z
     return np.stack([error * first, first**2 + error * second, 3 * first * second + error * third])  # (3, N)
 
 
@@ -184,8 +184,10 @@ class Averages:
 
 @njit(cache=True, nogil=True)
 def _slope(field, target):
-    z = 1 / (1 + math.exp(-field))
-    return (z - target) * z * (1 - z)
+    tail = math.exp(-abs(field)) / (1 + math.exp(-abs(field)))  # z or 1 - z, whichever is small
+    z, rest = (1 - tail, tail) if field > 0 else (tail, 1 - tail)
+    error = (1 - target) - rest if target > 0.5 else z - target
+    return error * z * rest
 
 
 @njit(cache=True, nogil=True)
@@ -229,7 +231,7 @@ def _descend(chains, twins, samples, rate, batch, steps, record_every, replaceme
 
 def simulate(
     unit, learning_rate, batch, *, steps, chains, seed,
-    burn_in=None, replacement=False, record_every=50, blocks=10, workers=1,
+    burn_in=None, replacement=False, record_every=None, blocks=None, workers=1,
 ):  # fmt: skip
     """Independent chains of minibatch descent,  V' = V - ε g_B(V),  and their time averages in the stationary state.
 
@@ -237,8 +239,8 @@ def simulate(
     `learning_rate`: ε > 0, the theory needs ε λ_max(H) << 1; `batch`, `replacement`: as in
     ``regression.batch_variance``; `steps`, `chains`: length and number; `seed`: int or SeedSequence, block b draws from
     its b-th child, whatever the `workers`; `burn_in`: steps unseen, default 5/(ε λ_min(H)); `record_every`: of the
-    steps enters the averages (|g_B|² every one), must divide them; `blocks`: of chains, averaged one by one, must
-    divide them.  Returns Averages.
+    steps enters the averages (|g_B|² every one), must divide them, default 50 or the next divisor below; `blocks`: of
+    chains, averaged one by one, must divide them, default 10 or the next divisor below.  Returns Averages.
 
     >>> unit = minimum(4 * [[1.0]], [0, 1, 1, 1])
     >>> run = simulate(unit, 0.1, 1, steps=5000, chains=10, seed=1)
@@ -247,7 +249,7 @@ def simulate(
     """
     rate, batch = checks.number("learning_rate", learning_rate, above=0), checks.integer("batch", batch)
     replacement, _ = checked_drawing(len(checked_unit(unit).inputs), batch, replacement)
-    steps, chains, blocks, record_every = checked_run(steps, chains, blocks, record_every)
+    steps, chains, blocks, record_every = checked_run(steps, chains, blocks, record_every, seldom=50)
     workers, streams = checks.integer("workers", workers), children(seed, blocks + 1)
     slowest = rate * float(np.linalg.eigvalsh(unit.hessian)[0])
     wanted = f"be large enough to relax within {LONGEST:g} steps, or come with a burn_in"

@@ -1,7 +1,7 @@
 """Averages over jointly Gaussian variables in closed form: erf integrals and arc-cosine kernels.
 
 z ~ N(0, C), g(z) = erf(z/√2), g'(z) = √(2/π) exp(-z²/2), Θ the step function.  `covariance` (..., n, n) is C, symmetric
-and positive semidefinite up to `TOLERANCE` times its largest entry.  Numbered equations: worschech2024.
+and positive semidefinite up to rounding: `TOLERANCE` in its correlations.  Numbered equations: worschech2024.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from lib.common import checks
 from lib.foundations import gaussian_formulas
 
-TOLERANCE = 1e-10  # rounding allowed in a covariance, relative to its largest entry
+TOLERANCE = 1e-10  # rounding allowed in a correlation; in the symmetry, relative to the largest entry
 LARGEST = 1e75  # largest covariance entry or averaged value: products of up to four stay floats
 
 
@@ -25,10 +25,9 @@ def _covariances(name, value, size):
     if np.any(np.abs(result - transposed) > rounding[..., None, None]):
         checks.fail(name, "be symmetric: pass (A + A.T) / 2 if the difference is rounding", value)
     result = (result + transposed) / 2  # (..., n, n)
-    lowest = np.linalg.eigvalsh(result)[..., 0]  # (...)
-    if np.any(lowest < -rounding):
-        worst = np.min(lowest, where=lowest < -rounding, initial=0)
-        checks.fail(name, "be positive semidefinite", f"lowest eigenvalue {worst:.3g}")
+    lowest = checks.lowest_correlation(result, TOLERANCE).min()
+    found = f"correlations with the lowest eigenvalue {lowest:.3g}" if lowest > -np.inf else "a negative variance"
+    checks.fail_if(lowest < -1e-13, name, "be positive semidefinite", found)
     return result
 
 

@@ -1,6 +1,16 @@
 """The formulas behind :mod:`lib.foundations.gaussian`, for covariances that were checked or made by the caller."""
 
+from math import factorial
+
 import numpy as np
+
+# Near opposite arguments, φ = π - θ -> 0, the terms of a kernel cancel:  sin φ - φ cos φ  and, with x = 2φ,
+# x + (x cos x - 3 sin x)/2.  Powers of φ² in these over φ; nine reach rounding at SMALL.
+SMALL = 0.3
+SERIES = {
+    1: [-((-1) ** k) * 2 * k / factorial(2 * k + 1) for k in range(10)],
+    2: [0.0] + [(-4) ** k * 2 * (k - 1) / factorial(2 * k + 1) for k in range(1, 10)],
+}
 
 
 def determinant(c11, c12, c22):
@@ -31,9 +41,12 @@ def arccosine(c, order):
     """The kernel of accepted covariances."""
     c11, c12, c22 = c[..., 0, 0], c[..., 0, 1], c[..., 1, 1]  # (...) each
     sine = np.sqrt(determinant(c11, c12, c22))  # (...), √(C11 C22) sin θ
-    angle = np.pi - np.arctan2(sine, c12)  # (...), π - θ
+    angle = np.arctan2(sine, -c12)  # (...), φ = π - θ
     if order == 0:
         return angle / (2 * np.pi)  # (...)
     if order == 1:
-        return (sine + angle * c12) / (2 * np.pi)  # (...)
-    return (3 * sine * c12 + angle * (c11 * c22 + 2 * c12**2)) / (2 * np.pi)  # (...)
+        full, scale = sine + angle * c12, np.sqrt(c11 * c22)  # (...), (...)
+    else:
+        full, scale = 3 * sine * c12 + angle * (c11 * c22 + 2 * c12**2), c11 * c22  # (...), (...)
+    few = scale * angle * np.polynomial.polynomial.polyval(angle**2, SERIES[order])  # (...)
+    return np.where(angle < SMALL, few, full) / (2 * np.pi)  # (...)

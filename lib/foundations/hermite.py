@@ -48,7 +48,7 @@ def coefficients(function, order, *, nodes):
     nodes = checks.integer("nodes", nodes, at_least=order + 1)
     checks.fail_if(nodes > 1000, "nodes", "be at most 1000", nodes)
     x, weights = roots_hermitenorm(nodes)  # (nodes,), (nodes,)
-    values = checks.array("function", function(x), shape=(nodes,)) * weights / weights.sum()  # (nodes,)
+    values = checks.array("function", function(x.copy()), shape=(nodes,)) * weights / weights.sum()  # (nodes,)
     lower, upper = np.zeros(nodes), np.ones(nodes)  # (nodes,), (nodes,): He_n / √n!, since He_n alone would overflow
     projections = np.empty(order + 1)  # (order + 1,)
     for n in range(order + 1):

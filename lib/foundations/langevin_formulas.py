@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 from scipy.linalg import expm, solve_continuous_lyapunov
+from scipy.sparse.csgraph import connected_components
 
 from lib.common import checks
 
@@ -14,8 +15,22 @@ def lyapunov(friction, diffusion):
     unit = strength / rate
     if not math.isfinite(unit):
         checks.fail("diffusion", "be small enough, next to friction, for a finite covariance", diffusion)
-    solution = solve_continuous_lyapunov(friction / rate, diffusion / strength)  # (d, d)
-    return unit * (solution + solution.T)
+    if np.array_equal(friction, friction.T):
+        rates, frame = _modes(friction / rate)  # (d,), (d, d)
+        solution = frame @ ((frame.T @ diffusion @ frame) / strength / np.add.outer(rates, rates)) @ frame.T  # (d, d)
+    else:
+        solution = solve_continuous_lyapunov(friction / rate, diffusion / strength)  # (d, d)
+    return checks.finite("friction", unit * (solution + solution.T))
+
+
+def _modes(friction):
+    """Rates (d,) and modes (d, d) of a symmetric Γ, part by part: no digits of a soft part are lost to a stiff one."""
+    count, parts = connected_components(friction != 0, directed=False)
+    rates, frame = np.empty(len(friction)), np.zeros(friction.shape)  # (d,), (d, d)
+    for part in range(count):
+        rows = np.flatnonzero(parts == part)
+        rates[rows], frame[np.ix_(rows, rows)] = np.linalg.eigh(friction[np.ix_(rows, rows)])
+    return rates, frame
 
 
 def propagate(friction, diffusion, duration):
@@ -47,7 +62,7 @@ def dissipation(rotation, spread, diffusion):
 def euler(friction, diffusion, step):
     """Σ in  ΓΣ + ΣΓᵀ - hΓΣΓᵀ = 2D; of a symmetric Γ by its eigenvectors, which keeps the digits of soft modes."""
     if np.array_equal(friction, friction.T):
-        rates, frame = np.linalg.eigh(friction)  # (d,), (d, d)
+        rates, frame = _modes(friction)  # (d,), (d, d)
         decay = rates[:, None] + rates - step * rates[:, None] * rates  # (d, d)
         spread = frame @ (2 * (frame.T @ diffusion @ frame) / decay) @ frame.T  # (d, d)
         return (spread + spread.T) / 2

@@ -196,7 +196,7 @@ def fit(
         rates = np.exp(guesses[0] + logs)  # (2,)
         if model is None:
             return _theory(data.elapsed, data, *rates)  # (A, 3)
-        return checks.array("model", model(data.elapsed, *rates), shape=data.states.shape)  # (A, 3)
+        return checks.array("model", model(data.elapsed.copy(), *rates), shape=data.states.shape)  # (A, 3)
 
     fan = np.clip(guesses - guesses[0], 1 - BOUND, BOUND - 1)  # (G, 2)
     begins = np.vstack([fan, rng.normal(0, JITTER, (restarts, 2))])  # (G + restarts, 2)

@@ -28,14 +28,15 @@ def levels(eigenvalues):
 
 def spectrum(eigenvalues, multiplicities=None):
     """λ_k > 0 (L,) and n_k = m_k/N (L,), from m_k up to a factor, all equal if none are given;  Σ_k n_k λ_k = 1."""
-    eigenvalues = levels(eigenvalues)  # (L,)
+    given, eigenvalues = eigenvalues, levels(eigenvalues)  # (L,)
     if multiplicities is None:
         fractions = np.full(eigenvalues.size, 1 / eigenvalues.size)  # (L,)
     else:
         counts = checks.entries("multiplicities", multiplicities, above=0, shape=eigenvalues.shape)  # (L,)
         fractions = counts / counts.sum()  # (L,)
     mean = fractions @ eigenvalues
-    if abs(mean - 1) > 1e-9:
+    kind = np.asarray(given).dtype  # single precision cannot do better
+    if abs(mean - 1) > max(1e-9, np.finfo(kind).eps if kind.kind == "f" else 0.0):
         checks.fail("eigenvalues", "have mean one, weighted with the multiplicities", f"mean {mean:.10g}")
     return eigenvalues, fractions
 
@@ -60,7 +61,7 @@ def counts(multiplicities, shape):
     """Whole numbers m_k (L,); one each if none are given."""
     if multiplicities is None:
         return np.ones(shape)
-    result = checks.entries("multiplicities", multiplicities, at_least=1, shape=shape)  # (L,)
+    result = checks.entries("multiplicities", multiplicities, at_least=1, at_most=2**53, shape=shape)  # (L,)
     if result.size == 0 or np.any(result != np.rint(result)):
         checks.fail("multiplicities", "hold whole numbers, at least one", multiplicities)
     return result
@@ -75,7 +76,7 @@ def trained(value, size):
 
 def whole_steps(times, size):
     """Examples at the times (n,), which must tell them apart."""
-    steps = np.rint(times * size).astype(np.int64)  # (n,)
+    steps = checks.whole_steps("times", times, size)  # (n,)
     if np.any(np.diff(steps) < 1):
         checks.fail("times", f"lie at least one example, 1/N = {1 / size:.3g}, apart", times)
     return steps

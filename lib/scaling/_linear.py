@@ -2,7 +2,7 @@
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.special import gamma, gammaincc
+from scipy.special import gamma, gammainc, gammaincc
 
 from lib.common import checks
 
@@ -57,5 +57,7 @@ def in_range(error):
 def modes_between(first, last, alpha, lam, exponent, rate):
     """½ Σ_k λ_k e^{-2ηλ_kα}/L over the power law λ_k = λ₊ k^{-(1+β)}, as an integral over k from `first` to `last`."""
     s, c = exponent / (1 + exponent), 2 * rate * lam[0] * alpha  # float, (A,)
-    bracket = gammaincc(s, c * last ** -(1 + exponent)) - gammaincc(s, c * first ** -(1 + exponent))  # (A,)
+    slow, fast = c * last ** -(1 + exponent), c * first ** -(1 + exponent)  # (A,), (A,)
+    late, early = gammaincc(s, slow) - gammaincc(s, fast), gammainc(s, fast) - gammainc(s, slow)  # (A,), (A,)
+    bracket = np.where(gammaincc(s, slow) > 0.5, early, late)  # (A,): the smaller terms, of the same difference
     return lam[0] / (2 * len(lam) * (1 + exponent)) * gamma(s) * c**-s * bracket

@@ -104,8 +104,13 @@ def tail_floor(levels, trained, exponent, *, student_variance=0.0, ends="midpoin
     return (_arguments.variance(student_variance) * _tail(power_law(levels, beta), trained, beta, shift))[()]
 
 
+def _falling(first, last, beta):
+    """(first^{-β} - last^{-β})/β without cancellation, for β → 0 the logarithm of last/first."""
+    return -(first**-beta) * np.expm1(-beta * np.log(last / first)) / beta  # (...)
+
+
 def _tail(lam, trained, beta, shift):
-    return lam[0] / (2 * beta * lam.size) * ((trained + shift) ** -beta - (lam.size + shift) ** -beta)  # (...)
+    return lam[0] / (2 * lam.size) * _falling(trained + shift, lam.size + shift, beta)  # (...)
 
 
 @checks.one_or_many
@@ -158,8 +163,8 @@ def best_split(budget, levels, exponent, learning_rate, *, student_variance=0.0)
     size = (scaled / z) ** (1 / (2 + beta))  # (...)
     if np.any(size > levels):
         checks.fail("budget", f"ask for no more than the {levels} weights that there are", budget)
-    bracket = z ** (beta / (2 + beta)) * (1 / beta + rest(z) / (1 + beta)) * scaled ** (-beta / (2 + beta))  # (...)
-    return size, variance * top / (2 * levels) * (bracket - levels**-beta / beta)
+    bracket = size**-beta * rest(z) / (1 + beta) + _falling(size, levels, beta)  # (...)
+    return size, variance * top / (2 * levels) * bracket
 
 
 def schur_floors(covariance, *, student_variance=0.0):

@@ -24,8 +24,10 @@ def _decay(alpha, matrix, start, read, size):
     steps = np.rint(alpha * size)  # (A,)
     weights = (read @ modes) * (start @ modes)  # (n,)
     with np.errstate(over="ignore", invalid="ignore"):
-        # Factors may be negative at large rates, and `steps` are whole.
-        return _linear.in_range(np.power(1 - loss, steps[:, None]) @ weights)  # (A,)
+        # Factors may be negative at large rates, and `steps` are whole; 1 - loss alone would lose a small loss.
+        slow = np.exp(np.outer(steps, np.log1p(-np.minimum(loss, 0.5))))  # (A, n)
+        decay = np.where(loss < 0.5, slow, np.power(1 - loss, steps[:, None]))  # (A, n)
+        return _linear.in_range(decay @ weights)  # (A,)
 
 
 def _moments(problem):

@@ -36,7 +36,7 @@ def _factor(gram, factor, first):
         factor[i, i] = sqrt(left) if left > RANK * gram[i, i] else 0.0
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+@njit(cache=True, nogil=True)
 def _descend(gram, factor, lam, counts, teachers, learning_rate, steps, snapshots, random):
     """Run the chain in place and store the covariance of the fields in snapshots[s] after steps[s] examples."""
     levels, size, _ = gram.shape

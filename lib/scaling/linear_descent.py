@@ -39,8 +39,7 @@ def random_deviations(runs, dimension, seed, *, student_variance=0.0):
     return spread * checks.generator("seed", seed).standard_normal(shape)  # (runs, N)
 
 
-# Sums may be reordered, which lets the dot products use vector instructions; NaN and infinity keep their meaning.
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@njit(cache=True, nogil=True)
 def _descend(moving, scale, frozen_spread, rate, steps, snapshots, random):
     """Run SGD on the trained components in place and copy them into snapshots[k] after steps[k] examples."""
     size = len(moving)

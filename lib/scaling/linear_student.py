@@ -10,7 +10,7 @@ weighted with the `multiplicities` (L,): m_k, up to a factor, all equal by defau
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import gamma
+from scipy.special import digamma
 
 from lib.common import checks
 from lib.scaling import _arguments, _linear
@@ -164,4 +164,6 @@ def power_law_window(levels, exponent, learning_rate):
     beta, rate = checks.number("exponent", exponent, above=0), _arguments.learning_rate(learning_rate)
     lam, s = power_law(levels, beta), beta / (1 + beta)  # (L,), float
     start = 1 / (2 * rate * lam[0])
-    return float(start), float(start * lam.size ** (1 + beta) * gamma(1 + s) ** (1 / s))
+    nodes, weights = np.polynomial.legendre.leggauss(20)  # (20,), (20,)
+    power = weights / 2 @ digamma(1 + s * (1 + nodes) / 2)  # ln Γ(1+s)/s, also for s -> 0
+    return float(start), float(start * lam.size ** (1 + beta) * np.exp(power))

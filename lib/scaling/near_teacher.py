@@ -107,7 +107,7 @@ def generalization_error(alpha, deviation, teacher, eigenvalues, learning_rate):
     deviation = checks.array("deviation", deviation, shape=teacher.shape)  # (M, N)
     drift, noise = _maps(teacher, lam)
     moment = np.outer(deviation, deviation)  # (MN, MN)
-    steps, found = np.rint(alpha * lam.size).astype(np.int64), {}  # (A,)
+    steps, found = checks.whole_steps("alpha", alpha, lam.size), {}  # (A,)
     with np.errstate(over="ignore", invalid="ignore"):
         for number in range(steps.max(initial=0) + 1):
             found[number] = _linear.in_range(np.sum(drift * moment) / 2)

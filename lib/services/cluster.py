@@ -1,7 +1,8 @@
 """The tasks of a sweep on a Dask cluster, whose scheduler PHYSICS_OF_LEARNING_SCHEDULER names.
 
 A worker needs this library and the locked versions of what it runs on, and no file of the caller: results travel back
-as tasks end.  How many workers there are, and when they come and go, changes no result.
+as tasks end.  How many workers there are, and when they come and go, changes no result, but for the rounding of their
+processors, which may differ from the caller's.
 """
 
 import importlib

@@ -7,6 +7,7 @@ import html
 import io
 import json
 import re
+from copy import deepcopy
 from functools import partial
 from xml.etree import ElementTree
 
@@ -66,7 +67,7 @@ def slider(draw, values, *, name, label, sentence, alt, start=0, show="{:g}".for
     checks.fail_if(not 2 <= len(values) <= 100, "values", "hold 2 to 100 values", f"{len(values)}")
     start = checks.integer("start", start, at_least=0)
     checks.fail_if(start >= len(values), "start", f"be below {len(values)}, the number of values", start)
-    frames = [_frame(draw, value) for value in values]
+    frames = [_frame(draw, deepcopy(value)) for value in values]
     labels, sentences = [show(value) for value in values], [str(sentence(value)) for value in values]
     first, drawing = frames[start], ElementTree.fromstring(frames[start])
     text = f"{label} = {labels[start]}: {sentences[start]}"

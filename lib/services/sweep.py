@@ -1,12 +1,13 @@
 """The same task for many settings: on all cores or on a cluster, each result kept as it arrives.
 
 A task is a function of the library, such as a simulator.  Each task's seed comes from its place in the list, so the
-results do not depend on where tasks run, on how many run at a time, on the order in which they end, or on an
-interruption.
+results do not depend on how many run at a time, on the order in which they end, or on an interruption.  Where they run
+matters for rounding alone: other processors sum in another order.
 """
 
 import hashlib
 import pickle
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +21,12 @@ from lib.services import cluster, presets, reach
 
 
 def _sealed(task, setting, seed):
-    """A task's result as bytes, and their sum; a SeedSequence comes in parts, since its pickle changes as it spawns."""
+    """A task's result as bytes, and their sum; a SeedSequence comes in parts, since its pickle changes as it spawns.
+
+    The task has a setting of its own: what it changes there no other task sees, in the same process or not.
+    """
     entropy, place, pool_size = seed
-    result = task(**setting, seed=np.random.SeedSequence(entropy, spawn_key=place, pool_size=pool_size))
+    result = task(**deepcopy(setting), seed=np.random.SeedSequence(entropy, spawn_key=place, pool_size=pool_size))
     data = pickle.dumps(result)
     return data, hashlib.sha256(data).hexdigest()
 

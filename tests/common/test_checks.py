@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -22,7 +23,11 @@ def test_number_passes_finite_floats(value):
 
 
 @pytest.mark.parametrize(
-    "value", [float("nan"), float("inf"), "3", None, [1.0], True, np.True_, 1j, np.ones(1), 10**400, [[1], [1, 2]]]
+    "value",
+    [
+        *(float("nan"), float("inf"), "3", None, [1.0], True, np.True_, 1j, np.ones(1), 10**400, [[1], [1, 2]]),
+        torch.tensor(1.0, requires_grad=True),
+    ],
 )
 def test_number_refuses(value):
     refuses(checks.number, "rate", value, match="finite number.*got")
@@ -68,6 +73,7 @@ def test_array_refuses_non_finite(value, bad, place):
         None,
         [10**400],
         np.ma.array([1.0], mask=[True]),
+        torch.ones(2, requires_grad=True),
     ],
 )
 def test_array_refuses_what_is_no_array(value):
@@ -158,6 +164,9 @@ def test_symmetric():
     refuses(checks.symmetric, "cov", np.diag([1, -1]), match="semidefinite, got .*-1", definite="semi")
     refuses(checks.symmetric, "cov", np.diag([1, 0]), match="positive definite", definite="strict")
     checks.symmetric("cov", np.diag([1, 0]), definite="semi")
+    checks.symmetric("cov", np.diag([1, 1e-30]), definite="strict")  # in their own units both are one
+    checks.symmetric("cov", [[1e14, 1e2], [1e2, 1e-10]], definite="semi")
+    refuses(checks.symmetric, "cov", [[1e14, 3e3], [3e3, 1e-10]], match="correlations .* -28.9", definite="semi")
 
 
 @pytest.mark.parametrize("value", [None, -1, 1.5, "seed", True])

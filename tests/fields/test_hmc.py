@@ -122,6 +122,23 @@ def test_a_run_can_be_repeated_and_continued_and_keeps_what_is_asked_for():
     )
 
 
+def test_functions_may_reuse_their_arrays_and_change_what_they_are_given():
+    value, gradient = np.empty(4), np.empty((4, 3))
+
+    def reusing(x):
+        value[:], gradient[:] = quartic(x)
+        x[:] = np.nan
+        return value, gradient
+
+    def observable(x):
+        x += 1
+        return x
+
+    plain = hmc.sample(quartic, np.ones((4, 3)), 25, seed=8, burn_in=10)
+    same = hmc.sample(reusing, np.ones((4, 3)), 25, seed=8, burn_in=10, observable=observable)
+    np.testing.assert_array_equal(same.samples, plain.samples + 1)
+
+
 # --- the error of a mean --------------------------------------------------------------------------
 
 

@@ -236,6 +236,13 @@ def test_runs_repeat_with_their_seed_and_do_not_depend_on_workers():
     assert np.abs(first.last - descent.simulate(SMALL, 0.01, 3, seed=2, **settings_).last).max() > 1e-6
 
 
+def test_blocks_and_records_fit_the_chains_and_steps_where_none_are_given():
+    given_ = descent.simulate(SMALL, 0.01, 3, steps=9, chains=12, seed=1, blocks=6, record_every=3)
+    default = descent.simulate(SMALL, 0.01, 3, steps=9, chains=12, seed=1)
+    np.testing.assert_array_equal(default.second_moment, given_.second_moment)
+    assert descent.simulate(SMALL, 0.01, 3, steps=7, chains=1, seed=1).mean.shape == (1, 2, 3)
+
+
 def test_an_unstable_chain_grows_and_then_refuses():
     start = np.ones((2, 3))
     rate = 4 / SMALL.eigenvalues[0]
@@ -283,8 +290,8 @@ BAD = {
     "replacement": [None, 0, 1, "yes"],
     "epochs": [None, 0, 1, "yes"],
     "pair": [(0,), (0, 2), (-1, 0), (0.0, 1), "01", 3],
-    "record_every": [*COUNT, 3],
-    "blocks": [*COUNT, 3],
+    "record_every": [*COUNT[:-2], True, 3],
+    "blocks": [*COUNT[:-2], True, 3],
     "workers": COUNT,
     "values": [[], [1.0], 1.0, [1.0, np.nan], np.ones((2, 0)), "values", None],
     "averages": [None, "averages", np.eye(2)],

@@ -102,6 +102,13 @@ def test_residuals_of_one_size_give_detailed_balance():
 
 
 def test_noise_that_misses_a_direction_has_no_entropy_production():
+    for exact in (small(5, 12, 2), (small(20, 3, 1)[0], 1e-9 * small(20, 3, 1)[0][:, :1])):  # residuals are rounding
+        problem = regression.fit(*exact)
+        assert not problem.residuals.any()
+        with pytest.raises(ValueError, match="^problem must have gradient noise in every direction"):
+            relations.entropy_production(problem)
+    with pytest.raises(ValueError, match="^batch must leave some gradient noise"):
+        relations.relation_errors(problem, np.eye(3), 0.1, 2)
     x, y = small(20, 3, 1)
     with pytest.raises(ValueError, match="^problem must have gradient noise in every direction"):
         relations.entropy_production(regression.fit(x, np.hstack([y, 1 - y]) - 0.5))

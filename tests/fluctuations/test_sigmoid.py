@@ -43,6 +43,11 @@ def test_derivatives_far_out_keep_their_relative_accuracy():
     e = np.exp(-50.0)
     expected = [-e + e**2, -e + 2 * e**2, -e + 4 * e**2]
     np.testing.assert_allclose(sigmoid.loss_derivatives([-50.0], [1.0])[:, 0], expected, rtol=1e-12)
+    mirrored = [[-1], [1], [-1]] * sigmoid.loss_derivatives([-42.0, -3.0], [0.0, 0.25])
+    np.testing.assert_allclose(sigmoid.loss_derivatives([42.0, 3.0], [1.0, 0.75]), mirrored, rtol=1e-14)
+    for field, target in ((-42.0, 0.0), (42.0, 1.0), (-3.0, 0.25), (800.0, 0.5), (-800.0, 0.5)):
+        expected = sigmoid.loss_derivatives([field], [target])[0, 0]
+        np.testing.assert_allclose(sigmoid._slope.py_func(field, target), expected, rtol=1e-14)
     assert np.isfinite(sigmoid.loss_derivatives([-1e308, 1e308], [0.0, 1.0])).all()
 
 

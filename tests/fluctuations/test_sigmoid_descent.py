@@ -201,8 +201,8 @@ BAD = {
     "seed": [*SEED, np.random.default_rng(1)],
     "burn_in": [-1, 2.0, "2", True],
     "replacement": [None, 0, 1, "yes"],
-    "record_every": [*COUNT, 3],
-    "blocks": [*COUNT, 3],
+    "record_every": [*COUNT[:-2], True, 3],
+    "blocks": [*COUNT[:-2], True, 3],
     "workers": COUNT,
 }
 CASES = cases(CALLS, BAD)

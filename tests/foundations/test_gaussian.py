@@ -2,6 +2,7 @@
 
 from math import factorial
 
+import mpmath as mp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -204,6 +205,18 @@ def test_properties_of_the_arccosine_kernels(seed, scale):
             assert slope == pytest.approx(order**2 * gaussian.arccosine_kernel(c, order - 1), rel=1e-5, abs=1e-8)
 
 
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_arccosine_kernels_of_nearly_opposite_arguments_keep_their_digits(order):
+    """In forty digits; rounding of the determinant moves φ = π - θ by 1e-16/φ², and k_n by 2n + 1 times that."""
+    for rho in (-1 + 1e-12, -1 + 1e-8, -0.9999, -0.96, -0.95):
+        with mp.workdps(40):
+            phi = mp.acos(-mp.mpf(rho))
+            exact = (phi, mp.sin(phi) - phi * mp.cos(phi), phi * (2 + mp.cos(2 * phi)) - 1.5 * mp.sin(2 * phi))[order]
+            exact = float(2**order * exact / (2 * mp.pi))
+        bound = (2 * order + 1) * 4e-16 / float(phi) ** 2 + 1e-13
+        assert gaussian.arccosine_kernel(2 * np.array([[1, rho], [rho, 1]]), order) == pytest.approx(exact, rel=bound)
+
+
 def test_limits_of_the_arccosine_kernels():
     for order, half_moment, moment in ((0, 0.5, 1), (1, 1 / np.sqrt(2 * np.pi), 1), (2, 0.5, 3)):
         assert gaussian.arccosine_kernel(np.eye(2), order) == pytest.approx(half_moment**2)
@@ -230,7 +243,10 @@ def test_leading_axes_are_independent_cases_on_their_own_scale(average, size):
 
 @pytest.mark.parametrize("average, size", AVERAGES)
 @settings(max_examples=20)
-@given(seed=SEEDS, flaw=st.sampled_from(["shape", "nan", "inf", "asymmetric", "indefinite", "text", "huge", "flat"]))
+@given(
+    seed=SEEDS,
+    flaw=st.sampled_from(["shape", "nan", "inf", "asymmetric", "indefinite", "correlation", "text", "huge", "flat"]),
+)
 def test_bad_covariances_are_refused_by_name(average, size, flaw, seed):
     bad = np.stack(
         [random_covariance(seed + k, size, scale=10.0 ** (6 * k)) for k in range(2)]
@@ -243,6 +259,9 @@ def test_bad_covariances_are_refused_by_name(average, size, flaw, seed):
         bad = "covariance"
     elif flaw == "asymmetric":
         bad[0, 0, 1] += 1e-6 * np.abs(bad[0]).max()
+    elif flaw == "correlation":  # of 30, which the largest entry hides
+        bad[0] = np.diag([1e14, 1e-10, 1.0, 1.0][:size])
+        bad[0, 0, 1] = bad[0, 1, 0] = 3e3
     elif flaw == "indefinite":
         bad[0] -= (np.linalg.eigvalsh(bad[0])[0] + 1e-6 * np.abs(bad[0]).max()) * np.eye(size)
     else:

@@ -48,6 +48,14 @@ def test_mehler_truncation_error_falls_at_the_predicted_rate():
     assert second / first == pytest.approx((correlation * 2 / 3) ** 2, rel=0.1)
 
 
+def test_a_function_may_change_what_it_is_given():
+    def square(x):
+        x *= x
+        return x
+
+    np.testing.assert_allclose(hermite.coefficients(square, 2, nodes=8), [1, 0, 1], atol=1e-14)
+
+
 def test_highest_orders_stay_finite():
     series = hermite.erf_coefficients(1e12, 170)  # nearly a sign: at ρ = 1 the orders beyond n carry √(8/π³ n)
     tail = np.sqrt(8 / np.pi**3 / 170)

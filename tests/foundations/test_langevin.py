@@ -242,6 +242,18 @@ def test_singular_cases_are_refused_by_name():
         langevin.covariance([1.0], FRICTION, DIFFUSION, -np.eye(2))
     with pytest.raises(ValueError, match="^diffusion must be small enough"):
         langevin.stationary_covariance([[1e-200]], [[1e200]])
+    for slow in ([[1, 1], [1, 1 + 1e-14]], [[1, 5], [0, 1e16]]):
+        with pytest.raises(ValueError, match="^friction must have no rate so slow"):
+            langevin.stationary_covariance(slow, np.eye(2))
+
+
+@pytest.mark.parametrize("stiff", [1e13, 1e20, 1e200])
+def test_parts_of_any_stiffness_are_solved_each_on_its_scale(stiff):
+    soft, friction = np.array([[2.0, 1.0], [1.0, 2.0]]), np.zeros((4, 4))
+    friction[1::2, 1::2], friction[::2, ::2] = soft, stiff * soft
+    found, inverse = langevin.stationary_covariance(friction, np.eye(4)), np.linalg.inv(soft)
+    np.testing.assert_allclose(found[1::2, 1::2], inverse, rtol=1e-13)
+    np.testing.assert_allclose(found[::2, ::2], inverse / stiff, rtol=1e-13)
 
 
 def test_units_far_from_one_do_not_matter():

@@ -203,7 +203,7 @@ def test_unusable_eigenvalues_are_named(bad):
         online.overlaps(GOOD["student"], GOOD["teacher"], eigenvalues=bad)
 
 
-@given(st.sampled_from([[], [-1.0], [1.0, 1.0], [2.0, 1.0], [np.inf], "soon", [0.0, 0.01]]))
+@given(st.sampled_from([[], [-1.0], [1.0, 1.0], [2.0, 1.0], [np.inf], "soon", [0.0, 0.01], [1e19]]))
 @settings(max_examples=10)
 def test_unusable_times_are_named(bad):
     with pytest.raises(ValueError, match="^times must"):

@@ -246,10 +246,11 @@ def test_another_model_is_fitted_in_place_of_the_closed_form():
         a, c, _ = solve_ivp(
             slope, (0, times[-1]), [0.01, 0.01, v], method="LSODA", t_eval=times, rtol=1e-9, atol=1e-11
         ).y
+        times[:] = np.nan  # its own copy
         return np.stack([a, c**2, c * (c - np.sqrt(Y))], axis=1)
 
     times = np.linspace(0, 8000, 200)
-    states = one_output(times, ALPHA, BETA)
+    states = one_output(times.copy(), ALPHA, BETA)
     loss = 0.1 * np.exp(-2 * GAMMA * times) + (2 * states[:, 2] - states[:, 1] + Y) / 8
     free = rate_fit.fit(times, states, loss, X, Y, seed=3, model=one_output, restarts=0)
     np.testing.assert_allclose([free.encoder_rate, free.decoder_rate, free.mean_rate], [ALPHA, BETA, GAMMA], rtol=1e-4)

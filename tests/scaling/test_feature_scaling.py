@@ -62,6 +62,8 @@ def test_integrals_are_close_to_their_sums_and_the_printed_range_counts_modes_tw
     alpha = np.geomspace(0.3, 1e4, 9)
     exact = feature_scaling.generalization_error(alpha, lam, 50, 0.1)
     np.testing.assert_allclose(feature_scaling.power_law_error(alpha, 256, 50, 0.75, 0.1)[1:], exact[1:], rtol=0.01)
+    flat = np.log(256.5 / 50.5) / (2 * (1 / np.arange(1, 257)).sum())  # β -> 0: the integral of λ₊/k
+    assert feature_scaling.tail_floor(256, 50, 1e-16) == pytest.approx(flat, rel=1e-13)
     twice = linear_student.power_law_error(alpha, 256, 0.75, 0.1) + feature_scaling.tail_floor(256, 50, 0.75)
     assert (twice / exact).max() > 1.3
 
@@ -79,6 +81,8 @@ def test_split_is_the_best_of_all_sizes_and_its_error_the_least():
             ]
             assert abs(kept[np.argmin(errors)] + 0.5 - size) < 0.01 * size + 1
             assert error == pytest.approx(min(errors), rel=3e-3)
+    tiny, small = (feature_scaling.best_split(1e4, levels, beta, rate)[1] for beta in (1e-15, 1e-9))
+    assert tiny == pytest.approx(small, rel=1e-8)
     with pytest.raises(ValueError, match="^budget must ask for no more than the 100 weights"):
         feature_scaling.best_split(1e7, 100, 0.5, 0.1)
 

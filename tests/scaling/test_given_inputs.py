@@ -113,6 +113,12 @@ def test_exact_mean_is_the_mean_of_descent():
     assert abs(error.mean() - exact) < 4 * error.std() / np.sqrt(runs) < 0.1 * exact
 
 
+def test_small_rates_keep_their_digits():
+    data = regression.fit([[1.0], [2.0]], [[0.0], [0.0]])  # ½λ(1 - 2ηλ + ...)^α -> ½λ e^{-2λ}, λ = 5/2, for α = 1/η
+    for rate in (1e-12, 1e-16, 1e-17):
+        assert given_inputs.generalization_error(1 / rate, data, rate) == pytest.approx(1.25 * np.exp(-5), rel=1e-10)
+
+
 def test_what_is_refused_beyond_single_arguments():
     data = problem(20, 3)
     for function in (given_inputs.generalization_error, given_inputs.diagonal_error):

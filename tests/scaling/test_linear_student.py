@@ -232,6 +232,14 @@ def test_window_is_where_the_printed_power_law_holds():
     assert 0 < last < 0.5 * lam[0] / (2 * levels) * gamma(s) / (1 + beta) * (end / begin) ** -s
 
 
+def test_limits_of_the_power_law_keep_their_digits():
+    begin, end = linear_student.power_law_window(1000, 1e-16, 0.1)
+    assert end / begin == pytest.approx(1000 * np.exp(-np.euler_gamma), rel=1e-13)  # Γ(1+s)^{1/s} for s -> 0
+    lam = spectra.power_law(1000, 5.0)
+    early = lam[0] / 2000 / 5 * (0.5**-5 - 1000.5**-5)  # ½ Σ λ_k/L as an integral, at α = 0
+    assert linear_student.power_law_error(1e-14, 1000, 5.0, 0.1) == pytest.approx(early, rel=1e-10)
+
+
 def test_dimensions_are_whole_numbers():
     for call in (
         linear_student.finite_size_threshold,

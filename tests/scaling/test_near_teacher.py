@@ -154,6 +154,8 @@ def test_what_is_refused_beyond_single_arguments():
         near_teacher.critical_learning_rate(twins, LAM)
     with pytest.raises(ValueError, match=r"^learning_rate must keep the error inside"):
         near_teacher.generalization_error([1e3], np.ones((1, 1)), [[0.0]], [1.0], 50.0)
+    with pytest.raises(ValueError, match=r"^alpha must be at most 9.01e\+15"):
+        near_teacher.generalization_error([1e19], np.ones((1, 1)), [[0.0]], [1.0], 0.1)
     with pytest.raises(ValueError, match=r"^units must name units from 0 to 1"):
         near_teacher.tilt(TEACHER, LAM, (0, 2))
 

@@ -22,6 +22,10 @@ def test_the_mean_of_a_spectrum_is_weighted():
     assert fractions.tolist() == [0.2, 0.8] and lam.tolist() == [3.0, 0.5]
     with pytest.raises(ValueError, match="^eigenvalues must have mean one"):
         _arguments.spectrum([3.0, 0.5])
+    single = spectra.power_law(1000, 1.0).astype(np.float32)  # of mean 1 - 3e-8
+    assert _arguments.spectrum(single)[0].tolist() == single.tolist()
+    with pytest.raises(ValueError, match="^eigenvalues must have mean one"):
+        _arguments.spectrum(single.astype(float))
 
 
 @pytest.mark.parametrize("counts", [[40, 10, 2], [3, 3, 3], [1, 200, 5]])

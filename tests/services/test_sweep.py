@@ -24,6 +24,11 @@ def process(seed):
     return os.getpid()
 
 
+def doubled(values, seed):
+    values *= 2
+    return values.tolist()
+
+
 def tasks(log, *values):
     return [{"log": str(log), "value": value} for value in values]
 
@@ -36,6 +41,13 @@ def test_seeds_do_not_depend_on_the_number_of_workers_or_the_callers_sequence(tm
     assert [value for value, _ in one] == [3, 1, 2]
     children = np.random.SeedSequence(5).spawn(3)
     assert [number for _, number in one] == [np.random.default_rng(child).random() for child in children]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_no_task_sees_what_another_does_to_its_setting(workers):
+    shared = np.ones(2)
+    assert sweep.run(doubled, [{"values": shared}] * 3, 5, workers=workers) == [[2.0, 2.0]] * 3
+    assert shared.tolist() == [1.0, 1.0]
 
 
 def test_every_sweep_has_processes_of_its_own():

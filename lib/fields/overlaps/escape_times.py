@@ -187,7 +187,7 @@ def first_passage(overlaps, energy, barrier, step, *, neurons=1):
     shares = (modes.T @ root) ** 2 / (root @ root)  # (I,)  c_k
     times = np.concatenate([np.arange(64), np.unique(np.geomspace(64, 64 + 50 / rates[0], 4000).round())])  # (t,)
     # Moves by a Gaussian step have no negative eigenvalue: what is below zero here is rounding.
-    decayed = np.maximum(1 - rates, 0) ** times[:, None]  # (t, I)
+    decayed = np.exp(np.outer(times, np.log1p(-np.minimum(rates, 1 - 1e-16))))  # (t, I)
     staying = decayed @ shares  # (t,)  p(t)
     hazard = -np.log1p(-np.minimum(decayed @ (shares * rates) / staying, 1 - 1e-15))  # (t,)  log p(t)/p(t + 1)
     # The neurons move in turn: after c of sweep t the net is intact with the probability p(t + 1)^c p(t)^(N - c).

@@ -79,7 +79,7 @@ def _branches(
     model = (activation, listed, y, s, d, strength, samples / units, uniform)
 
     def balance(log_ratio):
-        return directions * (1 - np.exp(log_ratio)) + _state(model, log_ratio)[2]
+        return -directions * np.expm1(log_ratio) + _state(model, log_ratio)[2]
 
     # Y·r lies between 0 and Y², and P_e rᵀMr below Y²/4: no minimum is far outside, whatever the branch.  The ends are
     # moved until the signs say so.

@@ -58,7 +58,7 @@ def sample(
         w += weight * a.swapaxes(1, 2) @ answer((a @ a.swapaxes(1, 2))[:, None] @ x, a @ w, weight)
         if n < burn_in:
             continue
-        value = checks.array("observable", observable(w, a))  # (M, ...)
+        value = checks.array("observable", observable(w.copy(), a))  # (M, ...)
         if kept is None:
             if value.shape[:1] != (chains,):
                 checks.fail("observable", f"return one row for each of {chains} chains", f"shape {value.shape}")

@@ -58,6 +58,16 @@ def test_without_data_both_have_their_prior():
     assert np.all(np.abs(found.mean - [0.6, 0.3, 0]) < 4 * found.error) and np.all(found.error < 0.01)
 
 
+def test_an_observable_may_change_what_it_is_given():
+    def spoiled(w, a):
+        value = a @ w
+        w[:], a[:] = 0, 0
+        return value
+
+    given = X, Y, 0.5, 2, 1, 5, 3
+    np.testing.assert_array_equal(patch_gibbs.sample(*given, observable=spoiled), patch_gibbs.sample(*given))
+
+
 def test_readouts_given_filters_are_those_of_the_regression():
     # A sweep draws the readouts at the filters that the sweep before it left.
     pairs = patch_gibbs.sample(
