@@ -44,8 +44,8 @@ def per_sample(name, value, shape, **bounds):
 
 
 def whole(name, value, *, count=0, **bounds):
-    """Whole numbers, so many or more, as integers."""
-    values = checks.entries(name, value, **bounds)  # (...)
+    """Whole numbers, so many or more, as integers; floats beyond 2⁵³ do not tell them apart."""
+    values = checks.entries(name, value, **{"at_most": 2**53} | bounds)  # (...)
     if values.size < count or np.any(values != np.rint(values)):
         checks.fail(name, "hold one or more whole numbers" if count else "hold whole numbers", value)
     return values.astype(int)

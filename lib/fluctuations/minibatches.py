@@ -113,8 +113,10 @@ def expected_fluctuation(problem, batch, *, replacement=False):
     0.6
     """
     variance = regression.batch_variance(len(regression.checked_problem(problem).inputs), batch, replacement)
-    fourth = np.mean((problem.inputs**2).sum(axis=1) ** 2)
-    return float(np.sqrt(variance * max(fourth / (problem.eigenvalues**2).sum() - 1, 0.0)))  # < 0 is rounding
+    squares, lam = problem.inputs**2, problem.eigenvalues  # (N, n), (n,)
+    # ‖x xᵀ - A‖² entry by entry: of one input of constant size nothing is left, and no root of rounding.
+    apart = squares.sum(axis=1) ** 2 - (squares**2).sum(axis=1) + ((squares - lam) ** 2).sum(axis=1)  # (N,)
+    return float(np.sqrt(variance * max(apart.mean(), 0.0)) / np.linalg.norm(lam))
 
 
 def noise_correlation(problem, batches, lags):

@@ -315,7 +315,7 @@ BAD = {
     "slope": [*ARRAYS, [1.0], [1.0, 0.0]],
     "slope1": [*ARRAYS, [1.0]],
     "learning_rate": NUMBER,
-    "outputs": [*ARRAYS, Y[:-1], np.ones(20)],
+    "outputs": [*ARRAYS, Y[:-1], np.ones(20), 0.1 + 1e-16 * np.arange(20)],
     "bins": [0, 1, 2.0, None, "x", True],
 }
 test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD, {"inputs": "inputs|weights"})

@@ -265,7 +265,7 @@ BAD = {
     "quartic": [-0.1, np.nan, np.inf, "1", None, [0.1]],
     "discrepancies": [[np.nan], "a", None, [1j], 1e200],
     "tail": [[], [0.0, 0.0], [-0.1, 0.1], [np.nan, 1.0], "a", None, 0.1],
-    "counts": [[1], [0, 1], [1.5, 1], "a"],
+    "counts": [[1], [0, 1], [1.5, 1], [1e19, 1], "a"],
     "seed": SEED,
     "datasets": [1, *COUNT],
     "steps": [7, *COUNT],

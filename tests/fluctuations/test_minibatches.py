@@ -86,6 +86,11 @@ def test_shuffling_in_epochs_anticorrelates_the_noise():
     assert slope == pytest.approx(-batch / (samples - batch) * together, rel=0.15)
 
 
+def test_inputs_of_one_size_do_not_fluctuate():
+    problem = regression.fit([[0.1], [-0.1], [0.1]], [[1.0], [2.0], [0.0]])
+    assert minibatches.expected_fluctuation(problem, 1) < 1e-14
+
+
 def test_no_noise_has_no_floor():
     with pytest.raises(ValueError, match="^batch must leave some gradient noise"):
         minibatches.correlation_floor(regression.fit([[1.0], [2.0]], [[1.0], [3.0]]), 2, 10)
