@@ -84,7 +84,7 @@ def drift_coefficients(student_overlap, cross_overlap, teacher_overlap):
     >>> [part.round(6).item() for part in drift_coefficients([[1.0]], [[1.0]], [[1.0]])]  # pull and drag cancel
     [0.367553, 0.367553]
     """
-    return committee_formulas.drift(*checked_overlaps(student_overlap, cross_overlap, teacher_overlap))
+    return committee_formulas.Fields(*checked_overlaps(student_overlap, cross_overlap, teacher_overlap)).drift()
 
 
 def noise_matrix(student_overlap, cross_overlap, teacher_overlap):
@@ -97,7 +97,7 @@ def noise_matrix(student_overlap, cross_overlap, teacher_overlap):
     >>> bool(np.allclose(noise_matrix(np.eye(2), np.eye(2), np.eye(2)), 0, atol=1e-15))
     True
     """
-    return committee_formulas.noise(*checked_overlaps(student_overlap, cross_overlap, teacher_overlap))
+    return committee_formulas.Fields(*checked_overlaps(student_overlap, cross_overlap, teacher_overlap)).noise()
 
 
 def derivative(student_overlap, cross_overlap, teacher_overlap, learning_rate, *, second_order=True):
@@ -111,7 +111,7 @@ def derivative(student_overlap, cross_overlap, teacher_overlap, learning_rate, *
     """
     q, r, t = checked_overlaps(student_overlap, cross_overlap, teacher_overlap)
     learning_rate = checks.number("learning_rate", learning_rate, above=0)
-    return committee_formulas.velocity(q, r, t, learning_rate, checks.boolean("second_order", second_order))
+    return committee_formulas.Fields(q, r, t).velocity(learning_rate, checks.boolean("second_order", second_order))
 
 
 class _Settling(DOP853):
@@ -153,12 +153,12 @@ def solve(
     second_order = checks.boolean("second_order", second_order)
     rtol = checks.number("rtol", rtol, at_least=1e-13, below=1)
     atol = checks.number("atol", atol, above=0)
-    units = len(q)
+    units, fields = len(q), committee_formulas.Fields(q, r, t)
     start = np.concatenate([q.ravel(), r.ravel()])  # (K² + KM,)
     end = times[-1] if times[-1] > 0 else 1.0  # the integrator wants an interval, even to report only its beginning
 
     def velocity(_, state):
-        return committee_formulas.flat_velocity(state, t, units, learning_rate, second_order)
+        return fields.flow(state, learning_rate, second_order)
 
     solution = solve_ivp(velocity, (0, end), start, method=_Settling, t_eval=times, rtol=rtol, atol=atol)
     if not solution.success:

@@ -7,7 +7,8 @@ f,  f'(x) = Im f(x + ih)/h  has no difference of nearby values, so that h = `STE
 from math import pi, sqrt
 
 import numpy as np
-from numba import njit
+
+from lib.common.compiled import loops
 
 STEP = 1e-20  # h of a derivative by a complex step
 ROUNDING = 1e-13  # of a lowest correlation
@@ -40,30 +41,27 @@ def error(q, r, t):
     return (teachers / units**2 * student + teacher / teachers - 2 / units * cross) / pi
 
 
-@njit(cache=True)
-def drift(q, r, t):
-    """a (K, M) and G (K, K) of :func:`lib.foundations.committee.drift_coefficients`."""
-    units, teachers = r.shape
-    a = np.empty((units, teachers), q.dtype)
-    g = np.empty((units, units), q.dtype)
+@loops
+def _drift(s, units, pull):
+    """G and a, side by side in `pull` (K, K + M), for fields of covariance s."""
+    teachers = len(s) - units
     for i in range(units):
-        pull = 0.0
-        for n in range(teachers):
-            a[i, n] = 2 / pi / np.sqrt((1 + q[i, i]) * (1 + t[n, n]) - r[i, n] ** 2)
-            pull += a[i, n] * r[i, n]
+        total = 0.0
+        for n in range(units, len(s)):
+            pull[i, n] = 2 / pi / np.sqrt((1 + s[i, i]) * (1 + s[n, n]) - s[i, n] * s[i, n])
+            total += pull[i, n] * s[i, n]
         for j in range(units):
-            g[i, j] = 2 / pi * teachers / units / np.sqrt((1 + q[i, i]) * (1 + q[j, j]) - q[i, j] ** 2)
-            pull -= g[i, j] * q[i, j]
-        g[i, i] += pull / (1 + q[i, i])
-    return a, g
+            pull[i, j] = 2 / pi * teachers / units / np.sqrt((1 + s[i, i]) * (1 + s[j, j]) - s[i, j] * s[i, j])
+            total -= pull[i, j] * s[i, j]
+        pull[i, i] += total / (1 + s[i, i])
 
 
-@njit(cache=True)
+@loops
 def tilted_sum(s, i, j, weights, tilted, width):
     """⟨g'(z_i) g'(z_j) Σ_ab weights_ab g(z_a) g(z_b)⟩ for fields z of covariance s; `tilted`, `width` are workspace."""
     size = len(s)
     ci, cj, cross = 1 + s[i, i], 1 + s[j, j], s[i, j]
-    volume = ci * cj - cross**2
+    volume = ci * cj - cross * cross
     for a in range(size):
         for b in range(a + 1):
             mixed = s[i, a] * s[j, b] + s[j, a] * s[i, b]
@@ -74,60 +72,82 @@ def tilted_sum(s, i, j, weights, tilted, width):
     for a in range(size):
         for b in range(a):
             total += 2 * weights[a, b] * np.arcsin(tilted[a, b] / (width[a] * width[b]))
-        total += weights[a, a] * np.arcsin(tilted[a, a] / width[a] ** 2)
-    return 4 / pi**2 / np.sqrt(volume) * total
+        total += weights[a, a] * np.arcsin(tilted[a, a] / (width[a] * width[a]))
+    return 4 / (pi * pi) / np.sqrt(volume) * total
 
 
-@njit(cache=True)
-def noise(q, r, t):
-    """E (K, K) of :func:`lib.foundations.committee.noise_matrix`; in loops: a solution calls it 10 000 times."""
-    units, teachers = r.shape
-    size = units + teachers
-    s = np.empty((size, size), q.dtype)  # joint covariance of the fields z = (x, y)
-    s[:units, :units], s[:units, units:] = q, r
-    s[units:, :units], s[units:, units:] = r.T, t
-    weight = np.empty(size)  # δ = Σ_a weight_a g(z_a)
-    weight[:units], weight[units:] = -sqrt(teachers) / units, 1 / sqrt(teachers)
-    weights = np.outer(weight, weight)
-    tilted, width = np.empty((size, size), q.dtype), np.empty(size, q.dtype)
-    e = np.empty((units, units), q.dtype)
+@loops
+def _velocity(state, s, units, weights, tilted, width, pull, rate, second_order, out):
+    """dQ/dα and dR/dα into `out`, from Q and R in `state`, laid out as there: row by row, Q first."""
+    size = len(s)
+    teachers = size - units
     for i in range(units):
-        for j in range(i + 1):
-            e[i, j] = e[j, i] = tilted_sum(s, i, j, weights, tilted, width)
-    return e
-
-
-@njit(cache=True)
-def velocity(q, r, t, learning_rate, second_order):
-    """dQ/dα and dR/dα of :func:`lib.foundations.committee.derivative`."""
-    units, teachers = r.shape
-    a, g = drift(q, r, t)
-    rate = learning_rate / units
-    dq = np.empty((units, units), q.dtype)
-    dr = np.empty((units, teachers), q.dtype)
+        for j in range(units):
+            s[i, j] = state[i * units + j]
+        for n in range(units, size):
+            s[i, n] = s[n, i] = state[units * units + i * teachers + n - units]
+    _drift(s, units, pull)
     for i in range(units):
-        for n in range(teachers):
+        for n in range(units, size):
             total = 0.0
-            for m in range(teachers):
-                total += a[i, m] * t[m, n]
+            for m in range(units, size):
+                total += pull[i, m] * s[m, n]
             for j in range(units):
-                total -= g[i, j] * r[j, n]
-            dr[i, n] = rate * total
+                total -= pull[i, j] * s[j, n]
+            out[units * units + i * teachers + n - units] = rate * total
         for j in range(i + 1):
             total = 0.0
-            for m in range(teachers):
-                total += a[i, m] * r[j, m] + a[j, m] * r[i, m]
+            for m in range(units, size):
+                total += pull[i, m] * s[j, m] + pull[j, m] * s[i, m]
             for k in range(units):
-                total -= g[i, k] * q[k, j] + g[j, k] * q[k, i]
-            dq[i, j] = dq[j, i] = rate * total
-    if second_order:
-        dq += rate**2 * teachers * noise(q, r, t)
-    return dq, dr
+                total -= pull[i, k] * s[k, j] + pull[j, k] * s[k, i]
+            total *= rate
+            if second_order:
+                total += rate * rate * teachers * tilted_sum(s, i, j, weights, tilted, width)
+            out[i * units + j] = out[j * units + i] = total
 
 
-@njit(cache=True)
-def flat_velocity(state, t, units, learning_rate, second_order):
-    """:func:`velocity` for Q and R laid out one after the other."""
-    q, r = state[: units**2].reshape(units, units), state[units**2 :].reshape(units, len(t))
-    dq, dr = velocity(q, r, t, learning_rate, second_order)
-    return np.concatenate((dq.ravel(), dr.ravel()))
+class Fields:
+    """Fields z = (x, y) of students and teachers, of covariance S = [[Q, R], [Rᵀ, T]], and room to work in."""
+
+    def __init__(self, q, r, t):
+        self.units, teachers = r.shape
+        self.s = np.empty((self.units + teachers,) * 2, np.result_type(q, r))  # (K+M, K+M)
+        self.s[self.units :, self.units :] = t
+        self.place(q, r)
+        weight = np.empty(len(self.s))  # δ = Σ_a weight_a g(z_a)
+        weight[: self.units], weight[self.units :] = -sqrt(teachers) / self.units, 1 / sqrt(teachers)
+        self.weights = np.outer(weight, weight)  # (K+M, K+M)
+        self.room = np.empty_like(self.s), np.empty_like(self.s[0])
+        self.pull = np.empty_like(self.s[: self.units])  # (K, K+M)
+
+    def place(self, q, r):
+        units = self.units
+        self.s[:units, :units], self.s[:units, units:], self.s[units:, :units] = q, r, r.T
+
+    def drift(self):
+        """a (K, M) and G (K, K) of :func:`lib.foundations.committee.drift_coefficients`."""
+        _drift(self.s, self.units, self.pull)
+        return self.pull[:, self.units :].copy(), self.pull[:, : self.units].copy()
+
+    def noise(self):
+        """E (K, K) of :func:`lib.foundations.committee.noise_matrix`."""
+        e = np.empty((self.units, self.units), self.s.dtype)
+        for i in range(self.units):
+            for j in range(i + 1):
+                e[i, j] = e[j, i] = tilted_sum(self.s, i, j, self.weights, *self.room)
+        return e
+
+    def flow(self, state, learning_rate, second_order):
+        """Rates of change with α of Q and R in `state` (K² + KM,), laid out one after the other, as they are there."""
+        out = np.empty_like(state)  # (K² + KM,)
+        rate = learning_rate / self.units
+        _velocity(state, self.s, self.units, self.weights, *self.room, self.pull, rate, second_order, out)
+        return out
+
+    def velocity(self, learning_rate, second_order):
+        """dQ/dα and dR/dα of :func:`lib.foundations.committee.derivative`."""
+        units, rows = self.units, self.s[: self.units]  # (K, K+M)
+        state = np.concatenate([rows[:, :units].ravel(), rows[:, units:].ravel()])  # (K² + KM,)
+        rates = self.flow(state, learning_rate, second_order)  # (K² + KM,)
+        return rates[: units**2].reshape(units, -1), rates[units**2 :].reshape(units, -1)  # (K, K), (K, M)

@@ -54,7 +54,7 @@ def jacobian(student_overlap, cross_overlap, teacher_overlap, learning_rate, *, 
             moved_q[i, j] = moved_q[j, i] = q[i, j] + 1j * committee_formulas.STEP
         else:
             moved_r.flat[k - len(upper[0])] += 1j * committee_formulas.STEP
-        dq, dr = committee_formulas.velocity(moved_q, moved_r, t, learning_rate, second_order)
+        dq, dr = committee_formulas.Fields(moved_q, moved_r, t).velocity(learning_rate, second_order)
         columns.append(np.concatenate([dq[upper], dr.ravel()]).imag / committee_formulas.STEP)
     return np.stack(columns, axis=1)  # (n, n)
 
@@ -86,7 +86,7 @@ def fixed_point(
         return np.triu(student) + np.triu(student, 1).T, state[len(upper[0]) :].reshape(r.shape)
 
     def velocity(state):
-        dq, dr = committee_formulas.velocity(*overlaps(state), t, learning_rate, second_order)
+        dq, dr = committee_formulas.Fields(*overlaps(state), t).velocity(learning_rate, second_order)
         return np.concatenate([dq[upper], dr.ravel()])
 
     found = root(velocity, np.concatenate([q[upper], r.ravel()]), tol=1e-13).x  # (K(K+1)/2 + KM,)

@@ -11,184 +11,178 @@ from functools import cached_property
 from math import exp
 
 import numpy as np
-from numba import njit
 
+from lib.common.compiled import loops
 from lib.foundations import committee_formulas
 
 SERIES = 1 / np.arange(15.0, 3.0, -1.0)  # (12,)  1/15, ..., 1/4
+BLOCK = 2**14  # sets of weights that are held at a time
 MOST_SWEEPS, SWEPT = 12, 1e-10  # N is found by iteration, down to this part of it
 
 
 def velocity(q, r, t, lam, fractions, rate, second_order):
     """dQ^k/dα and dR^k/dα of what was checked, or of a small step out of the covariance matrices: analytic there."""
     seen = [np.tensordot(lam, part, axes=1) for part in (q, r, t)]  # (K, K), (K, M), (M, M)
-    a, g = committee_formulas.drift(*seen)
+    fields = committee_formulas.Fields(*seen)
+    a, g = fields.drift()
     units, teachers = a.shape
     slow = (rate * lam / units)[:, None, None]  # (L, 1, 1)
     half = a @ np.swapaxes(r, 1, 2) - g @ q  # (L, K, K)
     dq = slow * (half + np.swapaxes(half, 1, 2))  # (L, K, K)
     if second_order:
-        dq = dq + rate**2 * teachers / units**2 * (lam * fractions)[:, None, None] * committee_formulas.noise(*seen)
+        dq = dq + rate**2 * teachers / units**2 * (lam * fractions)[:, None, None] * fields.noise()
     return dq, slow * (a @ t - g @ r)
 
 
-@njit(cache=True)
-def weights(time, rate, out):
-    """x at s = 1/2 and 1 (rows of `out`, (2, 5)), if dx/ds = time (drive - rate x).
+@loops
+def weights(time, values, out):
+    """x at s = 1/2 and 1, if dx/ds = time (drive - rate x), for every time and rate.
 
-    The columns multiply x(0), the drive at s = 0, 1/2 and 1, and its cubic part s(1 - s)(1 - 2s).
+    out[k, i, 0] is for the rate `values`_i, out[k, i, 1 + h], if there is room, for the sum of two.  Its rows are the
+    two s; columns multiply x(0), the drive at s = 0, 1/2 and 1, and its cubic part s(1 - s)(1 - 2s).
     """
-    for node in range(2):
-        place = 0.5 + 0.5 * node
-        z = time * rate * place
-        if abs(z) < 0.5:  # φ_4 = Σ_n (-z)^n/(n+4)!, summed from its end
-            fourth = 0.0
-            for part in SERIES:
-                fourth = (1.0 - z * fourth) * part
-            fourth /= 6.0
-            third = 1 / 6 - z * fourth
-            second = 0.5 - z * third
-            first = 1.0 - z * second
-            keep = 1.0 - z * first
-        else:
-            keep = exp(-z)
-            first = (1.0 - keep) / z
-            second = (1.0 - first) / z
-            third = (0.5 - second) / z
-            fourth = (1 / 6 - third) / z
-        # Moments: what a drive 1, s, s² leaves, n! time place^{n+1} φ_{n+1}.
-        zeroth, linear, square = time * place * first, time * place**2 * second, 2 * time * place**3 * third
-        out[node, 0] = keep
-        out[node, 1] = zeroth - 3 * linear + 2 * square
-        out[node, 2] = 4 * linear - 4 * square
-        out[node, 3] = 2 * square - linear
-        out[node, 4] = keep * (linear - 3 * square + 12 * time * place**4 * fourth)
+    for k in range(len(time)):
+        for i in range(len(values)):
+            for h in range(i + 2 if out.shape[2] > 1 else 1):
+                rate = values[i] + values[h - 1] if h > 0 else values[i]
+                for node in range(2):
+                    place, x = 0.5 + 0.5 * node, out[k, i, h, node]
+                    z = time[k] * rate * place
+                    if abs(z) < 0.5:  # φ_4 = Σ_n (-z)^n/(n+4)!, summed from its end
+                        fourth = 0.0
+                        for part in SERIES:
+                            fourth = (1.0 - z * fourth) * part
+                        fourth /= 6.0
+                        third = 1 / 6 - z * fourth
+                        second = 0.5 - z * third
+                        first = 1.0 - z * second
+                        keep = 1.0 - z * first
+                    else:
+                        keep = exp(-z)
+                        first = (1.0 - keep) / z
+                        second = (1.0 - first) / z
+                        third = (0.5 - second) / z
+                        fourth = (1 / 6 - third) / z
+                    # Moments: what a drive 1, s, s² leaves, n! time place^{n+1} φ_{n+1}.
+                    zeroth, linear = time[k] * place * first, time[k] * place * place * second
+                    square = 2 * time[k] * place * place * place * third
+                    x[0] = keep
+                    x[1] = zeroth - 3 * linear + 2 * square
+                    x[2] = 4 * linear - 4 * square
+                    x[3] = 2 * square - linear
+                    x[4] = keep * (linear - 3 * square + 12 * time[k] * place * place * place * place * fourth)
 
 
-@njit(cache=True)
-def eliminate(matrix, right):
-    """Solve matrix x = right in place; the matrix is near the unit matrix, so no pivots are needed."""
-    size, columns = right.shape
-    for p in range(size):
-        for i in range(p + 1, size):
-            factor = matrix[i, p] / matrix[p, p]
-            for j in range(p + 1, size):
-                matrix[i, j] -= factor * matrix[p, j]
-            for j in range(columns):
-                right[i, j] -= factor * right[p, j]
-    for p in range(size - 1, -1, -1):
-        for i in range(p + 1, size):
-            for j in range(columns):
-                right[p, j] -= matrix[p, i] * right[i, j]
-        for j in range(columns):
-            right[p, j] /= matrix[p, p]
+@loops
+def move(table, drives, out):
+    """U and V at middle and end, first in the columns of `out` (L, 2, K, .), by the weights of `table`.
+
+    `drives` (4, K, 2K + K + M): what these multiply, side by side for what drives U and V from middle and end, and from
+    outside.
+    """
+    units, wide = drives.shape[1:]
+    size = 2 * units
+    matrix, right = np.empty((size, size)), np.empty((size, wide - size))  # two arrays: one would take twice as long
+    for k in range(len(table)):
+        for node in range(2):
+            for i in range(units):
+                row, x = node * units + i, table[k, i, 0, node]
+                for c in range(wide):
+                    total = x[0] * drives[0, i, c] + x[1] * drives[1, i, c]
+                    total += x[2] * drives[2, i, c] + x[3] * drives[3, i, c]
+                    if c < size:
+                        matrix[row, c] = total
+                    else:
+                        right[row, c - size] = total
+                matrix[row, row] += 1.0
+        for p in range(size):  # the matrix is near the unit matrix, so no pivots are needed
+            for i in range(p + 1, size):
+                factor = matrix[i, p] / matrix[p, p]
+                for j in range(p + 1, size):
+                    matrix[i, j] -= factor * matrix[p, j]
+                for j in range(wide - size):
+                    right[i, j] -= factor * right[p, j]
+        for p in range(size - 1, -1, -1):
+            for i in range(p + 1, size):
+                for j in range(wide - size):
+                    right[p, j] -= matrix[p, i] * right[i, j]
+            for j in range(wide - size):
+                right[p, j] /= matrix[p, p]
+                out[k, p // units, p % units, j] = right[p, j]
 
 
-@njit(cache=True)
-def multiply(left, right, out):
-    """out = left right, in loops: faster than BLAS for a few units."""
-    out[:] = 0.0
-    for i in range(len(left)):
-        for c in range(len(right)):
-            for j in range(right.shape[1]):
-                out[i, j] += left[i, c] * right[c, j]
+@loops
+def spread(time, part, table, change, noise, slope, bent, out):
+    """N at middle and end, last in the columns of `out` (L, 2, K, .), zero so far, where G is diagonal plus `change`.
 
-
-@njit(cache=True)
-def spread(time, noise, change, decay, bent, sweeps, out):
-    """N at middle and end, `out` (2, K, K), in the frame where G is diagonal plus `change`; all of them (3, K, K).
-
-    The drive E - (change) N - N (change) is a parabola through its values at start, middle and end; if `bent`, a cubic
-    with the right slope at the start, without which N were less accurate than U and V.
+    E is `noise`, (3, K, K).  The drive E - (change) N - N (change) is a parabola through its values at start, middle
+    and end; if `bent`, a cubic with the right slope at the start, -`time` `slope`, without which N were less accurate
+    than U and V.  It is found by iteration, which leaves `part` (L,) of the last miss.
     """
     units = noise.shape[1]
-    drive = noise.copy()  # (3, K, K)
-    slope, bend, product = np.empty((units, units)), np.zeros((units, units)), np.empty((units, units))
-    multiply(change[0], noise[0], product)
-    for i in range(units):
-        for h in range(i + 1):
-            slope[i, h] = -time * (product[i, h] + product[h, i])
-    out[:] = 0.0
-    for _ in range(sweeps):
-        for i in range(units):
-            for h in range(i + 1):
-                for node in range(2):
-                    total = 0.0
-                    for place in range(3):
-                        total += decay[i, h, node, place + 1] * drive[place, i, h]
-                    total += decay[i, h, node, 4] * bend[i, h]
-                    out[node, i, h] = out[node, h, i] = total
-        for node in range(2):
-            multiply(change[node + 1], out[node], product)
-            for i in range(units):
-                for h in range(i + 1):
-                    total = noise[node + 1, i, h] - product[i, h] - product[h, i]
-                    drive[node + 1, i, h] = drive[node + 1, h, i] = total
-        for i in range(units if bent else 0):
-            for h in range(i + 1):
-                bend[i, h] = slope[i, h] - 4 * (drive[1, i, h] - noise[1, i, h]) + drive[2, i, h] - noise[2, i, h]
-
-
-@njit(cache=True)
-def propagate(q, r, t, time, kick, values, frame, change, pulled, noisy, bent, new_q, new_r):
-    """Q^k and R^k, (2, L, ., .), at middle and end of a step.
-
-    a and E are `pulled` (3, K, M) and `noisy` (3, K, K) at start, middle and end, in the `frame` (K, K) where G is
-    diag(`values`) + `change` (3, K, K); `time` (L,) is ηλ_k/K times the step, `kick` (L,) is ηMn_k/K.
-    """
-    units, teachers = pulled.shape[1:]
-    width, size = units + teachers, 2 * units
-    begin = np.zeros((2, units, width))  # (U, V) at the start and their drive
-    begin[0, :, :units], begin[1, :, units:] = frame.T, pulled[0]
-    multiply(-change[0], frame.T, begin[1, :, :units])
-    some_noise = np.abs(noisy).max() > 0
-    coupling = 2 * units * np.abs(change).max()
-    single, pair = np.empty((units, 2, 5)), np.empty((units, units, 2, 5))
-    matrix, moved, turned = np.empty((size, size)), np.empty((size, width)), np.empty((units, width))
-    added, fed = np.zeros((2, units, units)), np.empty((units, width))
-    grown = np.empty((units, units))
-    joint = np.empty((width, width))
-    for k in range(len(q)):
-        joint[:units, :units], joint[:units, units:] = q[k], r[k]
-        joint[units:, :units], joint[units:, units:] = r[k].T, t[k]
-        for i in range(units):
-            weights(time[k], values[i], single[i])
-        for node in range(2):
-            for i in range(units):
-                row = node * units + i
-                for place in range(2):
+    first = out.shape[3] - units
+    product = np.empty((2, units, units))
+    for k in range(len(time)):
+        sweeps, left = 0, 1.0
+        while sweeps < 2 or (sweeps < MOST_SWEEPS and left > SWEPT):
+            for node in range(2):
+                for i in range(units):
                     for h in range(units):
-                        matrix[row, place * units + h] = single[i, node, place + 2] * change[place + 1, i, h]
-                matrix[row, row] += 1.0
-                for c in range(width):
-                    moved[row, c] = single[i, node, 0] * begin[0, i, c] + single[i, node, 1] * begin[1, i, c]
-                for n in range(teachers):
-                    moved[row, units + n] += single[i, node, 2] * pulled[1, i, n] + single[i, node, 3] * pulled[2, i, n]
-        eliminate(matrix, moved)
-        if some_noise:
+                        product[node, i, h] = 0.0
+                    for c in range(units):
+                        for h in range(units):
+                            product[node, i, h] += change[node + 1, i, c] * out[k, node, c, first + h]
             for i in range(units):
                 for h in range(i + 1):
-                    weights(time[k], values[i] + values[h], pair[i, h])
-            factor = coupling * time[k] / (1 + 2 * max(values[0], 0.0) * time[k])
-            sweeps = 2
-            while sweeps < MOST_SWEEPS and factor**sweeps > SWEPT:
-                sweeps += 1
-            spread(time[k], noisy, change, pair, bent, sweeps, added)
+                    middle = noise[1, i, h] - product[0, i, h] - product[0, h, i]
+                    end = noise[2, i, h] - product[1, i, h] - product[1, h, i]
+                    bend = 0.0
+                    if bent and sweeps > 0:
+                        bend = -time[k] * slope[i, h] - 4 * (middle - noise[1, i, h]) + end - noise[2, i, h]
+                    for node in range(2):
+                        x = table[k, i, h + 1, node]
+                        total = x[1] * noise[0, i, h] + x[2] * middle + x[3] * end + x[4] * bend
+                        out[k, node, i, first + h] = out[k, node, h, first + i] = total
+            sweeps += 1
+            left *= part[k]
+
+
+@loops
+def congruence(joint, frame, moved, kick, out):
+    """Rows of the students' `joint` overlaps, `out` (L, 2, K, K + M), moved by (U, V) and raised by `kick` times N.
+
+    `moved` (L, 2, K, .) holds U, V and, if there is noise, N at middle and end in the `frame` (K, K).
+    """
+    units, columns = moved.shape[2:]
+    width = joint.shape[1]
+    turned, fed = np.empty((units, columns)), np.empty((units, width))
+    for k in range(len(joint)):
         for node in range(2):
-            multiply(frame, moved[node * units : (node + 1) * units], turned)
-            multiply(turned, joint, fed)  # (U, V) times the joint overlaps
-            new_r[node, k] = fed[:, units:]
-            if some_noise:
-                multiply(frame, added[node], grown)
             for i in range(units):
+                for c in range(columns):
+                    turned[i, c] = 0.0
+                for h in range(units):
+                    for c in range(columns):
+                        turned[i, c] += frame[i, h] * moved[k, node, h, c]
+                for c in range(width):
+                    fed[i, c] = 0.0
+                for j in range(width):
+                    for c in range(width):
+                        fed[i, c] += turned[i, j] * joint[k, j, c]
+                for n in range(units, width):
+                    out[k, node, i, n] = fed[i, n]
                 for j in range(i + 1):
                     total = 0.0
                     for c in range(width):
                         total += fed[i, c] * turned[j, c]
-                    if some_noise:
-                        for h in range(units):
-                            total += kick[k] * grown[i, h] * frame[j, h]
-                    new_q[node, k, i, j] = new_q[node, k, j, i] = total
+                    for h in range(columns - width):
+                        total += kick[k] * turned[i, width + h] * frame[j, h]
+                    out[k, node, i, j] = out[k, node, j, i] = total
+
+
+def product(left, right):
+    """left right, the same on every machine, unlike that of BLAS."""
+    return (left[:, :, None] * right).sum(axis=1)  # (K, K)
 
 
 @dataclass(frozen=True)
@@ -205,6 +199,10 @@ class Flow:
     @cached_property
     def teacher(self):
         return np.tensordot(self.lam, self.t, axes=1)  # (M, M)
+
+    @cached_property
+    def fields(self):
+        return committee_formulas.Fields(np.eye(self.units), np.zeros((self.units, len(self.teacher))), self.teacher)
 
     def seen(self, state):
         """Q and R, the covariances of the fields, as one vector."""
@@ -227,8 +225,9 @@ class Flow:
     def coefficients(self, seen):
         """a, G and E, one after the other."""
         student, cross = self.overlaps(seen)  # (K, K), (K, M)
-        a, g = committee_formulas.drift(student, cross, self.teacher)
-        e = committee_formulas.noise(student, cross, self.teacher) if self.second_order else np.zeros_like(g)
+        self.fields.place(student, cross)
+        a, g = self.fields.drift()
+        e = self.fields.noise() if self.second_order else np.zeros_like(g)
         return np.concatenate([a.ravel(), g.ravel(), e.ravel()])
 
     def stages(self, state, curve, length, bent=True):
@@ -237,10 +236,30 @@ class Flow:
         a, g, e = np.split(curve, [units * teachers, units * (units + teachers)], axis=1)  # (3, .) each
         a, g, e = a.reshape(3, units, teachers), g.reshape(3, units, units), e.reshape(3, units, units)
         values, frame = np.linalg.eigh((g[0] + 4 * g[1] + g[2]) / 6)  # (K,), (K, K)
-        in_frame = frame.T @ g @ frame - np.diag(values), frame.T @ a, frame.T @ e @ frame
-        q, r = state
-        new_q, new_r = np.empty((2, *q.shape)), np.empty((2, *r.shape))
         time = self.rate / units * length * self.lam  # (L,)
         kick = self.rate * teachers / units * self.fractions  # (L,)
-        propagate(q, r, self.t, time, kick, values, frame, *in_frame, bent, new_q, new_r)
-        return (new_q[0], new_r[0]), (new_q[1], new_r[1])
+        change, pulled, noisy = frame.T @ g @ frame - np.diag(values), frame.T @ a, frame.T @ e @ frame
+        width, size = units + teachers, 2 * units
+        drives = np.zeros((4, units, size + width))  # what the weights multiply, for U and V
+        drives[0, :, size : size + units], drives[1, :, size : size + units] = frame.T, product(-change[0], frame.T)
+        drives[1:, :, size + units :] = pulled
+        drives[2, :, :units], drives[3, :, units:size] = change[1:]
+        pairs = units if np.abs(noisy).max() > 0 else 0
+        if pairs:
+            half = product(change[0], noisy[0])  # (K, K)
+            noise = change, noisy, half + half.T, bent
+            part = 2 * units * np.abs(change).max() * time / (1 + 2 * max(values[0], 0.0) * time)  # (L,)
+        (q, r), new = state, np.empty((len(time), 2, units, width))
+        step = max(1, BLOCK // (units * (pairs + 1)))
+        for one in (slice(first, first + step) for first in range(0, len(time), step)):
+            levels = len(time[one])
+            table, moved = np.empty((levels, units, pairs + 1, 2, 5)), np.zeros((levels, 2, units, width + pairs))
+            weights(time[one], values, table)
+            move(table, drives, moved)
+            if pairs:
+                spread(time[one], part[one], table, *noise, moved)
+            joint = np.empty((levels, width, width))
+            joint[:, :units, :units], joint[:, :units, units:] = q[one], r[one]
+            joint[:, units:, :units], joint[:, units:, units:] = np.swapaxes(r[one], 1, 2), self.t[one]
+            congruence(joint, frame, moved, kick[one], new[one])
+        return tuple((rows[..., :units], rows[..., units:]) for rows in (new[:, 0], new[:, 1]))

@@ -1,0 +1,28 @@
+"""How the loops of lib are compiled: on their first call, kept on disk where a folder for that can be written.
+
+A reader waits for that first call.  Scalars, and loops over arrays that the caller made, take a tenth of a second; an
+assigned slice, `np.empty` or `np.dot` up to a second each, as all that may go wrong in them is compiled, too.
+"""
+
+from numba import njit
+
+
+def loops(function=None, **options):
+    """Decorator of a function that numba compiles, as it is or with `options` of ``numba.njit``; it divides like NumPy.
+
+    >>> @loops
+    ... def total(values):
+    ...     result = 0.0
+    ...     for value in values:
+    ...         result += value
+    ...     return result
+    >>> total(np.ones(3))
+    3.0
+    """
+    if function is None:
+        return lambda function: loops(function, **options)
+    options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **options}
+    try:
+        return njit(cache=True, **options)(function)
+    except RuntimeError:  # neither beside the module nor in the home is there a folder that can be written
+        return njit(**options)(function)
