@@ -11,13 +11,10 @@ def loops(function=None, **options):
     """Decorator of a function that numba compiles, as it is or with `options` of ``numba.njit``; it divides like NumPy.
 
     >>> @loops
-    ... def total(values):
-    ...     result = 0.0
-    ...     for value in values:
-    ...         result += value
-    ...     return result
-    >>> total(np.ones(3))
-    3.0
+    ... def half(x):
+    ...     return x / 2
+    >>> half(3.0)
+    1.5
     """
     if function is None:
         return lambda function: loops(function, **options)

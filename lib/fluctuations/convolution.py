@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from math import isqrt
 
 import numpy as np
-from numba import njit
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy.optimize import least_squares, minimize
 
 from lib.common import checks
+from lib.common.compiled import loops
 from lib.fluctuations.regression import LARGEST
 
 
@@ -191,13 +191,13 @@ class Descent:
     weights_moved: np.ndarray  # (R,)  sum of |step of W|² = ε²‖g_W‖²
 
 
-@njit(cache=True, nogil=True)
+@loops
 def _descend(taps, weights, images, targets, pixels, rate, batches, record_every, all_taps, all_weights, moved):
     """Every step in place; both gradients are taken before anything moves."""
     places, size = pixels.shape
     outputs, batch = len(weights), batches.shape[1]
     hidden, back = np.empty(places), np.empty(places)
-    by_taps, by_weights = np.zeros(size), np.zeros(weights.shape)  # steps of this minibatch
+    by_taps, by_weights = np.zeros(size), np.zeros((outputs, places))  # steps of this minibatch
     far_taps, far_weights = 0.0, 0.0
     for step in range(len(batches)):
         for b in range(batch):
@@ -229,7 +229,11 @@ def _descend(taps, weights, images, targets, pixels, rate, batches, record_every
                 by_weights[k, j] = 0.0
         if (step + 1) % record_every == 0:
             record = (step + 1) // record_every
-            all_taps[record], all_weights[record] = taps, weights
+            for i in range(size):
+                all_taps[record, i] = taps[i]
+            for k in range(outputs):
+                for j in range(places):
+                    all_weights[record, k, j] = weights[k, j]
             moved[0, record], moved[1, record] = far_taps, far_weights
 
 

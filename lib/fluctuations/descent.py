@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from joblib import Parallel, delayed
-from numba import njit
 
 from lib.common import checks
+from lib.common.compiled import loops
 from lib.common.linalg import psd_root
 from lib.common.random import children
 from lib.common.stats import mean_and_error
@@ -34,7 +34,7 @@ class Averages:
 
 # Sums may be reordered, which lets the loops use vector instructions: without, a run takes up to 1.5 times as long.
 # The last digits then depend on the processor; NaN and infinity keep their meaning.
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@loops(fastmath={"reassoc", "contract", "nsz"})
 def _advance(weights, inputs, residuals, chosen, rate, errors):
     """One step in place; all errors are taken before the weights move."""
     outputs, size = weights.shape
@@ -53,41 +53,64 @@ def _advance(weights, inputs, residuals, chosen, rate, errors):
                 weights[i, k] -= move * x[k]
 
 
-@njit(cache=True, nogil=True)
-def _descend(chains, velocities, data, pairs, rate, momentum, batch, steps, record_every, drawing, random, sums):
+@loops
+def _descend(
+    chains, velocities, inputs, residuals, pairs, rate, momentum, steps, record_every, replacement, epochs, random,
+    c, step, before, order, chosen, errors, left, right, after, mean,
+):  # fmt: skip
+    """Run the chains in place, one after the other, from `step` of chain `c` on, and add to the `mean` of the states.
+
+    Their pairs are recorded in rows of `left`, `right` and `after`, until these are full or all is done.  Returns the
+    place that is reached and the number of rows.  `before` (p, n), `order` (N,), `chosen` (m,), `errors` (m, p):
+    workspace.
+    """
+    outputs, size = mean.shape
+    held = 0
+    while c < len(chains) and held < len(left):
+        weights, velocity = chains[c], velocities[c]
+        while step < steps and held < len(left):
+            record = step % record_every == 0
+            if record or momentum > 0:
+                for i in range(outputs):
+                    for k in range(size):
+                        before[i, k] = weights[i, k]
+            fill(order, chosen, step, replacement, epochs, random)
+            _advance(weights, inputs, residuals, chosen, rate, errors)
+            if momentum > 0:  # the velocity is the whole move of a step
+                for i in range(outputs):
+                    for k in range(size):
+                        weights[i, k] += momentum * velocity[i, k]
+                        velocity[i, k] = weights[i, k] - before[i, k]
+            if record:
+                for i in range(outputs):
+                    for k in range(size):
+                        mean[i, k] += before[i, k]
+                for q in range(len(pairs)):
+                    for k in range(size):
+                        left[held, k], right[held, k] = before[pairs[q, 0], k], before[pairs[q, 1], k]
+                        after[held, k] = weights[pairs[q, 1], k]
+                    held += 1
+            step += 1
+        if step == steps:
+            c, step = c + 1, 0
+    return c, step, held
+
+
+def _block(chains, velocities, data, pairs, rate, momentum, batch, steps, record_every, drawing, random, sums):
     """Run every chain of a block in place, one after the other, and add to the three sums.
 
     Recorded states are held back and added many at a time, as one matrix product: rank-one sums cost too much.
     """
-    (inputs, residuals), (replacement, epochs), (total, lagged, mean) = data, drawing, sums
-    chosen = np.empty(batch, dtype=np.int64)
-    errors = np.empty((batch, chains.shape[1]))
-    order = np.arange(len(inputs))
-    held, room = 0, (HELD * len(pairs), chains.shape[2])
-    left, right, after = np.empty(room), np.empty(room), np.empty(room)
-    for c in range(len(chains)):
-        weights = chains[c]
-        before = weights.copy()
-        for step in range(steps):
-            record = step % record_every == 0
-            if record or momentum > 0:
-                before[:] = weights
-            if record:
-                mean += weights
-            fill(order, chosen, step, replacement, epochs, random)
-            _advance(weights, inputs, residuals, chosen, rate, errors)
-            if momentum > 0:  # the velocity is the whole move of a step
-                weights += momentum * velocities[c]
-                velocities[c] = weights - before
-            if record:
-                for q in range(len(pairs)):
-                    left[held], right[held] = before[pairs[q, 0]], before[pairs[q, 1]]
-                    after[held] = weights[pairs[q, 1]]
-                    held += 1
-            if held == len(left) or held > 0 and c == len(chains) - 1 and step == steps - 1:
-                total += np.dot(left[:held].T, right[:held])
-                lagged += np.dot(left[:held].T, after[:held])
-                held = 0
+    (inputs, residuals), (total, lagged, mean) = data, sums
+    room = np.empty_like(mean), np.arange(len(inputs)), np.empty(batch, dtype=np.int64), np.empty((batch, len(mean)))
+    left, right, after = np.empty((3, HELD * len(pairs), chains.shape[2]))
+    given = inputs, residuals, pairs, rate, momentum, steps, record_every, *drawing, random
+    c = step = 0
+    while c < len(chains):
+        c, step, held = _descend(chains, velocities, *given, c, step, *room, left, right, after, mean)
+        with np.errstate(over="ignore", invalid="ignore"):  # the caller names a run that left the floating-point range
+            total += left[:held].T @ right[:held]
+            lagged += left[:held].T @ after[:held]
 
 
 def _stationary_start(problem, learning_rate, batch, replacement, pair, chains, rng):
@@ -173,7 +196,7 @@ def simulate(
 
     def run(b):
         random, parts = checks.generator("seed", streams[b]), tuple(part[b] for part in sums)
-        _descend(state[b], velocity[b], data, *settings, random, parts)
+        _block(state[b], velocity[b], data, *settings, random, parts)
 
     Parallel(n_jobs=workers, prefer="threads")(delayed(run)(b) for b in range(blocks))
     if not np.isfinite(state).all() or not all(np.isfinite(part).all() for part in sums):

@@ -5,28 +5,28 @@ In epochs: successive minibatches share out one permutation; then the theory of 
 """
 
 import numpy as np
-from numba import njit
 
 from lib.common import checks
+from lib.common.compiled import loops
 from lib.common.linalg import slices
 from lib.fluctuations import regression, regression_formulas
 
 
-@njit(cache=True, nogil=True)
+@loops
 def fill(order, chosen, step, replacement, epochs, random):
     """Fill `chosen` with the next minibatch.  Distinct samples: a Fisher-Yates shuffle of `order`, stopped after m."""
     samples, batch = len(order), len(chosen)
     first = batch * (step % (samples // batch)) if epochs else 0
     for i in range(batch):
+        j = random.integers(0 if replacement else first + i, samples)
         if replacement:
-            chosen[i] = random.integers(0, samples)
+            chosen[i] = j
         else:
-            j = random.integers(first + i, samples)
             order[first + i], order[j] = order[j], order[first + i]
             chosen[i] = order[first + i]
 
 
-@njit(cache=True, nogil=True)
+@loops
 def _draw_all(order, batches, replacement, epochs, random):
     for step in range(len(batches)):
         fill(order, batches[step], step, replacement, epochs, random)

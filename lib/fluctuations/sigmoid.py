@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from joblib import Parallel, delayed
-from numba import njit
 from scipy.optimize import minimize
 from scipy.special import expit
 
 from lib.common import checks
+from lib.common.compiled import loops
 from lib.common.linalg import psd_root
 from lib.common.random import children
 from lib.fluctuations.minibatches import checked_drawing, checked_run, fill
@@ -182,7 +182,7 @@ class Averages:
     force_square: np.ndarray  # (blocks,)  E|g_B|²
 
 
-@njit(cache=True, nogil=True)
+@loops
 def _slope(field, target):
     tail = math.exp(-abs(field)) / (1 + math.exp(-abs(field)))  # z or 1 - z, whichever is small
     z, rest = (1 - tail, tail) if field > 0 else (tail, 1 - tail)
@@ -190,31 +190,35 @@ def _slope(field, target):
     return error * z * rest
 
 
-@njit(cache=True, nogil=True)
-def _descend(chains, twins, samples, rate, batch, steps, record_every, replacement, random, sums):
+@loops
+def _descend(chains, twins, samples, rate, batch, steps, record_every, replacement, random, sums, room):
     """Run the chains of a block and their twins in place, and add to the sums."""
     inputs, targets, fields, slopes, curvatures = samples
     mean, twin_mean, second, twin_second, scalars = sums
+    order, chosen, force, twin_force = room
     size = inputs.shape[1]
-    chosen, order = np.empty(batch, dtype=np.int64), np.arange(len(inputs))
-    force, twin_force = np.empty(size), np.empty(size)
     for c in range(len(chains)):
         v, u = chains[c], twins[c]
         for step in range(steps):
             if step % record_every == 0:
-                mean += v
-                twin_mean += u
-                second += np.outer(v, v)
-                twin_second += np.outer(u, u)
-                shifts, pull = np.dot(inputs, v), 0.0
+                for i in range(size):
+                    mean[i] += v[i]
+                    twin_mean[i] += u[i]
+                    for k in range(size):
+                        second[i, k] += v[i] * v[k]
+                        twin_second[i, k] += u[i] * u[k]
+                pull = 0.0
                 for a in range(len(inputs)):
-                    pull += _slope(fields[a] + shifts[a], targets[a]) * shifts[a]
+                    shift = 0.0
+                    for k in range(size):
+                        shift += inputs[a, k] * v[k]
+                    pull += _slope(fields[a] + shift, targets[a]) * shift
                 scalars[0] += pull / len(inputs)
             fill(order, chosen, step, replacement, False, random)
-            force[:] = 0.0
-            twin_force[:] = 0.0
-            for a in chosen:
-                shift, twin_shift = 0.0, 0.0
+            for k in range(size):
+                force[k] = twin_force[k] = 0.0
+            for b in range(batch):
+                a, shift, twin_shift = chosen[b], 0.0, 0.0
                 for k in range(size):
                     shift += inputs[a, k] * v[k]
                     twin_shift += inputs[a, k] * u[k]
@@ -268,7 +272,9 @@ def simulate(
     def run(b):
         random = checks.generator("seed", streams[b])
         for length, parts in ((burn_in, [np.zeros(shape) for shape in shapes]), (steps, [each[b] for each in sums])):
-            _descend(state[b], twins[b], samples, rate, batch, length, record_every, replacement, random, tuple(parts))
+            room = np.arange(len(inputs)), np.empty(batch, dtype=np.int64), *np.empty((2, size))
+            drawing = batch, length, record_every, replacement, random
+            _descend(state[b], twins[b], samples, rate, *drawing, tuple(parts), room)
 
     Parallel(n_jobs=workers, prefer="threads")(delayed(run)(b) for b in range(blocks))
     if not all(np.isfinite(each).all() for each in sums):

@@ -9,9 +9,9 @@ from math import erf, exp, pi, sqrt
 
 import numpy as np
 from joblib import Parallel, delayed
-from numba import njit
 
 from lib.common import checks
+from lib.common.compiled import loops
 from lib.common.linalg import psd_root
 from lib.common.random import children
 from lib.foundations import committee
@@ -93,16 +93,14 @@ def overlaps(student, teacher, *, eigenvalues=None):
 
 # Sums may be reordered, which lets the dot products use vector instructions: without, a run takes 1.5 to 2 times as
 # long.  The last digits then depend on the processor; NaN and infinity keep their meaning.
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def _descend(student, teacher, scale, learning_rate, steps, snapshots, random):
-    """Run SGD on `student` in place and copy it into snapshots[k] after steps[k] examples."""
+@loops(fastmath={"reassoc", "contract", "nsz"})
+def _descend(student, teacher, scale, learning_rate, steps, snapshots, example, x, random):
+    """Run SGD on `student` in place and copy it into snapshots[k] after steps[k] examples; `example`, `x`: room."""
     units, dimension = student.shape
     teachers = len(teacher)
     inverse_root = 1 / sqrt(dimension)
     student_weight, teacher_weight = sqrt(teachers) / units, 1 / sqrt(teachers)
     step_size = learning_rate * student_weight * sqrt(2 / pi) * inverse_root  # g'(x) = √(2/π) exp(-x²/2)
-    example = np.empty(dimension)
-    x = np.empty(units)
     done = 0
     for k in range(len(steps)):
         for _ in range(steps[k] - done):
@@ -125,15 +123,18 @@ def _descend(student, teacher, scale, learning_rate, steps, snapshots, random):
                 for c in range(dimension):
                     student[i, c] += move * example[c]
         done = steps[k]
-        snapshots[k] = student
+        for i in range(units):
+            for c in range(dimension):
+                snapshots[k, i, c] = student[i, c]
 
 
 def _one_run(student, teacher, variances, learning_rate, steps, seed):
     """Overlaps (n, K, K) and (n, K, M) at the given steps, and the last weights (K, N)."""
     moving = student.copy()  # (K, N)
     snapshots = np.empty((len(steps), *student.shape))  # (n, K, N)
+    room = np.empty(len(variances)), np.empty(len(student))
     random = np.random.Generator(np.random.SFC64(seed))
-    _descend(moving, teacher, np.sqrt(variances), learning_rate, steps, snapshots, random)
+    _descend(moving, teacher, np.sqrt(variances), learning_rate, steps, snapshots, *room, random)
     q, r, _ = _measured(snapshots, teacher, variances)  # (n, K, K), (n, K, M)
     return q, r, moving
 

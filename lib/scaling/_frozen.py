@@ -75,7 +75,7 @@ def weights(time, values, out):
 
 @loops
 def move(table, drives, out):
-    """U and V at middle and end, first in the columns of `out` (L, 2, K, .), by the weights of `table`.
+    """U and V at middle and end, first in the columns of `out` (L, 2K, .), by the weights of `table`.
 
     `drives` (4, K, 2K + K + M): what these multiply, side by side for what drives U and V from middle and end, and from
     outside.
@@ -108,7 +108,7 @@ def move(table, drives, out):
                     right[p, j] -= matrix[p, i] * right[i, j]
             for j in range(wide - size):
                 right[p, j] /= matrix[p, p]
-                out[k, p // units, p % units, j] = right[p, j]
+                out[k, p, j] = right[p, j]
 
 
 @loops
@@ -255,7 +255,7 @@ class Flow:
             levels = len(time[one])
             table, moved = np.empty((levels, units, pairs + 1, 2, 5)), np.zeros((levels, 2, units, width + pairs))
             weights(time[one], values, table)
-            move(table, drives, moved)
+            move(table, drives, moved.reshape(levels, size, -1))
             if pairs:
                 spread(time[one], part[one], table, *noise, moved)
             joint = np.empty((levels, width, width))

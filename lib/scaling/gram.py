@@ -9,9 +9,9 @@ from math import erf, exp, pi, sqrt
 
 import numpy as np
 from joblib import Parallel, delayed
-from numba import njit
 
 from lib.common import checks
+from lib.common.compiled import loops
 from lib.common.linalg import psd_root
 from lib.common.random import children
 from lib.foundations import committee_formulas
@@ -21,7 +21,7 @@ from lib.scaling.structured import Path
 RANK = 1e-15  # a pivot below this part of its diagonal entry is rounding: the vector lies in the span of the others
 
 
-@njit(cache=True, nogil=True)
+@loops
 def _factor(gram, factor, first):
     """Rows `first` and later of the Cholesky factor of a semidefinite matrix; a zero pivot leaves a zero column."""
     size = len(gram)
@@ -32,58 +32,50 @@ def _factor(gram, factor, first):
             for a in range(j):
                 entry -= factor[i, a] * factor[j, a]
             factor[i, j] = entry / factor[j, j] if factor[j, j] > 0.0 else 0.0
-            left -= factor[i, j] ** 2
+            left -= factor[i, j] * factor[i, j]
         factor[i, i] = sqrt(left) if left > RANK * gram[i, i] else 0.0
 
 
-@njit(cache=True, nogil=True)
-def _descend(gram, factor, lam, counts, teachers, learning_rate, steps, snapshots, random):
-    """Run the chain in place and store the covariance of the fields in snapshots[s] after steps[s] examples."""
+@loops
+def _descend(gram, factor, lam, counts, total, teachers, learning_rate, steps, part, u, square, fields, move, random):
+    """Run the chain in place over some steps; `part`, `u` (L, K + M), `square` (L,), `fields`, `move`: workspace."""
     levels, size, _ = gram.shape
-    units, total = size - teachers, counts.sum()
+    units = size - teachers
     teacher_weight, student_weight = 1 / sqrt(teachers), sqrt(teachers) / units
-    part, u = np.empty((levels, size)), np.empty((levels, size))
-    square, fields, move = np.empty(levels), np.empty(size), np.zeros(size)
-    done = 0
-    for s in range(len(steps)):
-        for _ in range(steps[s] - done):
-            fields[:] = 0.0
-            for k in range(levels):
-                known = min(counts[k], size)
-                square[k] = 2 * random.standard_gamma((counts[k] - size) / 2) if counts[k] > size else 0.0
-                for a in range(known):
-                    u[k, a] = random.standard_normal()
-                    square[k] += u[k, a] ** 2
-                square[k] *= lam[k]
-                root = sqrt(lam[k])
-                for i in range(size):
-                    field = 0.0
-                    for a in range(known if counts[k] <= size else i + 1):
-                        field += factor[k, i, a] * u[k, a]
-                    part[k, i] = root * field
-                    fields[i] += part[k, i]
-            delta = 0.0
+    for _ in range(steps):
+        for i in range(size):
+            fields[i] = 0.0
+        for k in range(levels):
+            known = min(counts[k], size)
+            square[k] = 2 * random.standard_gamma((counts[k] - size) / 2) if counts[k] > size else 0.0
+            for a in range(known):
+                u[k, a] = random.standard_normal()
+                square[k] += u[k, a] * u[k, a]
+            square[k] *= lam[k]
+            root = sqrt(lam[k])
             for i in range(size):
-                weight = teacher_weight if i < teachers else -student_weight
-                delta += weight * erf(fields[i] / sqrt(2))
-            for i in range(teachers, size):
-                move[i] = learning_rate * student_weight * sqrt(2 / pi) * delta * exp(-(fields[i] ** 2) / 2) / total
-            for k in range(levels):
-                if counts[k] <= size:
-                    for i in range(teachers, size):
-                        for a in range(counts[k]):
-                            factor[k, i, a] += move[i] * sqrt(lam[k]) * u[k, a]
-                else:
-                    for i in range(teachers, size):
-                        for j in range(i + 1):
-                            gram[k, i, j] += move[i] * part[k, j] + move[j] * part[k, i] + move[i] * move[j] * square[k]
-                            gram[k, j, i] = gram[k, i, j]
-                    _factor(gram[k], factor[k], teachers)
-        done = steps[s]
+                field = 0.0
+                for a in range(known if counts[k] <= size else i + 1):
+                    field += factor[k, i, a] * u[k, a]
+                part[k, i] = root * field
+                fields[i] += part[k, i]
+        delta = 0.0
+        for i in range(size):
+            weight = teacher_weight if i < teachers else -student_weight
+            delta += weight * erf(fields[i] / sqrt(2))
+        for i in range(teachers, size):
+            move[i] = learning_rate * student_weight * sqrt(2 / pi) * delta * exp(-fields[i] * fields[i] / 2) / total
         for k in range(levels):
             if counts[k] <= size:
-                gram[k] = factor[k] @ factor[k].T
-            snapshots[s] += lam[k] * gram[k]
+                for i in range(teachers, size):
+                    for a in range(counts[k]):
+                        factor[k, i, a] += move[i] * sqrt(lam[k]) * u[k, a]
+            else:
+                for i in range(teachers, size):
+                    for j in range(i + 1):
+                        gram[k, i, j] += move[i] * part[k, j] + move[j] * part[k, i] + move[i] * move[j] * square[k]
+                        gram[k, j, i] = gram[k, i, j]
+                _factor(gram[k], factor[k], teachers)
 
 
 def _start(joint, counts):
@@ -105,7 +97,13 @@ def _start(joint, counts):
 def _one_run(joint, factors, lam, counts, teachers, learning_rate, steps, seed):
     gram, factor, random = joint.copy(), factors.copy(), checks.generator("seed", seed)  # (L, K+M, K+M)
     snapshots = np.zeros((len(steps), *joint.shape[1:]))  # (n, K+M, K+M)
-    _descend(gram, factor, lam, counts, teachers, learning_rate, steps, snapshots, random)
+    room = *np.empty((2, *joint.shape[:2])), np.empty(len(lam)), *np.zeros((2, joint.shape[1]))
+    for snapshot, number in zip(snapshots, np.diff(steps, prepend=0)):
+        _descend(gram, factor, lam, counts, counts.sum(), teachers, learning_rate, number, *room, random)
+        for k, count in enumerate(counts):
+            if count <= joint.shape[1]:
+                gram[k] = factor[k] @ factor[k].T
+            snapshot += lam[k] * gram[k]
     return snapshots, gram
 
 

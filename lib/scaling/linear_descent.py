@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from joblib import Parallel, delayed
-from numba import njit
 
 from lib.common import checks
+from lib.common.compiled import loops
 from lib.common.random import children
 from lib.scaling import _arguments
 
@@ -39,7 +39,7 @@ def random_deviations(runs, dimension, seed, *, student_variance=0.0):
     return spread * checks.generator("seed", seed).standard_normal(shape)  # (runs, N)
 
 
-@njit(cache=True, nogil=True)
+@loops
 def _descend(moving, scale, frozen_spread, rate, steps, snapshots, random):
     """Run SGD on the trained components in place and copy them into snapshots[k] after steps[k] examples."""
     size = len(moving)

@@ -7,9 +7,9 @@ from math import exp, lgamma, log, log1p, sqrt
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from lib.common import checks
+from lib.common.compiled import loops
 from lib.fields.overlaps import _projections
 
 DEGREES = {"erf": ((1, 3), (1, 3, 5)), "relu": ((0, 1, 2, 4),)}  # bases that a target may have; its length says which
@@ -47,7 +47,7 @@ def model(activation, target, dimension, width, effective_samples, weight_varian
     return Model(activation == "relu", y, dimension, width, samples, variance, samples * readout / width)
 
 
-@njit(cache=True, nogil=True)
+@loops
 def project(m, relu, across, h):
     """ĥ of n components at |w|² = across + m² into h."""
     square = across + m * m
@@ -62,7 +62,7 @@ def project(m, relu, across, h):
             h[2] = ERF[2] * z**5
 
 
-@njit(cache=True, nogil=True)
+@loops
 def solve(a, y, samples, factor, x):
     """½ log det A + ½ P_e YᵀA⁻¹Y; the Cholesky factor and C⁻¹Y stay in `factor` and x."""
     determinant, square = 1.0, 0.0
@@ -83,7 +83,7 @@ def solve(a, y, samples, factor, x):
     return (log(determinant) + samples * square) / 2
 
 
-@njit(cache=True, nogil=True)
+@loops
 def matrix(h, gain, a):
     """A = 1 + gain Σ_c ĥĥᵀ into a, free of the rounding of its updates."""
     for i in range(len(a)):
@@ -94,19 +94,19 @@ def matrix(h, gain, a):
             a[i, j] = gain * total + (1.0 if i == j else 0.0)
 
 
-@njit(cache=True, nogil=True)
+@loops
 def _log_mixture(m, prior, broad):
     """Logarithm of the density of the independent draws, without a constant."""
     return log(exp(-((m / prior) ** 2) / 2) / prior + exp(-((m / broad) ** 2) / 2) / broad)
 
 
-@njit(cache=True, nogil=True)
+@loops
 def _log_gamma(q, shape, rate):
     """Logarithm of the gamma density as one of log q."""
     return shape * log(rate * q) - rate * q - lgamma(shape)
 
 
-@njit(cache=True, nogil=True)
+@loops
 def _log_joint_mixture(m, q, prior, broad, shape, rate, broad_shape, broad_rate):
     """The same with free lengths: of m and log q⊥ together."""
     near = _log_gamma(q, shape, rate) - (m / prior) ** 2 / 2 - log(prior)
@@ -114,7 +114,7 @@ def _log_joint_mixture(m, q, prior, broad, shape, rate, broad_shape, broad_rate)
     return max(near, far) + log1p(exp(-abs(near - far)))
 
 
-@njit(cache=True, nogil=True)
+@loops
 def sweep(m, across, h, a, free, model, independence, shortest, decades, wall, lost, stop, counts, random):
     """One proposal for every neuron, in place; ends early, and says so, with `stop` overlaps beyond |m| = `lost`.
 
@@ -165,7 +165,8 @@ def sweep(m, across, h, a, free, model, independence, shortest, decades, wall, l
         if change <= 0 or random.random() < exp(-change):
             counts[0, int(alone)] += 1
             energy, m[c], across[c] = new_energy, new, new_q
-            h[c] = new_h
+            for i in range(n):
+                h[c, i] = new_h[i]
             a, new_a = new_a, a
             beyond += int(abs(new) > lost) - int(abs(old) > lost)
             if stop > 0 and beyond >= stop:
@@ -173,7 +174,7 @@ def sweep(m, across, h, a, free, model, independence, shortest, decades, wall, l
     return False
 
 
-@njit(cache=True, nogil=True)
+@loops
 def chain(
     m, across, free, model, burn_in, every, independence, barrier, edge, records, residuals, histogram, counts, random
 ):

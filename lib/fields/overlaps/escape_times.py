@@ -13,11 +13,11 @@ deck, slides on the staircase target and its first-order transition; escape time
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from scipy.integrate import trapezoid
 from scipy.linalg import eigh
 
 from lib.common import checks
+from lib.common.compiled import loops
 from lib.common.random import children
 from lib.fields.overlaps._overlap_moves import FARTHEST, model, project, sweep
 from lib.foundations.sampling import Average
@@ -53,7 +53,7 @@ class LazyPhase:
     height: float  # ΔE: the largest energy inside the barrier less the smallest
 
 
-@njit(cache=True, nogil=True)
+@loops
 def _first(m, model, burn_in, step, barrier, outliers, limit, random):
     """Sweeps until `outliers` neurons are beyond the barrier, and whether they are."""
     n = len(model.target)

@@ -1,0 +1,95 @@
+"""What a first call costs: compilation, in a fresh process with an empty cache, beside the same call once warm.
+
+Run by hand: python benchmarks/cold_start.py.  CPU seconds without imports, medians of fresh processes.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from statistics import median
+
+PROCESSES = 3
+CALLS = {
+    "committee.solve": """
+from lib.foundations import committee
+def call():
+    return committee.solve([0, 10, 50], [[0.25, 0], [0, 0.2]], [[0.01, 0.02], [0.03, 0]], np.eye(2), 0.5)
+""",
+    "structured.solve": """
+from lib.scaling import spectra, structured
+lam, start = spectra.power_law(8, 0.5), spectra.random_overlaps(np.full(8, 125), 2, 2, seed=1, student_variance=1e-4)
+def call():
+    return structured.solve([0, 10, 1000], *start, lam, 0.1)
+""",
+    "online.simulate": """
+from lib.foundations import online
+student, teacher = online.random_weights(2, 100, 1, variance=0.1), online.random_weights(2, 100, 2)
+def call():
+    return online.simulate(student, teacher, 0.5, [0, 1, 10], 3)
+""",
+    "gram.simulate": """
+from lib.scaling import gram, spectra
+lam, counts = spectra.power_law(4, 1.0), np.full(4, 125)
+start = spectra.random_overlaps(counts, 2, 2, seed=1, student_variance=0.1)
+def call():
+    return gram.simulate([10], *start, lam, counts, 0.1, seed=2)
+""",
+    "linear_descent.simulate": """
+from lib.scaling import linear_descent
+start = linear_descent.random_deviations(2, 100, 1)
+def call():
+    return linear_descent.simulate(start, np.ones(100), 0.5, [0, 1, 10], 2)
+""",
+    "descent.simulate": """
+from lib.fluctuations import descent, regression
+random = np.random.default_rng(0)
+problem = regression.fit(random.standard_normal((50, 5)), random.standard_normal((50, 2)))
+def call():
+    return descent.simulate(problem, 0.05, 5, steps=1000, chains=10, seed=1)
+""",
+    "sigmoid.simulate": """
+from lib.fluctuations import sigmoid
+unit = sigmoid.minimum(4 * [[1.0]], [0, 1, 1, 1])
+def call():
+    return sigmoid.simulate(unit, 0.1, 1, steps=1000, chains=10, seed=1)
+""",
+    "monte_carlo.sample": """
+from lib.fields.overlaps import monte_carlo
+def call():
+    return monte_carlo.sample("erf", [1.0, -0.7], 20, 50, 0.0, 4, 100, 1)
+""",
+    "escape_times.simulate": """
+from lib.fields.overlaps import escape_times
+def call():
+    return escape_times.simulate("erf", [1.0, -0.7], 20, 50, 0.0, 0.6, 4, 10_000, seed=1)
+""",
+}
+CLOCK = """
+from time import process_time
+times = [process_time()]
+for _ in range(2):
+    call()
+    times.append(process_time())
+print(times[1] - times[0], times[2] - times[1])
+"""
+
+
+def cold_and_warm(code):
+    """CPU seconds of the first and of the second call in a fresh process with an empty cache."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": folder, "OMP_NUM_THREADS": "1"}
+        command = [sys.executable, "-c", "import numpy as np" + code + CLOCK]
+        done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    return [float(part) for part in done.stdout.split()]
+
+
+def main():
+    print("CPU seconds of a call                    cold       warm")
+    for name, code in CALLS.items():
+        cold, warm = (median(part) for part in zip(*(cold_and_warm(code) for _ in range(PROCESSES))))
+        print(f"  {name:<32s} {cold:10.2f} {warm:10.3f}")
+
+
+if __name__ == "__main__":
+    main()

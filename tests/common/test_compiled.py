@@ -1,0 +1,67 @@
+"""Loops are compiled also where nothing can be kept, and everybody asks for them in one place."""
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from lib.common import compiled
+from tools.build import project
+
+CALL = "from lib.foundations import committee; print(committee.drift_coefficients([[1.0]], [[1.0]], [[1.0]])[0].item())"
+
+
+def no_folder(path):
+    """A file at `path`: nobody, not even root, can make a folder there or below."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"")
+    return path
+
+
+@pytest.fixture
+def nowhere(tmp_path):
+    """A copy of lib whose folders hold no caches, and the environment of a user whose home holds none."""
+    skip = shutil.ignore_patterns("__pycache__")
+    for part in ("common", "foundations"):
+        folder = shutil.copytree(project.ROOT / "lib" / part, tmp_path / "lib" / part, ignore=skip)
+        no_folder(folder / "__pycache__")
+    shutil.copy(project.ROOT / "lib/__init__.py", tmp_path / "lib")
+    home = str(no_folder(tmp_path / "home"))
+    kept = {name: value for name, value in os.environ.items() if name not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+    return {**kept, "HOME": home, "IPYTHONDIR": home, "PYTHONPATH": str(tmp_path), "PYTHONSAFEPATH": "1"}
+
+
+def test_installation_and_home_that_are_read_only(nowhere, tmp_path):
+    done = subprocess.run([sys.executable, "-c", CALL], env=nowhere, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert float(done.stdout) == pytest.approx(2 / np.pi / np.sqrt(3), rel=1e-15)
+    asked = CALL.replace("committee;", "committee_formulas; from numba import njit;").split("print")[0]
+    asked += "njit(cache=True)(committee_formulas._drift.py_func)"  # the control: this place does refuse a cache
+    done = subprocess.run([sys.executable, "-c", asked], env=nowhere, cwd=tmp_path, capture_output=True, text=True)
+    assert "no locator available" in done.stderr
+
+
+def test_compiled_code_is_kept_where_it_can_be(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(project.ROOT)}
+    subprocess.run([sys.executable, "-c", CALL], env=environment, check=True, capture_output=True)
+    assert [path.name for path in tmp_path.rglob("committee_formulas._drift*.nbc")] != []
+
+
+def test_division_by_zero_is_numpys():
+    @compiled.loops
+    def quotient(x, y):
+        return x / y
+
+    assert quotient(1.0, 0.0) == np.inf
+
+
+def test_everybody_asks_for_compilation_here():
+    for path in sorted((project.ROOT / "lib").rglob("*.py")):
+        if path != project.ROOT / "lib/common/compiled.py":
+            nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            taken = {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
+            assert "numba" not in {str(name).split(".")[0] for name in taken}, path
