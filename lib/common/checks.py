@@ -224,6 +224,12 @@ def instance(name, value, kind, origin):
     return value
 
 
+def keep(made, **values):
+    """Put checked values into the frozen dataclass that was given others: an np.uint8 would wrap in its formulas."""
+    for name, value in values.items():
+        object.__setattr__(made, name, value)
+
+
 def folder(name, value):
     """`value` as a ``Path``, with that home folder for a leading ~ or ~user; nothing is made or looked up."""
     if not isinstance(value, (str, os.PathLike)) or not isinstance(os.fspath(value), str) or not os.fspath(value):

@@ -45,7 +45,7 @@ def singular_pairs(jacobians, *, pairs=1):
     [[5.0, 3.0]]
     """
     jacobians = _jacobians(jacobians)  # (N, K, d)
-    if checks.integer("pairs", pairs) > jacobians.shape[2]:
+    if (pairs := checks.integer("pairs", pairs)) > jacobians.shape[2]:
         checks.fail("pairs", f"be at most the number of inputs, {jacobians.shape[2]}", pairs)
     left, values, right = np.linalg.svd(jacobians, full_matrices=False)  # (N, K, d), (N, d), (N, d, d)
     return SingularPairs(left[:, :, :pairs], values[:, :pairs], right[:, :pairs].transpose(0, 2, 1))

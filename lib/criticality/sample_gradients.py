@@ -30,10 +30,9 @@ class Model:
     penalty: float = 1e-3  # λ > 0
 
     def __post_init__(self):
-        checks.integer("inputs", self.inputs)
-        checks.integer("width", self.width, at_least=0)
         checks.one_of("loss", self.loss, LOSSES)
-        checks.number("penalty", self.penalty, above=0)
+        inputs, width = checks.integer("inputs", self.inputs), checks.integer("width", self.width, at_least=0)
+        checks.keep(self, inputs=inputs, width=width, penalty=checks.number("penalty", self.penalty, above=0))
 
     @property
     def size(self):
@@ -99,7 +98,7 @@ def two_digits(*, components=None):
     images = data.load("digits", size=8)
     kept = images.labels < 2  # (1797,)
     x = data.design(images.images[kept]) / 16  # (360, 64)
-    if components is not None and checks.integer("components", components) > x.shape[1]:
+    if components is not None and (components := checks.integer("components", components)) > x.shape[1]:
         checks.fail("components", f"be at most {x.shape[1]}", components)
     x = x - x.mean(axis=0) if components is None else PCA(components, svd_solver="full").fit_transform(x)  # (360, d)
     return x, images.labels[kept].astype(float)

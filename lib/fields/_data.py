@@ -1,8 +1,30 @@
 """Checks of what the modules of this part are given: inputs, targets, ridges, and numbers that must be positive."""
 
 import numpy as np
+from scipy.linalg import LinAlgError, cho_factor
+from scipy.linalg.lapack import dpocon
 
 from lib.common import checks
+
+LARGEST_CONDITION = 1e12  # of a matrix that is inverted: four digits of the inverse are left
+
+
+def sound(lowest, largest):
+    """Whether a matrix of such eigenvalues, or pivots, can be inverted: the one rule of this part."""
+    return lowest * LARGEST_CONDITION > largest
+
+
+def factored(matrix):
+    """Cholesky factor for ``cho_solve``; a LinAlgError where the matrix, at unit diagonal, is singular up to rounding.
+
+    The diagonal does not count: noise of very different size at different examples costs no digits.
+    """
+    factor = cho_factor(matrix, lower=True, check_finite=False)
+    root = np.sqrt(matrix.diagonal())  # (P,)
+    size = np.abs(matrix / root / root[:, None]).sum(axis=0).max(initial=0)  # the 1-norm
+    if len(matrix) and not sound(dpocon(factor[0] / root[:, None], size, uplo="L")[0], 1):
+        raise LinAlgError("singular up to rounding")
+    return factor
 
 
 def positive(**given):

@@ -3,6 +3,7 @@
 from scipy.linalg import eigh
 
 from lib.common import checks
+from lib.fields import _data
 
 
 def solve(kernel, y, t):
@@ -10,7 +11,11 @@ def solve(kernel, y, t):
     values, axes = eigh(kernel)  # (P,), (P, P)
     if values[0] < -1e-10 * values[-1]:
         checks.fail("gram", "be positive semidefinite", f"lowest eigenvalue {values[0]:.3g}")
-    inverse = 1 / (values.clip(0) + t[:, None])  # (m, P)  negative ones are rounding
+    values = values.clip(0)  # (P,)  negative ones are rounding
+    if not _data.sound(values[0] + t.min(), values[-1] + t.min()):
+        wanted = f"be at least {values[-1] / _data.LARGEST_CONDITION:.2g}, or be lost in the rounding of this kernel"
+        checks.fail("ridges", wanted, f"a smallest of {t.min():.3g}")
+    inverse = 1 / (values + t[:, None])  # (m, P)
     return (inverse * (axes.T @ y)) @ axes.T, 1 / inverse.sum(axis=1)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from lib.common import checks
-from lib.fields import hmc
+from lib.fields import _data, hmc
 from lib.fields._data import positive
 from lib.fields._units import units
 
@@ -24,14 +24,16 @@ def stack(name, value, columns):
 
 
 def _log_determinants(matrices):
-    """log det of each matrix, inf where it is not positive definite up to rounding: one must not stop the others."""
+    """log det of each matrix, inf where its pivots are lost in rounding: one must not stop the others."""
     try:
         factors = np.linalg.cholesky(matrices)  # (C, P, P)
     except np.linalg.LinAlgError:
         if len(matrices) == 1:
             return np.array([np.inf])  # (1,)
         return np.concatenate([_log_determinants(one[None]) for one in matrices])  # (C,)
-    return 2 * np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)  # (C,)
+    roots = np.diagonal(factors, axis1=1, axis2=2)  # (C, P)
+    kept = _data.sound((roots**2 / np.diagonal(matrices, axis1=1, axis2=2)).min(axis=1), 1)  # (C,)
+    return np.where(kept, 2 * np.log(roots).sum(axis=1), np.inf)  # (C,)
 
 
 def regression(features, y, ridge, readout_variance):

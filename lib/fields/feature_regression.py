@@ -62,7 +62,8 @@ def draw_features(kind, samples, modes, seed, *, amplitude_spread=0.0, amplitude
 def dual_fit(gram, targets, ridges):
     """Dual weights  α = (K + T)⁻¹y  and  κ̂ = 1/tr(K + T)⁻¹,  the effective ridge that the data show, at every ridge.
 
-    `gram` (P, P): K, positive semidefinite; `targets` (P,): y; `ridges` (m,): T > 0.  Returns α (m, P), κ̂ (m,).
+    `gram` (P, P): K, positive semidefinite; `targets` (P,): y; `ridges` (m,): T > 0, such that K + T
+    has a condition number up to 1e12.  Returns α (m, P), κ̂ (m,).
 
     >>> [part.round(6).tolist() for part in dual_fit([[1.0, 0.0], [0.0, 3.0]], [2.0, 4.0], [1.0])]
     [[[1.0, 1.0]], [1.333333]]
@@ -80,8 +81,9 @@ def measure(
 
     f_k = λ_k Σ_μ φ_k(x_μ) α_μ,  α = (K + T)⁻¹y,  K = ΦλΦᵀ,  y = Φv + ε.  With the λ_k and v_k of real data these are
     its surrogates.  `eigenvalues` (M,): λ_k >= 0, not all zero; `coefficients` (M,): v_k; `samples` (n,): P >= 1;
-    `ridges` (m,): T > 0; `seed`: int or SeedSequence; `sets`: S >= 2 data sets at each P; `noise_variance`: σ² >= 0;
-    `kind`, `amplitude_spread`, `amplitude_from`: as in :func:`draw_features`.  Returns Curves.
+    `ridges` (m,): T > 0, as in :func:`dual_fit`; `seed`: int or SeedSequence; `sets`: S >= 2 data sets at each P;
+    `noise_variance`: σ² >= 0; `kind`, `amplitude_spread`, `amplitude_from`: as in :func:`draw_features`.  Returns
+    Curves.
 
     >>> measure([1.0, 0.5], [1.0, 0.0], [10, 200], [1e-3], seed=1, sets=4).test_error.shape
     (4, 2, 1)

@@ -14,13 +14,14 @@ activation and depth.
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import LinAlgError, cho_solve
 
 from lib.common import checks
 from lib.fields import _data, nngp
-from lib.fields._readouts import regression
+from lib.fields._readouts import refuse_singular, regression
 from lib.fields._units import KERNELS, units
 
-BLOCK = 2**20  # features that are in memory at a time
+BLOCK = 2**17  # features that are in memory at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +60,10 @@ class _Process:
         self.kernel = nngp.kernel(activation, self.x, **variances)  # (P, P)
         self.cross = nngp.kernel(activation, self.at, self.x, **variances)  # (M, P)
         matrix = self.kernel + self.ridge * np.eye(len(self.x))  # (P, P)
-        self.inverse = np.linalg.inv(matrix)  # (P, P)
+        try:
+            self.inverse = cho_solve(_data.factored(matrix), np.eye(len(matrix)))  # (P, P)
+        except LinAlgError:
+            refuse_singular(np.inf, self.ridge)
         self.alpha, self.back = self.inverse @ self.y, self.inverse @ self.cross.T  # (P,), (P, M)
         self.mean = self.cross @ self.alpha  # (M,)
         self.likelihood = -(np.linalg.slogdet(matrix)[1] + self.y @ self.alpha) / 2
@@ -93,7 +97,8 @@ def correction(
     """
     task = _Process(activation, inputs, targets, ridge, points, weight_variance, readout_variance)
     random, left = checks.generator("seed", seed), checks.integer("neurons", neurons, at_least=2)
-    rows, parts = max(2, BLOCK // (len(task.x) + len(task.at))), []
+    rows, count = max(2, BLOCK // (len(task.x) + len(task.at))), left
+    shift, sums = None, [0.0] * 5
     inside = task.inverse @ task.kernel  # (P, P)  A⁻¹K
     while left:
         features, cross = task.neurons(random, (min(rows, left),))  # (n, P), (n, M)
@@ -105,12 +110,14 @@ def correction(
         half = task.gain * (features @ task.back - cross) * along - moved @ (task.kernel @ task.back - task.cross.T)
         size = task.gain * ((features @ task.inverse) * features).sum(axis=1)  # (n,)  tr A⁻¹(δ + K)
         turned = task.gain * ((features @ inside @ task.inverse) * features).sum(axis=1)  # (n,)  tr A⁻¹KA⁻¹(δ + K)
-        parts.append((mean * likelihood[:, None], half, likelihood**2, size**2 - 2 * turned))
-    product, half, square, kernels = (np.concatenate(part) for part in zip(*parts, strict=True))
-    terms = product + half  # (n, M)
-    error = terms.std(axis=0, ddof=1) / np.sqrt(len(terms))  # (M,)
-    fluctuation = kernels.mean() + np.trace(inside @ inside)
-    return Correction(task.mean, terms.mean(axis=0), error, half.mean(axis=0), float(square.mean()), float(fluctuation))
+        terms = mean * likelihood[:, None] + half  # (n, M)
+        shift = terms.mean(axis=0) if shift is None else shift  # (M,)  near the mean, so that squares lose no digits
+        new = terms - shift, (terms - shift) ** 2, half, likelihood**2, size**2 - 2 * turned
+        sums = [old + part.sum(axis=0) for old, part in zip(sums, new)]
+    first, second, half, square, kernels = (part / count for part in sums)  # (M,) thrice, () twice
+    error = np.sqrt((second - first**2) / (count - 1))  # (M,)
+    fluctuation = kernels + np.trace(inside @ inside)
+    return Correction(task.mean, shift + first, error, half, float(square), float(fluctuation))
 
 
 def deviation(
@@ -139,11 +146,16 @@ def deviation(
         likelihood = -(logarithm + alpha @ task.y) / 2 - task.likelihood  # (n,)  ℓ - ℓ(K)
         parts.append((mean - task.mean, likelihood, *first))
     apart, likelihood, mean_slope, weight_slope = (np.concatenate(part) for part in zip(*parts, strict=True))
-    weight = np.exp(likelihood)  # (n,)
-    below = weight - weight_slope  # (n,)
-    left_over = width * (apart * weight[:, None] - mean_slope)  # (n, M)
+    highest = likelihood.max()
+    if not highest > -np.inf:
+        refuse_singular(np.inf, task.ridge)
+    share = np.exp(likelihood - highest)  # (n,)
+    effective = share.sum() ** 2 / (len(share) * (share**2).sum())
+    top = max(highest, 0.0)  # weights e^ℓ and their first order 1 + ℓ', both over e^top, which leaves the ratio alone
+    weight, one = np.exp(likelihood - top), np.exp(-top)  # (n,), ()
+    below = weight - one * weight_slope  # (n,)
+    left_over = width * (apart * weight[:, None] - one * mean_slope)  # (n, M)
     found = left_over.mean(axis=0) / below.mean()  # (M,)
     spread = (left_over - found * below[:, None]) / below.mean()  # (n, M)
-    effective = weight.sum() ** 2 / (len(weight) * (weight**2).sum())
     covariance, prior = spread.T @ spread / len(spread) ** 2, width * (apart - mean_slope).mean(axis=0)
     return Deviation(found, covariance, float(effective), prior, float(likelihood.var(ddof=1)))

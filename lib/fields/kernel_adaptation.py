@@ -92,7 +92,7 @@ class _Problem:
             covariance = cho_solve(factor, np.eye(len(precision)))  # (r, r)
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 kernel, *derivatives = _pairs(self.activation, self.x, covariance)  # (P, P)
-                shifted = cho_factor(self.readout * kernel + self.ridge * np.eye(len(self.y)), lower=True)
+                shifted = _data.factored(self.readout * kernel + self.ridge * np.eye(len(self.y)))
                 dual = cho_solve(shifted, self.y)  # (P,)
                 cost, weights = self.y @ dual, np.outer(dual, dual)  # (P, P)
                 if self.fluctuations:

@@ -76,8 +76,9 @@ def spectrum(gram, targets):
 def measure(gram, targets, samples, ridges, seed, *, sets=40):
     """Regressions on random subsets of the pool, tested on the points left out.
 
-    `gram`, `targets`: as in :func:`spectrum`; `samples` (n,): P from 1 to M - 1; `ridges` (m,): T > 0; `seed`: int or
-    SeedSequence; `sets`: S >= 2 subsets at each P.  Returns feature_regression.Curves without coefficients.
+    `gram`, `targets`: as in :func:`spectrum`; `samples` (n,): P from 1 to M - 1; `ridges` (m,): T > 0, as in
+    :func:`lib.fields.feature_regression.dual_fit`; `seed`: int or SeedSequence; `sets`: S >= 2 subsets at each P.
+    Returns feature_regression.Curves without coefficients.
 
     >>> x = np.linspace(-1, 1, 50)
     >>> measure(np.exp(-np.subtract.outer(x, x)**2), x, [2, 10], [1e-6], seed=1, sets=3).test_error.shape

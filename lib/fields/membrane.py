@@ -10,8 +10,6 @@ import numpy as np
 from lib.common import checks
 from lib.fields import _data
 
-LARGEST_CONDITION = 1e12  # of a kernel matrix that is inverted: four digits of the inverse are left
-
 
 def stiffness(kernel):
     """Stiffness K⁻¹ of a membrane on a grid of points, for :func:`action`.
@@ -24,9 +22,9 @@ def stiffness(kernel):
     """
     kernel = checks.symmetric("kernel", kernel)  # (n, n)
     values, modes = np.linalg.eigh(kernel)  # (n,), (n, n)
-    if not values[0] * LARGEST_CONDITION > values[-1]:
+    if not _data.sound(values[0], values[-1]):
         seen = f"eigenvalues {values[0]:.3g} to {values[-1]:.3g}"
-        checks.fail("kernel", f"have a condition number up to {LARGEST_CONDITION:g}", seen)
+        checks.fail("kernel", f"have a condition number up to {_data.LARGEST_CONDITION:g}", seen)
     inverse = (modes / values) @ modes.T  # (n, n)
     return checks.finite("kernel", (inverse + inverse.T) / 2)  # (n, n)
 

@@ -62,7 +62,7 @@ def one_loop(eigenvalues, samples, ridge, quartic, cut, *, multiplicities=None, 
     lam, counts = _modes.descending(eigenvalues, multiplicities)  # (n,), (n,)
     samples = checks.number("samples", samples, above=0)
     ridge, u = _loss(ridge, quartic)
-    if checks.integer("cut", cut, at_least=0) > lam.size:
+    if (cut := checks.integer("cut", cut, at_least=0)) > lam.size:
         checks.fail("cut", f"be at most the number of levels, {lam.size}", cut)
     power = np.zeros(lam.size) if target_power is None else target_power
     power = checks.entries("target_power", power, at_least=0, shape=lam.shape)  # (n,)

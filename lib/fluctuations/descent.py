@@ -167,6 +167,7 @@ def simulate(
     samples, outputs = regression.checked_problem(problem).residuals.shape
     learning_rate = checks.number("learning_rate", learning_rate, above=0)
     replacement, epochs = checked_drawing(samples, batch, replacement, epochs)
+    batch = checks.integer("batch", batch)
     steps, chains, blocks, record_every = checked_run(steps, chains, blocks, record_every, seldom=5)
     workers, streams = checks.integer("workers", workers), children(seed, blocks + 1)
     pair_weights(problem, pair)  # refuses outputs that there are not

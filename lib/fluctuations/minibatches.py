@@ -73,6 +73,7 @@ def draw(samples, batch, steps, seed, *, replacement=False, epochs=False):
     [0, 1, 2, 3, 4, 5]
     """
     replacement, epochs = checked_drawing(samples, batch, replacement, epochs)
+    samples, batch = checks.integer("samples", samples), checks.integer("batch", batch)
     batches = np.empty((checks.integer("steps", steps), batch), dtype=np.int64)  # (steps, m)
     _draw_all(np.arange(samples), batches, replacement, epochs, checks.generator("seed", seed))
     return batches

@@ -49,18 +49,20 @@ class Net:
 
     def __post_init__(self):
         for name in ("inputs", "outputs", "width", "depth"):
-            checks.integer(name, getattr(self, name))
+            checks.keep(self, **{name: checks.integer(name, getattr(self, name))})
         checks.one_of("nonlinearity", self.nonlinearity, NONLINEARITIES)
-        checks.number("dropout", self.dropout, at_least=0, below=1)
+        checks.keep(self, dropout=checks.number("dropout", self.dropout, at_least=0, below=1))
         checks.one_of("biases", self.biases, BIASES)
         if self.channels is not None:
-            checks.integer("channels", self.channels)
-            if self.width <= (self.depth + 1) * (checks.integer("kernel", self.kernel) - 1):
+            channels, kernel = checks.integer("channels", self.channels), checks.integer("kernel", self.kernel)
+            checks.keep(self, channels=channels, kernel=kernel)
+            if self.width <= (self.depth + 1) * (kernel - 1):
                 wanted = f"leave a position after {self.depth + 1} convolutions of {self.width} units"
                 checks.fail("kernel", wanted, self.kernel)
         elif self.kernel is not None:
             checks.fail("kernel", "be None without channels", self.kernel)
-        if checks.boolean("skip", self.skip) and self.channels is not None:
+        checks.keep(self, skip=checks.boolean("skip", self.skip))
+        if self.skip and self.channels is not None:
             wanted = "be False with channels, as the layers of a convolution have different sizes"
             checks.fail("skip", wanted, self.skip)
 

@@ -106,11 +106,10 @@ def _layers(net, layer):
     if layer is None:
         return (net.middle,), False
     several = isinstance(layer, (tuple, list, range))
-    layers = tuple(layer) if several else (layer,)
+    layers = tuple(checks.integer("layer", one) for one in (layer if several else (layer,)))
     hidden = len(net.layers) - 1
-    for one in layers:
-        if checks.integer("layer", one) > hidden:
-            checks.fail("layer", f"be between 1 and the number of hidden layers, {hidden}", one)
+    if max(layers, default=0) > hidden:
+        checks.fail("layer", f"be between 1 and the number of hidden layers, {hidden}", layer)
     if not layers:
         checks.fail("layer", "hold at least one layer", layer)
     return layers, several
@@ -182,7 +181,8 @@ def train(
         checks.fail("record_every", f"divide the number of epochs, {epochs}", record_every)
     checks.one_of("loss", loss, LOSSES)
     checks.one_of("optimizer", optimizer, OPTIMIZERS)
-    if batch is not None and checks.integer("batch", batch) > count:
+    batch = count if batch is None else checks.integer("batch", batch)
+    if batch > count:
         checks.fail("batch", f"be at most the number of points, {count}", batch)
     batch = None if batch == count else batch
     layers, several = _layers(net, layer)

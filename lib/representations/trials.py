@@ -126,7 +126,7 @@ def states(curves, *, layer=None):
             checks.fail("layer", f"be given, from 0 to {a.shape[2] - 1}, as several layers were recorded", layer)
     else:
         count = a.shape[2] if a.ndim == 3 else 1
-        if checks.integer("layer", layer, at_least=0) >= count:
+        if (layer := checks.integer("layer", layer, at_least=0)) >= count:
             checks.fail("layer", f"be below the number of recorded layers, {count}", layer)
         a = a[:, :, layer] if a.ndim == 3 else a  # (T, n)
     return np.stack([a, curves.squared_output_distance, curves.alignment], axis=2)  # (T, n, 3)

@@ -69,6 +69,12 @@ MODELS = [Model(d, width=m, loss=loss) for d, m in ((1, 0), (4, 0), (1, 3), (5, 
 # --- derivatives ----------------------------------------------------------------------------------
 
 
+def test_small_integers_do_not_wrap():
+    model = Model(np.uint8(100), np.uint8(3), penalty=np.float32(0.5))
+    assert model.size == 3 * 102 + 1 and {type(model.inputs), type(model.width)} == {int}
+    assert type(model.penalty) is float
+
+
 def test_the_number_of_parameters_is_that_of_the_arrays():
     assert [Model(5).size, Model(5, width=4).size, Model(64, width=16).size] == [6, 4 * 5 + 4 + 4 + 1, 1057]
 

@@ -278,3 +278,16 @@ BAD = {
     "values": [1.0, [], [1.0], np.zeros((3, 0)), [np.nan, 1.0], "x", None],
 }
 test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)
+
+
+def test_ridges_that_are_lost_in_the_rounding_of_the_kernel_are_refused():
+    flat, p, m = np.ones(20), 60, 20
+    ways = {"seed": 1, "noise_variance": 1.0, "sets": 300}
+    found = feature_regression.measure(flat, flat, [p], [1e-9], **ways).test_error[:, 0, 0]
+    error = found.std(ddof=1) / np.sqrt(300)
+    assert found.mean() == pytest.approx(1 + m / (p - m - 1), abs=4 * error)  # least squares on Gaussian features
+    for lost in (1e-13, 1e-16, 1e-30):
+        with pytest.raises(ValueError, match="^ridges must be at least .*, got a smallest of"):
+            feature_regression.measure(flat, flat, [p], [1e-3, lost], **ways)
+    few = feature_regression.measure(flat, flat, [10], [1e-30, 1e-10], seed=1)  # here the kernel alone is invertible
+    np.testing.assert_allclose(few.test_error[..., 0], few.test_error[..., 1], rtol=1e-6)

@@ -1,5 +1,7 @@
 """lib.fields.finite_width against quadrature over one neuron, finite differences, and Hamiltonian Monte Carlo."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from bad_input import COUNT, NUMBER, SEED, exercised
@@ -123,3 +125,41 @@ CALLS = {
     finite_width.deviation: GOOD | {"width": 3, "networks": 20},
 }
 test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)
+
+
+def test_weights_beyond_the_floating_point_range_are_relative_to_the_largest():
+    y, width, networks = np.array([100.0, -50.0, 80.0, 20.0]), 100, 500
+    found = finite_width.deviation("erf", X, y, 0.3, POINTS, width, networks, seed=1)
+    w = checks.generator("seed", 1).standard_normal((networks, width, 3)) / np.sqrt(3)
+    features, cross = erf(w @ X.T), erf(w @ POINTS.T)
+    A = features.swapaxes(1, 2) @ features / width + 0.3 * np.eye(4)
+    alpha = np.linalg.solve(A, np.broadcast_to(y[:, None], (networks, 4, 1)))[..., 0]
+    mean = (cross.swapaxes(1, 2) @ features @ alpha[..., None])[..., 0] / width
+    log = -(np.linalg.slogdet(A)[1] + alpha @ y) / 2
+    assert np.ptp(log) > 1000
+    weight = np.exp(log - log.max())
+    K, k = nngp.kernel("erf", X), nngp.kernel("erf", POINTS, X)
+    limit = gp_regression.mean(K, y, 0.3, k)
+    # ℓ exceeds that of the kernel by so much that the first order, which has the mean zero, is lost beside e^ℓ.
+    assert (
+        log.max() + (np.linalg.slogdet(K + 0.3 * np.eye(4))[1] + y @ np.linalg.solve(K + 0.3 * np.eye(4), y)) / 2 > 40
+    )
+    np.testing.assert_allclose(found.mean, width * (weight @ mean / weight.sum() - limit), rtol=1e-8)
+    assert found.effective == pytest.approx(weight.sum() ** 2 / (networks * (weight**2).sum()), rel=1e-6)
+
+
+def test_memory_does_not_grow_with_the_number_of_neurons():
+    peaks = []
+    for neurons in (30_000, 120_000):
+        tracemalloc.start()
+        finite_width.correction("erf", *TASK, neurons, 1)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.2 * peaks[0]
+
+
+def test_a_ridge_below_rounding_is_refused():
+    for call in (finite_width.correction, finite_width.deviation):
+        sizes = (10,) if call is finite_width.correction else (10, 10)
+        with pytest.raises(ValueError, match="^ridge must be large enough"):
+            call("erf", np.ones((2, 3)), [1.0, 1.0], 1e-14, POINTS, *sizes, 1)

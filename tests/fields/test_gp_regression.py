@@ -10,7 +10,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import Ridge
 
-from lib.fields import gp_regression, nngp
+from lib.fields import gp_regression, membrane, nngp
 
 RNG = np.random.default_rng(11)
 X, NEW = RNG.standard_normal((12, 3)), RNG.standard_normal((5, 3))
@@ -209,3 +209,26 @@ def test_gram_matrices_that_rounding_has_made_singular_are_refused():
         gp_regression.leave_one_out(GRAM, np.ones((12, 2)), 1.0)
     with pytest.raises(ValueError, match="^targets must keep the result"):
         gp_regression.squared_norm(GRAM, 1e200 * Y, 1.0)
+
+
+def test_one_rule_says_which_condition_number_is_too_large():
+    axes, y = np.linalg.qr(RNG.standard_normal((8, 8)))[0], RNG.standard_normal(8)
+    for decades in (10, 11, 13, 15):
+        values = np.logspace(0, -decades, 8)
+        gram = (axes * values) @ axes.T
+        gram = (gram + gram.T) / 2
+        if decades > 12:
+            with pytest.raises(ValueError, match="^gram must be positive definite .* condition number up to 1e"):
+                gp_regression.squared_norm(gram, y, 0.0)
+            with pytest.raises(ValueError, match="^kernel must have a condition number up to 1e"):
+                membrane.stiffness(gram)
+            continue
+        exact = ((axes.T @ y) ** 2 / values).sum()
+        assert gp_regression.squared_norm(gram, y, 0.0) == pytest.approx(exact, rel=10.0 ** (decades - 14))
+        assert y @ membrane.stiffness(gram) @ y == pytest.approx(exact, rel=10.0 ** (decades - 14))
+
+
+def test_noise_of_very_different_size_is_no_loss():
+    ridge = np.logspace(-3, 15, 12)
+    exact = CROSS / ridge @ np.linalg.solve(np.eye(12) + GRAM / ridge, Y)  # better conditioned, not symmetric
+    np.testing.assert_allclose(gp_regression.mean(GRAM, Y, ridge, CROSS), exact, rtol=1e-9)

@@ -163,3 +163,11 @@ BAD = {
     "sets": [*COUNT, 1],
 }
 test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)
+
+
+def test_a_ridge_below_the_rounding_of_the_kernel_is_refused():
+    points = RNG.standard_normal((40, 3))
+    gram = points @ points.T  # of rank 3
+    assert np.isfinite(kernel_data.measure(gram, points[:, 0], [20], [1e-9], seed=1, sets=3).test_error).all()
+    with pytest.raises(ValueError, match="^ridges must be at least"):
+        kernel_data.measure(gram, points[:, 0], [20], [1e-14], seed=1, sets=3)

@@ -85,6 +85,8 @@ def test_a_ridge_lost_in_rounding_is_refused_and_a_network_thrown_away_does_not_
         network_posterior.potential(np.full((1, 4, 3), 1e12), "relu", same, [1.0, 1.0], 1e-3)
     with pytest.raises(ValueError, match="^weights must keep the result inside"):
         network_posterior.potential(np.full((1, 4, 3), 1e200), "erf", same, [1.0, 1.0], 1e-3)
+    with pytest.raises(ValueError, match="^ridge must be large enough"):  # the kernel of one neuron has rank one
+        network_posterior.predict(np.ones((1, 1, 3)), "erf", X[:2], [1.0, -1.0], 1e-14, X)
     start = np.stack([np.full((4, 3), 1e12), np.full((4, 3), 0.1)])
     lost = _readouts.evaluated(start, units("relu"), same[:, None], np.ones(2), 1e-3, 1.0, 1.0)
     alone = network_posterior.potential(start[1:], "relu", same, np.ones(2), 1e-3)

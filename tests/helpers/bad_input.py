@@ -15,6 +15,19 @@ AXIS = [[], [1.0, 1.0], [2.0, 1.0], [-1.0], [np.nan], [[1.0]], 1.0, "times", Non
 SEED = [None, -1, 1.5, "seed", True]
 
 
+def _forbidden(*_):
+    raise TypeError("this integer was checked, but what the check returned was not kept")
+
+
+class Unkept(np.int64):
+    """A NumPy integer to check and then to forget: what is computed with it might wrap, as that of an np.uint8 does."""
+
+
+for _operation in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "neg", "divmod"):
+    for _side in ("", "r"):
+        setattr(Unkept, f"__{_side}{_operation}__", _forbidden)
+
+
 def cases(calls, bad):
     """Every (function, argument, bad value): `calls` maps functions to good arguments, `bad` argument names to bad
     values.
@@ -31,8 +44,8 @@ def refused(call, function, name, value, named=None):
 
 
 def exercised(calls, bad, named=None):
-    """The two tests that every module has: its good calls pass, and every bad value of every argument is refused by
-    name.
+    """The two tests that every module has: its good calls pass, with integers that must be kept as they are checked,
+    and every bad value of every argument is refused by name.
 
     ``named`` maps arguments to patterns where the message may name another argument first.
     """
@@ -40,7 +53,8 @@ def exercised(calls, bad, named=None):
 
     @pytest.mark.parametrize("function", calls)
     def passes(function):
-        function(**calls[function])
+        numbers = {name: Unkept(value) for name, value in calls[function].items() if type(value) is int}
+        function(**calls[function] | numbers)
 
     @pytest.mark.parametrize(
         ("function", "name"), [(function, name) for function, good in calls.items() for name in good]

@@ -111,6 +111,16 @@ def test_a_net_is_refused_by_the_name_of_its_field(name, bad):
     refused(FIELDS, Net, name, bad)
 
 
+def test_small_integers_do_not_wrap():
+    given = {"inputs": np.uint8(3), "outputs": np.uint8(2), "width": np.uint8(200), "depth": np.uint8(2)}
+    for more in ({}, {"channels": np.uint8(20), "kernel": np.uint8(30)}):
+        net, wide = Net(**given, **more), Net(**{name: int(value) for name, value in {**given, **more}.items()})
+        assert net == wide and net.layers == wide.layers
+        assert {type(part) for layer in net.layers for part in layer} == {int}
+    square = nets.draw(Net(2, 1, np.uint8(200), 2), 1.0, 1, seed=1).weights[1]  # 40 000 entries
+    assert square.std() == pytest.approx(np.sqrt(2 / 400), rel=0.02)
+
+
 def test_a_kernel_needs_channels():
     with pytest.raises(ValueError, match=r"^kernel must be None without channels"):
         Net(2, 1, 9, 2, kernel=3)

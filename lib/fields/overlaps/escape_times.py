@@ -91,7 +91,7 @@ def simulate(
     barrier = checks.number("barrier", barrier, above=0, at_most=FARTHEST * np.sqrt(net.variance))
     chains, limit = checks.integer("chains", chains), checks.integer("limit", limit)
     step, burn_in = checks.number("step", step, above=0, at_most=1e3), checks.integer("burn_in", burn_in, at_least=0)
-    if checks.integer("outliers", outliers) > net.width:
+    if (outliers := checks.integer("outliers", outliers)) > net.width:
         checks.fail("outliers", f"be at most the width, {net.width}", outliers)
     times, escaped = np.empty(chains), np.zeros(chains, dtype=bool)  # (C,), (C,)
     for c, child in enumerate(children(seed, chains)):

@@ -144,7 +144,8 @@ def solve(
     strength = coupling(dimension, width, effective_samples, readout_variance=readout_variance)
     given = {"effective_samples": effective_samples, "weight_variance": weight_variance}
     samples, s = (checks.number(name, value, above=0) for name, value in given.items())
-    d, gain = _projections.dimension(dimension, free), float(readout_variance) / width
+    d, width = _projections.dimension(dimension, free), checks.integer("width", width)
+    gain = float(readout_variance) / width
     units = _overlap_density.Units(d, width, samples, s, gain, strength, free)
     target = single_index.staircase(checks.number("epsilon", epsilon, at_least=-1e50, at_most=1e50))  # (2,)
     held = None if outliers is None else checks.number("outliers", outliers, at_least=0, below=1)

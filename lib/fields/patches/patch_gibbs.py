@@ -42,9 +42,12 @@ def sample(
     readout, weight = readout / (patches * channels), weight / size
     flat = x.reshape(len(x), patches * size)  # (P, d)
 
-    def answer(moved, start, variance):
+    def answer(moved, start, variance, first):
         """Xᵀ(vΦΦᵀ + T)⁻¹(y - Φθ_0 - ξ), (M, N_p, S);  ΦΦᵀ = `moved` Xᵀ,  Φθ_0 = X `start`."""
         matrix = variance * moved.reshape(chains, *flat.shape) @ flat.T + ridge * np.eye(len(y))  # (M, P, P)
+        if first:
+            values = np.linalg.eigvalsh(matrix)  # (M, P)
+            _readouts.refuse_singular(np.where(_data.sound(values[:, :1], values[:, -1:]), 0, np.inf), ridge)
         noise = np.sqrt(ridge) * random.standard_normal((chains, len(y)))  # (M, P)
         missing = y - start.reshape(chains, -1) @ flat.T - noise  # (M, P)
         solved = np.linalg.solve(matrix, missing[..., None])[..., 0]  # (M, P)
@@ -53,9 +56,9 @@ def sample(
     w, kept = np.sqrt(weight) * random.standard_normal((chains, channels, size)), None  # (M, C, S)
     for n in range(burn_in + steps):
         a = np.sqrt(readout) * random.standard_normal((chains, patches, channels))  # (M, N_p, C)
-        a += readout * answer(x @ (w.swapaxes(1, 2) @ w)[:, None], a @ w, readout) @ w.swapaxes(1, 2)
+        a += readout * answer(x @ (w.swapaxes(1, 2) @ w)[:, None], a @ w, readout, n == 0) @ w.swapaxes(1, 2)
         w = np.sqrt(weight) * random.standard_normal((chains, channels, size))  # (M, C, S)
-        w += weight * a.swapaxes(1, 2) @ answer((a @ a.swapaxes(1, 2))[:, None] @ x, a @ w, weight)
+        w += weight * a.swapaxes(1, 2) @ answer((a @ a.swapaxes(1, 2))[:, None] @ x, a @ w, weight, n == 0)
         if n < burn_in:
             continue
         value = checks.array("observable", observable(w.copy(), a))  # (M, ...)

@@ -3,6 +3,7 @@ with its gap at finite size.
 """
 
 import numpy as np
+import pytest
 from bad_input import NUMBER, SEED, exercised
 from scipy.integrate import quad
 
@@ -146,3 +147,9 @@ test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(
     BAD,
     {"inputs": "inputs|targets"},
 )
+
+
+def test_a_ridge_lost_in_rounding_is_refused():
+    data = patch_posterior.draw(12, 2, 3, seed=1)
+    with pytest.raises(ValueError, match="^ridge must be large enough"):
+        patch_gibbs.sample(data.inputs, data.targets, 1e-15, 5, 2, 3, seed=1)  # twelve examples, six weights
