@@ -16,6 +16,7 @@ from lib.criticality import _tilted
 
 _END = 1e-9  # of the window: the closest that mean positions come to its ends
 _AT_ONCE = 2_000_000  # numbers that the bootstrap holds in memory
+_COARSE = 100  # whole numbers from here on are nearly continuous: their steps are below a hundredth
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,9 @@ def _positions(samples, low, high):
     high = checks.number("high", high, above=low)
     width = float(np.log(high) - np.log(low))
     chosen = s[(s >= low) & (s <= high)]  # (n,)
+    if low < _COARSE and np.all(chosen == np.rint(chosen)) and np.unique(chosen).size < chosen.size:
+        wanted = "be of a continuous quantity: counts have a likelihood of their own, a sum over whole numbers"
+        checks.fail("samples", wanted, f"whole numbers, several of them equal, from {low:.3g} on")
     positions = np.clip((np.log(chosen) - np.log(low)) / width, 0, 1)  # (n,)  off with the rounding of the logarithm
     if chosen.size < 2 or np.ptp(positions) == 0 or np.all((positions == 0) | (positions == 1)):
         checks.fail("samples", f"hold two or more different values inside the window {low:.3g} to {high:.3g}", samples)

@@ -58,6 +58,8 @@ def kernel(activation, inputs, other=None, *, weight_variance=1.0, weight_covari
         block = slice(start, start + rows)
         first = start if other is None else 0  # without `other`, what is left of the block is known by symmetry
         s12 = weighted[block] @ y[first:].T  # (rows, m - first)
+        if other is None:
+            np.fill_diagonal(s12, s11[block])  # the same to the last digit, on which a large variance depends
         result[block, first:] = average(activation, covariances(s11[block, None], s12, s22[None, first:]))
         if other is None:
             result[block, block] = np.triu(result[block, block]) + np.triu(result[block, block], 1).T  # (rows, rows)

@@ -17,3 +17,14 @@ def test_root_of_any_rank(rank):
 
 def test_root_takes_a_negative_eigenvalue_for_rounding():
     assert linalg.psd_root(np.diag([-1e-17, 4.0])).tolist() == [[0, 0], [0, 2]]
+
+
+def test_the_top_pair_of_a_matrix_is_that_of_the_dense_solver():
+    for size in (1, 2, 63, 64, 200):
+        a = np.random.default_rng(size).standard_normal((size, size))
+        matrix = a @ a.T
+        value, vector = linalg.top(matrix)
+        values, vectors = np.linalg.eigh(matrix)
+        assert value == pytest.approx(values[-1], rel=1e-12)
+        assert abs(vector @ vectors[:, -1]) == pytest.approx(1, abs=1e-9)
+        np.testing.assert_array_equal(linalg.top(matrix)[1], vector)

@@ -169,3 +169,11 @@ def test_a_length_beyond_the_precision_and_no_epsilon_are_refused():
         ising.strip(1.0, 12)
     with pytest.raises(ValueError, match="^epsilon must"):
         ising.phi4_fixed_point(0)
+
+
+def test_wide_strips_too_have_the_eigenvalues_in_closed_form_and_the_digits_of_a_dense_solver():
+    for coupling in (0.1, ising.CRITICAL_COUPLING, 0.6):
+        inverse, free_energy = kaufman(coupling, 9)
+        found = ising.strip(coupling, 9)
+        assert 1 / found.length == pytest.approx(inverse, rel=1e-9, abs=1e-12)
+        assert found.free_energy == pytest.approx(free_energy, rel=1e-13)

@@ -245,3 +245,11 @@ def test_results_outside_the_range_of_numbers_are_refused():
         nngp.variance("relu", [[2.0]], weight_variance=1e200, weight_covariance=[[1e200]])
     with pytest.raises(ValueError, match="^dimension must be small enough"):
         nngp.sphere_spectrum("erf", 10**8, [100])
+
+
+@pytest.mark.parametrize("activation", nngp.ACTIVATIONS)
+def test_the_diagonal_of_the_kernel_is_the_variance_to_the_last_digit(activation):
+    x = RNG.standard_normal((40, 7))
+    for scale in (1.0, 1e12, 1e15):  # 1 - z of an erf's variance is as small as rounding there
+        diagonal = nngp.kernel(activation, x, weight_variance=scale).diagonal()
+        np.testing.assert_array_max_ulp(diagonal, nngp.variance(activation, x, weight_variance=scale), 2)
