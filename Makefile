@@ -2,7 +2,7 @@
 #   PYTHON=python3.12          the Python to start from (3.11 or newer)
 #   PHYSICS_OF_LEARNING_PRESET=paper    the sources' own sizes (hours; what is finished is kept), instead of quick
 #   NAME=scaling COURSE=folder  which problem set (all), and the course folder (course), of `make assignments`;
-#                              NAME also names the chapter of `make paper`
+#                              NAME also names the chapter of `make paper` and more tests of `make lowest`
 #   OFFSETS="1000 2000" SAMPLES=4 PAGES=book/part/chapter.md   what `make seeds` adds to seeds, multiplies samples by, and runs
 #   TORCH_INDEX=<index URL>    take torch from this package index, for example one with CPU-only wheels
 #   CHROMIUM=<path>            the browser for the tests of the built site, if it is not on PATH
@@ -10,7 +10,7 @@ export PYTHON TORCH_INDEX
 unexport PYTHONPATH PYTHONHOME
 bin := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help environment book test seeds browser lab assignments rehearsal paper bench clean
+.PHONY: help environment book test seeds browser lab assignments rehearsal lowest paper bench clean
 
 help:
 	@echo "make book         build the book into _build/html (the first run installs everything into .venv)"
@@ -20,6 +20,7 @@ help:
 	@echo "make lab          write the pages as plain notebooks into notebooks/ and open them in JupyterLab"
 	@echo "make assignments  make the nbgrader course from the problem sets (NAME=scaling for one of them, COURSE=folder)"
 	@echo "make rehearsal    do what a launch on Binder does, in an empty environment; print times and memory"
+	@echo "make lowest       try lib on the lowest versions that pyproject.toml declares (NAME=tests/fields: these tests, too)"
 	@echo "make paper        list the results at the sources' own size; NAME=part/chapter computes and compares those of one"
 	@echo "make bench        print the timed comparisons"
 	@echo "make clean        remove everything that was built, the environment included (a course stays)"
@@ -50,6 +51,9 @@ assignments: environment
 
 rehearsal: environment
 	@$(bin)/python -m tools.release.rehearsal
+
+lowest: environment
+	@$(bin)/python -m tools.release.lowest $(NAME)
 
 paper: environment
 	@$(bin)/python -m tools.release.paper $(NAME)

@@ -1,8 +1,12 @@
 """Small linear algebra that several parts share."""
 
+from inspect import signature
+
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+# From SciPy 1.17 on ARPACK may draw new start vectors: the same ones every time.
+FIXED = {"rng": 0} if "rng" in signature(eigsh).parameters else {}
 CHUNK = 2**22  # numbers in one piece of a sum over samples, which bounds the memory
 
 
@@ -38,7 +42,7 @@ def largest(apply, metric):
     start = (np.sqrt(metric) * np.eye(size))[upper]  # (n(n+1)/2,): G = 1 overlaps with the leading, positive mode
     operator = LinearOperator((len(scale), len(scale)), matvec=act, dtype=np.float64)
     # The leading mode stands alone, so a Krylov space of six finds it; ARPACK's default of twenty costs twice as much.
-    return float(eigsh(operator, k=1, which="LA", v0=start, return_eigenvectors=False, ncv=6, tol=1e-12, rng=0)[0])
+    return float(eigsh(operator, k=1, which="LA", v0=start, return_eigenvectors=False, ncv=6, tol=1e-12, **FIXED)[0])
 
 
 def top(matrix):
@@ -51,7 +55,7 @@ def top(matrix):
         values, vectors = np.linalg.eigh(matrix)  # (n,), (n, n)
     else:
         start = np.cos(np.arange(len(matrix)))  # (n,)  fixed, and of no symmetry that a physical matrix has
-        values, vectors = eigsh(matrix, k=1, which="LA", v0=start, rng=0)  # (1,), (n, 1)
+        values, vectors = eigsh(matrix, k=1, which="LA", v0=start, **FIXED)  # (1,), (n, 1)
     return values[-1], vectors[:, -1] * np.sign(vectors[:, -1].sum() or 1.0)
 
 

@@ -312,7 +312,7 @@ def test_counts_are_not_taken_for_a_continuous_quantity():
     for call in (power_laws.fit, power_laws.curvature_test):
         with pytest.raises(ValueError, match="^samples must be of a continuous quantity: counts have .* whole numbers"):
             call(counts, 1, 1e3)
-    # The silent answer missed the exponent 2.5 by many errors; from a hundred on it does not, nor if rounding is spread out.
+    # From a hundred on the continuous law is right within its error, and from ten on if the rounding is spread out.
     many = np.random.default_rng(1).zipf(2.5, 2_000_000)
     far = power_laws.fit(many, 100.5, 9999.5)
     assert abs(far.exponent - 2.5) < 4 * far.error

@@ -1,0 +1,60 @@
+"""Try ``lib`` on the lowest versions that ``pyproject.toml`` declares: once a week, not with every change.
+
+``python -m tools.release.lowest [tests ...]`` makes an environment of exactly these in a temporary folder, imports
+every module of ``lib``, and runs all doctests and the tests named, by default some of ``lib/common``.  The tools of
+the tests are those of the lock.  With TORCH_INDEX, torch comes from that index.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+from tools.build import lock, project
+
+TESTERS = ("pytest", "hypothesis")
+QUICK = ("tests/common/test_checks.py", "tests/common/test_linalg.py", "tests/common/test_compiled.py")
+
+
+def lowest(text):
+    """The dependencies of a ``pyproject.toml`` pinned to the lowest version that each declares."""
+    pins = []
+    for line in tomllib.loads(text)["project"]["dependencies"]:
+        need = Requirement(line)
+        bounds = [part.version for part in need.specifier if part.operator == ">="]
+        if len(bounds) != 1:
+            raise ValueError(f"pyproject.toml must declare one lowest version of {need.name}, got {line!r}")
+        pins.append(f"{need.name}=={bounds[0]}")
+    return pins
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("tests", nargs="*", default=QUICK, help="files or folders of tests besides the doctests")
+    chosen = parser.parse_args(arguments).tests
+    pins = lowest(project.read(project.ROOT / "pyproject.toml"))
+    locked = lock.pins(project.read(project.ROOT / "requirements.txt"))
+    pins += [f"{name}=={locked[name]}" for name in TESTERS]
+    print("Lowest versions:", *pins, flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        python = Path(folder) / "env" / ("Scripts" if os.name == "nt" else "bin") / "python"
+        subprocess.run([sys.executable, "-m", "venv", Path(folder) / "env"], check=True)
+        install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        if index := os.environ.get("TORCH_INDEX"):
+            torch = [pin for pin in pins if pin.startswith("torch==")]
+            subprocess.run([*install, "--no-deps", "--index-url", index, *torch], check=True)
+        subprocess.run([*install, *pins], check=True)
+        # Warnings of later removal are no faults: these versions will not change any more.
+        options = ["--doctest-modules", "-p", "no:cacheprovider", "-o", "filterwarnings=default", "-q"]
+        environment = {**os.environ, "PYTHONPATH": str(project.ROOT), "NUMBA_CACHE_DIR": str(Path(folder) / "numba")}
+        command = [python, "-m", "pytest", *options, "lib", *chosen]
+        return subprocess.run(command, cwd=project.ROOT, env=environment).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
