@@ -5,13 +5,15 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import lib
 from lib.common import compiled
-from tools.build import project
 
+LIB = Path(lib.__file__).parent
 CALL = "from lib.foundations import committee; print(committee.drift_coefficients([[1.0]], [[1.0]], [[1.0]])[0].item())"
 
 
@@ -27,9 +29,9 @@ def nowhere(tmp_path):
     """A copy of lib whose folders hold no caches, and the environment of a user whose home holds none."""
     skip = shutil.ignore_patterns("__pycache__")
     for part in ("common", "foundations"):
-        folder = shutil.copytree(project.ROOT / "lib" / part, tmp_path / "lib" / part, ignore=skip)
+        folder = shutil.copytree(LIB / part, tmp_path / "lib" / part, ignore=skip)
         no_folder(folder / "__pycache__")
-    shutil.copy(project.ROOT / "lib/__init__.py", tmp_path / "lib")
+    shutil.copy(LIB / "__init__.py", tmp_path / "lib")
     home = str(no_folder(tmp_path / "home"))
     kept = {name: value for name, value in os.environ.items() if name not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
     return {**kept, "HOME": home, "IPYTHONDIR": home, "PYTHONPATH": str(tmp_path), "PYTHONSAFEPATH": "1"}
@@ -46,7 +48,7 @@ def test_installation_and_home_that_are_read_only(nowhere, tmp_path):
 
 
 def test_compiled_code_is_kept_where_it_can_be(tmp_path):
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(project.ROOT)}
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(LIB.parent)}
     subprocess.run([sys.executable, "-c", CALL], env=environment, check=True, capture_output=True)
     assert [path.name for path in tmp_path.rglob("committee_formulas._drift*.nbc")] != []
 
@@ -60,8 +62,8 @@ def test_division_by_zero_is_numpys():
 
 
 def test_everybody_asks_for_compilation_here():
-    for path in sorted((project.ROOT / "lib").rglob("*.py")):
-        if path != project.ROOT / "lib/common/compiled.py":
+    for path in sorted(LIB.rglob("*.py")):
+        if path != LIB / "common/compiled.py":
             nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
             taken = {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
             assert "numba" not in {str(name).split(".")[0] for name in taken}, path

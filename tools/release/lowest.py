@@ -1,7 +1,7 @@
 """Try ``lib`` on the lowest versions that ``pyproject.toml`` declares: once a week, not with every change.
 
 ``python -m tools.release.lowest [tests ...]`` makes an environment of exactly these in a temporary folder, imports
-every module of ``lib``, and runs all doctests and the tests named, by default some of ``lib/common``.  The tools of
+every module of ``lib``, and runs all doctests and the tests named, by default a few of each kind.  The tools of
 the tests are those of the lock.  With TORCH_INDEX, torch comes from that index.
 """
 
@@ -18,7 +18,12 @@ from packaging.requirements import Requirement
 from tools.build import lock, project
 
 TESTERS = ("pytest", "hypothesis")
-QUICK = ("tests/common/test_checks.py", "tests/common/test_linalg.py", "tests/common/test_compiled.py")
+QUICK = (
+    "tests/common",
+    "tests/foundations/test_committee.py",
+    "tests/fluctuations/test_linear.py",
+    "tests/representations/test_nets.py",
+)
 
 
 def lowest(text):
