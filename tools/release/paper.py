@@ -12,6 +12,7 @@ import argparse
 import hashlib
 import os
 import platform
+import re
 import subprocess
 import sys
 import time
@@ -28,6 +29,7 @@ from tools.build.book import ENCRYPTED
 
 VERSIONS = ("numpy", "scipy", "numba", "sympy", "torch", "scikit-learn")
 SIGMAS = 4
+CHOICE = re.compile(r"presets\.(choose|samples)\(")  # a size that depends on the preset
 REST = 0.1  # the part of what a claim allows that two runs of the same code may lie apart
 
 
@@ -37,7 +39,7 @@ def offered(root):
     return {
         name: path
         for name, path in pages.items()
-        if any("presets.choose(" in c.source for c in project.read_notebook(root, path).cells if c.cell_type == "code")
+        if any(CHOICE.search(c.source) for c in project.read_notebook(root, path).cells if c.cell_type == "code")
     }
 
 
