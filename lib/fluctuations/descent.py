@@ -27,7 +27,7 @@ class Averages:
     """Time averages over blocks of independent chains; the first axis counts the blocks.  See :func:`over_blocks`."""
 
     second_moment: np.ndarray  # (blocks, n, n)  E[V_nᵀ V_n], or E[V_iᵀ V_k] for a pair of outputs
-    lagged: np.ndarray  # (blocks, n, n)  E[V_nᵀ V_{n+1}], or the same for a pair
+    lagged: np.ndarray | None  # (blocks, n, n)  E[V_nᵀ V_{n+1}], or the same for a pair; None if not asked for
     mean: np.ndarray  # (blocks, p, n)  E[V]; p counts the outputs that were run
     last: np.ndarray  # (chains, p, n)  V after the last step, a start for the next run (at rest, B = 0)
 
@@ -104,13 +104,15 @@ def _block(chains, velocities, data, pairs, rate, momentum, batch, steps, record
     (inputs, residuals), (total, lagged, mean) = data, sums
     room = np.empty_like(mean), np.arange(len(inputs)), np.empty(batch, dtype=np.int64), np.empty((batch, len(mean)))
     left, right, after = np.empty((3, HELD * len(pairs), chains.shape[2]))
+    right = left if np.array_equal(pairs[:, 0], pairs[:, 1]) else right  # XᵀX costs less than the general product
     given = inputs, residuals, pairs, rate, momentum, steps, record_every, *drawing, random
     c = step = 0
     while c < len(chains):
         c, step, held = _descend(chains, velocities, *given, c, step, *room, left, right, after, mean)
         with np.errstate(over="ignore", invalid="ignore"):  # the caller names a run that left the floating-point range
             total += left[:held].T @ right[:held]
-            lagged += left[:held].T @ after[:held]
+            if lagged is not None:
+                lagged += left[:held].T @ after[:held]
 
 
 def _stationary_start(problem, learning_rate, batch, replacement, pair, chains, rng):
@@ -147,7 +149,7 @@ def _moving_start(problem, learning_rate, momentum, batch, replacement, chains, 
 def simulate(
     problem, learning_rate, batch, *, steps, chains, seed,
     start="stationary", momentum=0.0, replacement=False, epochs=False, pair=None, record_every=None, blocks=None,
-    workers=1,
+    lagged=True, workers=1,
 ):  # fmt: skip
     """Independent chains of minibatch gradient descent, eq. (3.2), and their time averages, eqs. (3.3), (B1).
 
@@ -157,7 +159,8 @@ def simulate(
     "stationary" or V, (p, n) or (chains, p, n), with B = 0; `momentum`: 0 <= μ < 1, with a pair only from an array;
     `pair`: tuple (i, k), run these outputs only and measure E[V_iᵀ V_k]; `record_every`: of the steps, must divide
     them, default 5 or the next divisor below; `blocks`: of chains, averaged one by one, must divide them, default 10 or
-    the next divisor below.  Returns Averages; another processor may round differently.
+    the next divisor below; `lagged`: take that average as well, which can double the time of a run
+    with many inputs.  Returns Averages; another processor may round differently.
 
     >>> problem = regression.fit([[1.0], [1.0]], [[0.0], [2.0]])  # A = S = D = 1: G = ε / (2 - ε)
     >>> mean, error = over_blocks(simulate(problem, 0.5, 1, steps=1000, chains=20, seed=1).second_moment)
@@ -169,7 +172,8 @@ def simulate(
     replacement, epochs = checked_drawing(samples, batch, replacement, epochs)
     batch = checks.integer("batch", batch)
     steps, chains, blocks, record_every = checked_run(steps, chains, blocks, record_every, seldom=5)
-    workers, streams = checks.integer("workers", workers), children(seed, blocks + 1)
+    workers, lagged = checks.integer("workers", workers), checks.boolean("lagged", lagged)
+    streams = children(seed, blocks + 1)
     pair_weights(problem, pair)  # refuses outputs that there are not
     rows = list(range(outputs)) if pair is None else list(dict.fromkeys(pair))  # the outputs that are run
     pairs = np.array([(i, i) for i in range(outputs)] if pair is None else [(0, len(rows) - 1)])  # (p, 2) or (1, 2)
@@ -192,19 +196,20 @@ def simulate(
     grouped, size = (blocks, chains // blocks, *shape), shape[1]
     state, velocity = (np.ascontiguousarray(each.reshape(grouped)) for each in (state, velocity))  # grouped
     data = tuple(map(np.ascontiguousarray, (problem.inputs, problem.residuals[:, rows])))  # (N, n), (N, p)
-    sums = [np.zeros((blocks, *each)) for each in ((size, size), (size, size), shape)]  # second, lagged, mean
+    sums = [np.zeros((blocks, *each)) if each else None for each in ((size, size), lagged and (size, size), shape)]
     settings = (pairs, learning_rate, momentum, batch, steps, record_every, (replacement, epochs))
 
     def run(b):
-        random, parts = checks.generator("seed", streams[b]), tuple(part[b] for part in sums)
+        random = checks.generator("seed", streams[b])
+        parts = tuple(part if part is None else part[b] for part in sums)  # second, lagged, mean
         _block(state[b], velocity[b], data, *settings, random, parts)
 
     Parallel(n_jobs=workers, prefer="threads")(delayed(run)(b) for b in range(blocks))
-    if not np.isfinite(state).all() or not all(np.isfinite(part).all() for part in sums):
+    if not np.isfinite(state).all() or not all(np.isfinite(part).all() for part in sums if part is not None):
         wanted = f"keep the chains inside the floating-point range for {steps} steps"
         checks.fail("learning_rate", wanted, learning_rate)
     records = chains // blocks * (steps // record_every)
-    return Averages(*(part / records for part in sums), state.reshape(chains, *shape))
+    return Averages(*(part if part is None else part / records for part in sums), state.reshape(chains, *shape))
 
 
 def over_blocks(values):
@@ -227,6 +232,7 @@ def circulation(averages, learning_rate):
     [[[0.0, 1.0], [-1.0, 0.0]]]
     """
     averages = checks.instance("averages", averages, Averages, "as descent.simulate returns it")
+    checks.fail_if(averages.lagged is None, "averages", "hold the lagged average", "lagged=None")
     rate = checks.number("learning_rate", learning_rate, above=0)
     # For a pair, E[VᵢᵀV_k] is symmetric on average only: without its antisymmetric part most of the noise is gone.
     moved = averages.lagged - averages.second_moment  # (blocks, n, n)

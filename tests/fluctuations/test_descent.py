@@ -50,6 +50,12 @@ def test_a_chain_is_the_recursion_on_the_minibatches_of_its_stream(how):
     np.testing.assert_allclose(run.second_moment[0], np.einsum("nik,nil->kl", seen, seen) / 20, rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(run.lagged[0], np.einsum("nik,nil->kl", seen, after) / 20, rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(run.mean[0], seen.mean(axis=0), rtol=1e-11, atol=1e-13)
+    short = descent.simulate(
+        SMALL, rate, 7, steps=steps, chains=1, seed=5, start=start, record_every=3, blocks=1, lagged=False, **how
+    )
+    np.testing.assert_array_equal(short.second_moment, run.second_moment)
+    with pytest.raises(ValueError, match="averages must hold the lagged average"):
+        descent.circulation(short, rate)
     one = descent.simulate(
         SMALL, rate, 7, steps=steps, chains=1, seed=5, start=start, record_every=3, blocks=1, pair=(0, 1), **how
     )
