@@ -340,7 +340,9 @@ class Tests:
         """
         sympy = sys.modules.get("sympy")
         if type(value) in (list, tuple):
-            return type(value)(map(self._in_given_symbols, value))
+            inside = list(map(self._in_given_symbols, value))
+            same = all(new is old for new, old in zip(inside, value, strict=True))
+            return value if same else type(value)(inside)  # a test may append to its own list
         if sympy is None or not isinstance(value, sympy.Expr | sympy.MatrixBase):
             return value
         given = {}
@@ -348,7 +350,9 @@ class Tests:
             if isinstance(one, sympy.Symbol):
                 given.setdefault(one.name, set()).add(one)
         own = {symbol: given[symbol.name] for symbol in value.free_symbols if symbol.name in given}
-        return value.xreplace({symbol: those.pop() for symbol, those in own.items() if len(those) == 1})
+        renamed = {symbol: those.pop() for symbol, those in own.items() if len(those) == 1}
+        renamed = {symbol: one for symbol, one in renamed.items() if one != symbol}
+        return value.xreplace(renamed) if renamed else value
 
 
 def main():
