@@ -20,7 +20,7 @@ def reference(number):
 TESTS = {
     "value": "assert abs(value - 3) < 1e-6, 'a value'",
     "shape": "assert np.isclose(half(3), 1.5), 'an array'\nassert np.allclose(reference(3), WANTED)",
-    "expression": "own = []\nown.append(double)\nassert len(own) == 1 and equivalence.same(own[0], 2 * x), 'an expression'",
+    "expression": "own = []\nown.append(double)\nassert equivalence.same(own[-1], 2 * x), 'an expression'",
 }
 HONEST = "value = 3\ndef half(number):\n    return number / 2\ndouble = x + x\n"
 WRONG = "value = 4\ndef half(number):\n    return number\ndouble = x\n"
