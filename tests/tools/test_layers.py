@@ -65,10 +65,14 @@ def test_a_fault_that_the_conversion_may_have_made_is_counted_nowhere(tmp_path):
     assert line == "One claim of the source: 1 reproduced; beside them 1 perhaps only in the text we worked from"
 
 
-def test_a_page_without_a_claim_of_a_source_has_no_such_section(tmp_path):
+def test_a_page_without_a_claim_of_a_source_has_no_such_section_but_for_words(tmp_path):
     write(tmp_path, {"index": "# Start\n\n```{source-and-page}\n```\n"}, [ROW])
     status, printed = build(tmp_path, LEDGER, first="index")
-    assert status != 0 and "stands on a page without a claim of a source" in printed
+    assert status != 0 and "stands empty on a page without a claim of a source" in printed
+    write(tmp_path, {"index": "# Start\n\n```{source-and-page}\nIts hedges.\n```\n"}, [ROW])
+    assert build(tmp_path, LEDGER, first="index") == (0, "")
+    box = read(tmp_path, "index").select_one("details.source-and-page")
+    assert box.get_text(" ").split() == "The source: its claims are tested on other pages Its hedges.".split()
 
 
 NOTATION = """# Notation

@@ -172,8 +172,8 @@ class SourceAndPage(LedgerDirective):
     def run(self):
         rows = self.rows()
         mine = [row for row in rows if row["chapter"] == self.env.docname and row["citation"] is not None]
-        if not mine:
-            raise self.error("source-and-page stands on a page without a claim of a source")
+        if not (mine or self.content):
+            raise self.error("source-and-page stands empty on a page without a claim of a source")
         names = {row["id"]: name for name, row in corrections(rows)}
         inside = nodes.container(classes=["source-and-page"])
         self.state.nested_parse(self.content, self.content_offset, inside)
@@ -202,7 +202,7 @@ def summary(rows):
     damaged = sum(row["verdict"] == claims.CONVERSION for row in rows)
     beside = f"{damaged} perhaps only in the text we worked from" if damaged else ""
     if not number:
-        return f"The source: {beside}"
+        return f"The source: {beside or 'its claims are tested on other pages'}"
     what = f"{number} claims of the source: {parts}" if number > 1 else f"One claim of the source: {parts}"
     return what + (f"; beside them {beside}" if damaged else "")
 
