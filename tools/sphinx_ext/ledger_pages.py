@@ -320,7 +320,8 @@ class LedgerTable(LedgerDirective):
         )
         where = nodes.paragraph("", "", *self.inline(row["locator"]))
         yield [nodes.paragraph("", "", name), where, nodes.paragraph("", "", _badge(row["verdict"]))]
-        reason = [] if row["chapter"] else [nodes.paragraph("", f"Not in this build: {row['reason']}")]
+        state = "Open" if row["verdict"] == "open" else "Not in this build"
+        reason = [] if row["chapter"] else self.markdown(f"*{state}:* {row['reason']}")
         yield [*self.markdown(row["statement"]), *reason]
         yield [nodes.paragraph("", expected)]
         yield [nodes.paragraph("", _measured(row) if row["chapter"] else "—")]
