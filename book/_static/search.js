@@ -9,10 +9,14 @@ if (typeof Search !== "undefined") {
 // A query may be the name of something that every object has, such as "constructor": of the index only its own words count.
 if (typeof Search !== "undefined") {
   const bare = Object.create(null, { hasOwnProperty: { value(name) { return Object.hasOwn(this, name); } } });
-  const setIndex = Search.setIndex;
-  Search.setIndex = (index) => {
+  const bareIndex = (index) => {
     Object.setPrototypeOf(index.terms, bare);
     Object.setPrototypeOf(index.titleterms, bare);
+  };
+  const setIndex = Search.setIndex;
+  Search.setIndex = (index) => {
+    bareIndex(index);
     setIndex(index);
   };
+  if (Search.hasIndex()) bareIndex(Search._index); // it came before this script
 }
