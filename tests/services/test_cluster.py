@@ -106,6 +106,7 @@ def test_a_failing_task_keeps_what_was_done(started, monkeypatch, tmp_path):
     assert len(lines(log)) == before == 7
 
 
+@pytest.mark.filterwarnings("ignore::distributed.versions.VersionMismatchWarning")  # if the worker is there first
 def test_other_versions_are_refused_before_the_first_task_and_later(started, monkeypatch, tmp_path):
     odd = tmp_path / "odd"
     odd.mkdir()
