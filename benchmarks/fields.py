@@ -6,7 +6,8 @@ Run by hand: python benchmarks/fields.py.  Medians over repeats; compilation is 
 import numpy as np
 from _timing import seconds
 
-from lib.fields import effective_ridge, kernel_data, nngp
+from lib.fields.kernels import effective_ridge, kernel_data
+from lib.fields.networks import nngp
 from lib.fields.overlaps import coexistence, escape_times, monte_carlo, single_index
 from lib.services import data
 
@@ -59,7 +60,7 @@ def overlaps():
     )
     phase = escape_times.lazy_phase(*setting, readout_variance=readout)
     predicted = escape_times.first_passage(phase.overlaps, phase.energy, 0.95, 0.5 / DIMENSION**0.5, neurons=1000)
-    mean, error = found["mean"].mean, found["mean"].standard_error
+    mean, error = found["mean"].mean, found["mean"].error
     print(
         f"escape from the lazy phase, 50 nets             {taken:8.2f} s   {mean:.0f}({error:.0f}) sweeps, "
         f"independent neurons {predicted:.0f}"

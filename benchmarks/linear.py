@@ -45,7 +45,7 @@ def chains():
             run = {
                 "steps": STEPS,
                 "chains": CHAINS,
-                "seed": 1,
+                "rng": 1,
                 "start": start,
                 "record_every": every,
                 "workers": workers,

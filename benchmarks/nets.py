@@ -50,8 +50,8 @@ def main():
     for width, trials, epochs in ((50, 50, 20), (100, 50, 10), (500, 2, 10)):
         net = replace(row.net, width=width)
         for precision in nets.PRECISIONS:
-            start = nets.draw(net, row.gain, trials, seed=1, precision=precision)
-            one = nets.draw(net, row.gain, 1, seed=1, precision=precision)
+            start = nets.draw(net, row.gain, trials, rng=1, precision=precision)
+            one = nets.draw(net, row.gain, 1, rng=1, precision=precision)
 
             def train(parameters, times, net=net):
                 training.train(net, parameters, INPUTS, TARGETS, row.learning_rate, times, record_every=times)

@@ -19,7 +19,7 @@ def theories():
     linear = seconds(lambda: linear_student.generalization_error(alpha, lam, 1.0), 3)
     print(f"linear student, L = 2048, 50 times              {linear:8.2f} s")
     lam = spectra.power_law(4096, 0.5)
-    start = spectra.random_overlaps(np.full(4096, 10), 2, 2, seed=1, student_variance=1e-4)
+    start = spectra.random_overlaps(np.full(4096, 10), 2, 2, rng=1, student_variance=1e-4)
     times, errors = np.geomspace(1, 1e6, 30), {}
     for tolerance in (1e-6, 1e-5):
         taken = seconds(
@@ -42,7 +42,7 @@ def theories():
 def small_and_tight():
     """Eight eigenvalues at a tolerance of 1e-8, against the same equations in a general integrator."""
     lam, rate, end = spectra.power_law(8, 0.5), 0.1, 1e3
-    q, r, t = spectra.random_overlaps(np.full(8, 125), 2, 2, seed=1, student_variance=1e-4)
+    q, r, t = spectra.random_overlaps(np.full(8, 125), 2, 2, rng=1, student_variance=1e-4)
 
     def velocity(_, state):
         moves = structured.derivative(state[:32].reshape(8, 2, 2), state[32:].reshape(8, 2, 2), t, lam, rate)
@@ -60,7 +60,7 @@ def small_and_tight():
 def many_units():
     """Forty units and 512 eigenvalues, the size of figure 6 of worschech2024, through the first time units."""
     lam = spectra.power_law(512, 0.5)
-    start = spectra.random_overlaps(np.ones(512, dtype=int), 40, 40, seed=1, student_variance=1e-12)
+    start = spectra.random_overlaps(np.ones(512, dtype=int), 40, 40, rng=1, student_variance=1e-12)
     taken = seconds(lambda: structured.solve([5.0], *start, lam, 0.01, tolerance=1e-4), 1)
     print(f"erf equations, K = M = 40, L = 512, to α = 5    {taken:8.2f} s")
 
@@ -75,8 +75,8 @@ def full_vector():
 def gram_space(levels, size):
     """Steps a second in the space of Gram matrices."""
     lam, counts = spectra.power_law(levels, 1.0), np.full(levels, size // levels)
-    start = spectra.random_overlaps(counts, 2, 2, seed=1, student_variance=0.1)
-    return STEPS / seconds(lambda: gram.simulate([STEPS / counts.sum()], *start, lam, counts, LEARNING_RATE, seed=2))
+    start = spectra.random_overlaps(counts, 2, 2, rng=1, student_variance=0.1)
+    return STEPS / seconds(lambda: gram.simulate([STEPS / counts.sum()], *start, lam, counts, LEARNING_RATE, rng=2))
 
 
 def main():

@@ -28,10 +28,10 @@ def plain_numpy(student, teacher, learning_rate, steps, random):
 
 def main():
     overlaps = 0.25 * np.eye(2), 0.05 * np.eye(2), np.eye(2)
-    student, teacher = online.weights_with_overlaps(*overlaps, DIMENSION, seed=1)
+    student, teacher = online.weights_with_overlaps(*overlaps, DIMENSION, rng=1)
     steps = {"ours": 200_000, "numpy": 10_000}
     ours = steps["ours"] / seconds(
-        lambda: online.simulate(student, teacher, LEARNING_RATE, [steps["ours"] / DIMENSION], seed=2)
+        lambda: online.simulate(student, teacher, LEARNING_RATE, [steps["ours"] / DIMENSION], rng=2)
     )
     random = np.random.Generator(np.random.SFC64(2))
     numpy = steps["numpy"] / seconds(

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import pytest
 
-from lib.services import claims, reach
+from lib.services import claims, provenance
 from tools.build import project
 from tools.site import library
 
@@ -34,7 +34,7 @@ def against(name, other):
 
 def uses(tree, names):
     """Every "module.name" or module of lib that a file takes anywhere, also inside its functions."""
-    taken = [reach.imports_of(node, names) for node in ast.walk(tree)]
+    taken = [provenance.imports_of(node, names) for node in ast.walk(tree)]
     return sorted({f"{path}.{name}" if name else path for found in taken for path, name in found.values()})
 
 
@@ -54,8 +54,8 @@ def test_arrows_point_forward_and_private_names_stay_at_home():
         ("scaling.spectra", "from lib.fields.overlaps import staircase"),
         ("common.checks", "from lib.services import data"),
         ("services.data", "from lib.foundations import gaussian"),
-        ("fields.nngp", "from lib.foundations.gaussian import _i2"),
-        ("fields.nngp", "def f():\n    from lib.foundations import _hidden"),
+        ("fields.networks.nngp", "from lib.foundations.gaussian import _i2"),
+        ("fields.networks.nngp", "def f():\n    from lib.foundations import _hidden"),
     ],
 )
 def test_arrow_against_the_order_is_seen(name, statement):
@@ -65,7 +65,7 @@ def test_arrow_against_the_order_is_seen(name, statement):
 
 def test_part_uses_all_before_it_and_itself():
     assert all(against(f"{later}.x", f"{earlier}.y") is None for earlier, later in pairwise(PARTS))
-    assert against("fields.nngp", "fields._modes") is None
+    assert against("fields.networks.nngp", "fields.kernels._modes") is None
 
 
 def test_folders_of_tests_are_those_of_the_library():

@@ -7,6 +7,7 @@ be and what was given, in that order.  Nothing is clipped or repaired.
 import os
 from dataclasses import fields, is_dataclass, replace
 from functools import wraps
+from inspect import signature
 from pathlib import Path
 
 import numpy as np
@@ -45,21 +46,31 @@ def _misfit(name, requirement, array):
     fail(name, requirement, f"an array of shape {array.shape}")
 
 
+def plain(value):
+    """`value`, or its number as a float where it is an array without axes or a NumPy number."""
+    return value.item() if isinstance(value, (np.ndarray, np.generic)) and value.ndim == 0 else value
+
+
 def one_or_many(function):
     """Let the first argument of a function, one axis of times, be a single time; then the results have no axis for it.
 
-    The results, an array or a dataclass of arrays, have the times on their last axis.
+    The results, an array or a dataclass of arrays, have the times on their last axis.  Numbers come back as floats.
     """
+    first = next(iter(signature(function).parameters))
 
     @wraps(function)
-    def wrapped(alpha, *arguments, **options):
-        numeric = isinstance(alpha, (int, float, np.number, np.ndarray)) and not isinstance(alpha, bool)
-        if not numeric or np.ndim(alpha) > 0:
-            return function(alpha, *arguments, **options)
-        result = function(np.reshape(alpha, 1), *arguments, **options)
+    def wrapped(*arguments, **options):
+        value = arguments[0] if arguments else options.get(first)
+        numeric = isinstance(value, (int, float, np.number, np.ndarray)) and not isinstance(value, bool)
+        if not numeric or np.ndim(value) > 0:
+            return function(*arguments, **options)
+        one = np.reshape(value, 1)
+        result = function(one, *arguments[1:], **options) if arguments else function(**options | {first: one})
         if is_dataclass(result):
-            return replace(result, **{field.name: getattr(result, field.name)[..., 0] for field in fields(result)})
-        return result[..., 0]
+            return replace(
+                result, **{field.name: plain(getattr(result, field.name)[..., 0]) for field in fields(result)}
+            )
+        return plain(result[..., 0])
 
     return wrapped
 
@@ -159,8 +170,9 @@ def entries(name, value, *, above=None, at_least=None, below=None, at_most=None,
 
 
 def times(name, value):
-    """`value` as a one-dimensional array of at least one time, >= 0 and strictly increasing."""
-    result = entries(name, value, at_least=0, ndim=1)
+    """`value`, one time or several, as a one-dimensional array of times, >= 0 and strictly increasing."""
+    single = np.isscalar(value) or (isinstance(value, np.ndarray) and value.ndim == 0)
+    result = entries(name, [value] if single else value, at_least=0, ndim=1)
     if result.size == 0 or np.any(np.diff(result) <= 0):
         fail(name, "hold one or more strictly increasing times", value)
     return result
@@ -172,11 +184,6 @@ def whole_steps(name, value, size):
     if steps.max(initial=0) > 2**53:
         fail(name, f"be at most {2**53 / size:.3g}, beyond which single examples are lost", value)
     return steps.astype(np.int64)
-
-
-def moments(name, value):
-    """:func:`times`, where one number stands for one time."""
-    return times(name, [value] if np.isscalar(value) or (isinstance(value, np.ndarray) and value.ndim == 0) else value)
 
 
 def lowest_correlation(matrix, part):
@@ -245,8 +252,10 @@ def seed_sequence(name, value):
     """`value` as a ``numpy.random.SeedSequence``; there is no default, so that every result can be repeated."""
     if isinstance(value, np.random.SeedSequence):
         return value
+    if isinstance(value, np.random.Generator):
+        return value.bit_generator.seed_seq.spawn(1)[0]
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < 0:
-        fail(name, "be an integer >= 0 or a numpy.random.SeedSequence", value)
+        fail(name, "be an integer >= 0, a numpy.random.SeedSequence or a numpy.random.Generator", value)
     return np.random.SeedSequence(int(value))
 
 

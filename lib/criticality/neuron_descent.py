@@ -36,7 +36,7 @@ def simulate(
     learning_rate,
     steps,
     *,
-    seed,
+    rng,
     batch=1,
     every=1,
     means=(0.0, 1.0),
@@ -46,11 +46,11 @@ def simulate(
     """Descent of R replicas,  ẇ = -γ ⟨h(wx + b) x⟩_M,  ḃ = -γ ⟨h(wx + b)⟩_M,  seen every so many steps.
 
     A longer run with the same seed begins like a shorter one.  `composition`: loss after activation; `start` (R, 2): w,
-    b; `learning_rate`: γ > 0; `steps`: a multiple of `every`; `seed`: int, SeedSequence or Generator; `batch`, `every`:
+    b; `learning_rate`: γ > 0; `steps`: a multiple of `every`; `rng`: int, SeedSequence or Generator; `batch`, `every`:
     M, steps between records; `means`, `deviation`, `priors`: μ, σ, π.  Returns a Descent; RuntimeError if it diverges.
 
     >>> from lib.criticality.compositions import named
-    >>> found = simulate(named("ReLU + squared"), [[0.5, 0.0]] * 100, 0.05, 500, seed=1, every=100)
+    >>> found = simulate(named("ReLU + squared"), [[0.5, 0.0]] * 100, 0.05, 500, rng=1, every=100)
     >>> found.weight.shape, bool(abs(found.weight[-1].mean() - 0.929) < 0.02)
     ((6, 100), True)
     """
@@ -60,7 +60,7 @@ def simulate(
     rate = checks.number("learning_rate", learning_rate, above=0)
     every, steps, batch = checks.integer("every", every), checks.integer("steps", steps), checks.integer("batch", batch)
     checks.fail_if(steps % every, "steps", f"be a multiple of every = {every}", steps)
-    rng = checks.generator("seed", seed)
+    rng = checks.generator("rng", rng)
     count, chunk = steps // every, max(1, CHUNK // (batch * len(start)))
     weight, bias = np.empty((2, count + 1, len(start)))  # (n, R), (n, R)
     moves = np.empty((3, count, len(start)))  # (3, n-1, R)

@@ -140,19 +140,19 @@ def fit(samples, low, high):
     return Fit(exponent=float(1 - z / width), error=float(error), count=positions.size, share=positions.size / total)
 
 
-def bootstrap_error(samples, low, high, seed, *, resamples=200):
+def bootstrap_error(samples, low, high, rng, *, resamples=200):
     """Standard deviation of the fitted exponent over resamples, drawn with replacement, of the samples in the window.
 
     It differs from that of :func:`fit` where the power law does not hold.  `samples` (N,): |s|; `low`, `high`: the
-    window; `seed`: int, SeedSequence or Generator; `resamples`: how many, R >= 2.  Returns the error, known to 1/√(2R).
+    window; `rng`: int, SeedSequence or Generator; `resamples`: how many, R >= 2.  Returns the error, known to 1/√(2R).
 
     >>> uniform = (np.arange(1000) + 0.5) / 1000
-    >>> 0.7 < bootstrap_error(uniform**3, 1e-3, 1.0, seed=1) / fit(uniform**3, 1e-3, 1.0).error < 1.3
+    >>> 0.7 < bootstrap_error(uniform**3, 1e-3, 1.0, rng=1) / fit(uniform**3, 1e-3, 1.0).error < 1.3
     True
     """
     positions, width, _ = _positions(samples, low, high)
     resamples = checks.integer("resamples", resamples, at_least=2)
-    rng, batch = checks.generator("seed", seed), max(1, _AT_ONCE // positions.size)
+    rng, batch = checks.generator("rng", rng), max(1, _AT_ONCE // positions.size)
     drawn = bootstrap((positions,), np.mean, n_resamples=resamples, batch=batch, method="percentile", rng=rng)
     _check_means(drawn.bootstrap_distribution)
     return float(np.std(_tilted.steepness(drawn.bootstrap_distribution), ddof=1) / width)

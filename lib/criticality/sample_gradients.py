@@ -104,18 +104,18 @@ def two_digits(*, components=None):
     return x, images.labels[kept].astype(float)
 
 
-def train(model, inputs, labels, seed, *, tolerance=1e-9):
+def train(model, inputs, labels, rng, *, tolerance=1e-9):
     """Full-batch training to the equilibrium, where  Σ_n ∂H_n/∂q / N + λq = 0:  L-BFGS, then Newton steps.
 
-    Only a neuron with cross-entropy has just one.  `model`: a Model; `inputs`, `labels`: x, t; `seed`: int,
+    Only a neuron with cross-entropy has just one.  `model`: a Model; `inputs`, `labels`: x, t; `rng`: int,
     SeedSequence or Generator, of the start; `tolerance`: > 0, largest |∇|, or else an error.  Returns an Equilibrium.
 
-    >>> w, b = train(Model(1, penalty=0.1), [[-1.0], [1.0]], [0, 1], seed=0).parameters
+    >>> w, b = train(Model(1, penalty=0.1), [[-1.0], [1.0]], [0, 1], rng=0).parameters
     >>> bool(abs(1 / (1 + np.exp(w)) - 0.1 * w) < 1e-9), bool(abs(b) < 1e-8)
     (True, True)
     """
     x, t = _samples(model, inputs, labels)  # (N, d), (N,)
-    start = checks.generator("seed", seed).standard_normal(model.size) / np.sqrt(model.inputs)  # (K,)
+    start = checks.generator("rng", rng).standard_normal(model.size) / np.sqrt(model.inputs)  # (K,)
     tolerance = checks.number("tolerance", tolerance, above=0)
 
     def value_and_slope(q):

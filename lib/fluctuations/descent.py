@@ -11,9 +11,9 @@ from joblib import Parallel, delayed
 
 from lib.common import checks
 from lib.common.compiled import loops
+from lib.common.estimate import Estimate
 from lib.common.linalg import psd_root
 from lib.common.random import children
-from lib.common.stats import mean_and_error
 from lib.fluctuations import regression
 from lib.fluctuations.linear import momentum_covariance, stationary_covariance
 from lib.fluctuations.minibatches import checked_drawing, checked_run, fill
@@ -147,7 +147,7 @@ def _moving_start(problem, learning_rate, momentum, batch, replacement, chains, 
 
 
 def simulate(
-    problem, learning_rate, batch, *, steps, chains, seed,
+    problem, learning_rate, batch, *, steps, chains, rng,
     start="stationary", momentum=0.0, replacement=False, epochs=False, pair=None, record_every=None, blocks=None,
     lagged=True, workers=1,
 ):  # fmt: skip
@@ -155,7 +155,7 @@ def simulate(
 
     From the default start averages have no bias if minibatches are independent.  `problem`: Regression;
     `learning_rate`: ε > 0; `batch`, `replacement`, `epochs`: as in ``minibatches.draw``; `steps`, `chains`: length and
-    number; `seed`: int or SeedSequence, block b draws from its b-th child, whatever the `workers`; `start`:
+    number; `rng`: int or SeedSequence, block b draws from its b-th child, whatever the `workers`; `start`:
     "stationary" or V, (p, n) or (chains, p, n), with B = 0; `momentum`: 0 <= μ < 1, with a pair only from an array;
     `pair`: tuple (i, k), run these outputs only and measure E[V_iᵀ V_k]; `record_every`: of the steps, must divide
     them, default 5 or the next divisor below; `blocks`: of chains, averaged one by one, must divide them, default 10 or
@@ -163,7 +163,7 @@ def simulate(
     with many inputs.  Returns Averages; another processor may round differently.
 
     >>> problem = regression.fit([[1.0], [1.0]], [[0.0], [2.0]])  # A = S = D = 1: G = ε / (2 - ε)
-    >>> mean, error = over_blocks(simulate(problem, 0.5, 1, steps=1000, chains=20, seed=1).second_moment)
+    >>> mean, error = over_blocks(simulate(problem, 0.5, 1, steps=1000, chains=20, rng=1).second_moment)
     >>> bool(abs(mean[0, 0] - 1 / 3) < 4 * error[0, 0] < 0.05)
     True
     """
@@ -173,7 +173,7 @@ def simulate(
     batch = checks.integer("batch", batch)
     steps, chains, blocks, record_every = checked_run(steps, chains, blocks, record_every, seldom=5)
     workers, lagged = checks.integer("workers", workers), checks.boolean("lagged", lagged)
-    streams = children(seed, blocks + 1)
+    streams = children(rng, blocks + 1)
     pair_weights(problem, pair)  # refuses outputs that there are not
     rows = list(range(outputs)) if pair is None else list(dict.fromkeys(pair))  # the outputs that are run
     pairs = np.array([(i, i) for i in range(outputs)] if pair is None else [(0, len(rows) - 1)])  # (p, 2) or (1, 2)
@@ -181,7 +181,7 @@ def simulate(
     momentum = checks.number("momentum", momentum, at_least=0, below=1)
     velocity = np.zeros((chains, *shape))  # (chains, p, n)
     if isinstance(start, str) and start == "stationary":
-        rng = checks.generator("seed", streams[-1])
+        rng = checks.generator("rng", streams[-1])
         if momentum == 0:
             state = _stationary_start(problem, learning_rate, batch, replacement, pair, chains, rng)
         elif pair is None:
@@ -200,7 +200,7 @@ def simulate(
     settings = (pairs, learning_rate, momentum, batch, steps, record_every, (replacement, epochs))
 
     def run(b):
-        random = checks.generator("seed", streams[b])
+        random = checks.generator("rng", streams[b])
         parts = tuple(part if part is None else part[b] for part in sums)  # second, lagged, mean
         _block(state[b], velocity[b], data, *settings, random, parts)
 
@@ -218,7 +218,7 @@ def over_blocks(values):
     >>> [float(part) for part in over_blocks([1.0, 3.0])]
     [2.0, 1.0]
     """
-    return mean_and_error(values)
+    return Estimate.of(values)
 
 
 def circulation(averages, learning_rate):

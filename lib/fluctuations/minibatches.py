@@ -63,19 +63,19 @@ def checked_run(steps, chains, blocks=None, record_every=None, *, seldom=1):
     return steps, chains, blocks, record_every
 
 
-def draw(samples, batch, steps, seed, *, replacement=False, epochs=False):
+def draw(samples, batch, steps, rng, *, replacement=False, epochs=False):
     """A series of minibatches, as indices of samples.  The default is that of han2021, section III.
 
-    `samples`: N; `batch`, `replacement`: as in ``regression.batch_variance``; `steps`: how many; `seed`: int,
+    `samples`: N; `batch`, `replacement`: as in ``regression.batch_variance``; `steps`: how many; `rng`: int,
     SeedSequence or Generator; `epochs`: N // m successive ones share out a permutation.  Returns ints (steps, m).
 
-    >>> sorted(draw(6, 2, 3, seed=1, epochs=True).ravel().tolist())
+    >>> sorted(draw(6, 2, 3, rng=1, epochs=True).ravel().tolist())
     [0, 1, 2, 3, 4, 5]
     """
     replacement, epochs = checked_drawing(samples, batch, replacement, epochs)
     samples, batch = checks.integer("samples", samples), checks.integer("batch", batch)
     batches = np.empty((checks.integer("steps", steps), batch), dtype=np.int64)  # (steps, m)
-    _draw_all(np.arange(samples), batches, replacement, epochs, checks.generator("seed", seed))
+    _draw_all(np.arange(samples), batches, replacement, epochs, checks.generator("rng", rng))
     return batches
 
 

@@ -234,34 +234,34 @@ def _descend(chains, twins, samples, rate, batch, steps, record_every, replaceme
 
 
 def simulate(
-    unit, learning_rate, batch, *, steps, chains, seed,
+    unit, learning_rate, batch, *, steps, chains, rng,
     burn_in=None, replacement=False, record_every=None, blocks=None, workers=1,
 ):  # fmt: skip
     """Independent chains of minibatch descent,  V' = V - ε g_B(V),  and their time averages in the stationary state.
 
     Chains start from the Gaussian of :func:`leading_order_covariance`, moved by :func:`mean_shift`.  `unit`: Unit;
     `learning_rate`: ε > 0, the theory needs ε λ_max(H) << 1; `batch`, `replacement`: as in
-    ``regression.batch_variance``; `steps`, `chains`: length and number; `seed`: int or SeedSequence, block b draws from
+    ``regression.batch_variance``; `steps`, `chains`: length and number; `rng`: int or SeedSequence, block b draws from
     its b-th child, whatever the `workers`; `burn_in`: steps unseen, default 5/(ε λ_min(H)); `record_every`: of the
     steps enters the averages (|g_B|² every one), must divide them, default 50 or the next divisor below; `blocks`: of
     chains, averaged one by one, must divide them, default 10 or the next divisor below.  Returns Averages.
 
     >>> unit = minimum(4 * [[1.0]], [0, 1, 1, 1])
-    >>> run = simulate(unit, 0.1, 1, steps=5000, chains=10, seed=1)
+    >>> run = simulate(unit, 0.1, 1, steps=5000, chains=10, rng=1)
     >>> bool(0.8 < run.second_moment.mean() / leading_order_covariance(unit, 0.1, 1)[0, 0] < 1.3)
     True
     """
     rate, batch = checks.number("learning_rate", learning_rate, above=0), checks.integer("batch", batch)
     replacement, _ = checked_drawing(len(checked_unit(unit).inputs), batch, replacement)
     steps, chains, blocks, record_every = checked_run(steps, chains, blocks, record_every, seldom=50)
-    workers, streams = checks.integer("workers", workers), children(seed, blocks + 1)
+    workers, streams = checks.integer("workers", workers), children(rng, blocks + 1)
     slowest = rate * float(np.linalg.eigvalsh(unit.hessian)[0])
     wanted = f"be large enough to relax within {LONGEST:g} steps, or come with a burn_in"
     checks.fail_if(burn_in is None and not slowest > SETTLE / LONGEST, "learning_rate", wanted, learning_rate)
     burn_in = math.ceil(SETTLE / slowest) if burn_in is None else checks.integer("burn_in", burn_in, at_least=0)
     spread = leading_order_covariance(unit, rate, batch, replacement=replacement)  # (d, d)
     shape = (blocks, chains // blocks, size := len(unit.weights))
-    rng = checks.generator("seed", streams[-1])
+    rng = checks.generator("rng", streams[-1])
     twins = rng.standard_normal(shape) @ psd_root(spread).T  # (blocks, chains / blocks, d)
     state = twins + mean_shift(unit, spread)  # (blocks, chains / blocks, d)
     inputs = np.ascontiguousarray(unit.inputs)  # (N, d)
@@ -270,7 +270,7 @@ def simulate(
     sums = [np.zeros((blocks, *shape)) for shape in shapes]
 
     def run(b):
-        random = checks.generator("seed", streams[b])
+        random = checks.generator("rng", streams[b])
         for length, parts in ((burn_in, [np.zeros(shape) for shape in shapes]), (steps, [each[b] for each in sums])):
             room = np.arange(len(inputs)), np.empty(batch, dtype=np.int64), *np.empty((2, size))
             drawing = batch, length, record_every, replacement, random

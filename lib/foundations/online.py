@@ -24,27 +24,27 @@ class Runs(committee.Trajectory):
     student: np.ndarray  # (runs, K, N)  the weights at the last time
 
 
-def random_weights(units, dimension, seed, *, variance=1.0):
+def random_weights(units, dimension, rng, *, variance=1.0):
     """Weight vectors with independent Gaussian entries; their overlaps are  variance · 1  up to O(1/√N).
 
-    `units`, `dimension`: K, N; `seed`: int, SeedSequence or Generator; `variance`: of each entry.  Returns (K, N).
+    `units`, `dimension`: K, N; `rng`: int, SeedSequence or Generator; `variance`: of each entry.  Returns (K, N).
 
-    >>> random_weights(2, 500, seed=1).shape
+    >>> random_weights(2, 500, rng=1).shape
     (2, 500)
     """
     units = checks.integer("units", units)
     dimension = checks.integer("dimension", dimension)
     variance = checks.number("variance", variance, at_least=0)
-    return sqrt(variance) * checks.generator("seed", seed).standard_normal((units, dimension))
+    return sqrt(variance) * checks.generator("rng", rng).standard_normal((units, dimension))
 
 
-def weights_with_overlaps(student_overlap, cross_overlap, teacher_overlap, dimension, seed):
+def weights_with_overlaps(student_overlap, cross_overlap, teacher_overlap, dimension, rng):
     """Student and teacher with exactly the given overlaps, randomly oriented: one initial condition for every N.
 
-    `student_overlap`, `cross_overlap`, `teacher_overlap`: Q, R, T; `dimension`: N >= K + M; `seed`: int, SeedSequence
+    `student_overlap`, `cross_overlap`, `teacher_overlap`: Q, R, T; `dimension`: N >= K + M; `rng`: int, SeedSequence
     or Generator.  Returns student J (K, N), teacher B (M, N).
 
-    >>> student, teacher = weights_with_overlaps([[0.5]], [[0.1]], [[1.0]], 100, seed=1)
+    >>> student, teacher = weights_with_overlaps([[0.5]], [[0.1]], [[1.0]], 100, rng=1)
     >>> bool(np.isclose(student[0] @ teacher[0] / 100, 0.1))
     True
     """
@@ -52,7 +52,7 @@ def weights_with_overlaps(student_overlap, cross_overlap, teacher_overlap, dimen
     size = len(q) + len(t)
     dimension = checks.integer("dimension", dimension, at_least=size)
     joint = np.block([[q, r], [r.T, t]])  # (K+M, K+M)
-    gaussian = checks.generator("seed", seed).standard_normal((dimension, size))  # (N, K+M)
+    gaussian = checks.generator("rng", rng).standard_normal((dimension, size))  # (N, K+M)
     frame, _ = np.linalg.qr(gaussian)  # (N, K+M), orthonormal columns
     weights = np.ascontiguousarray(sqrt(dimension) * psd_root(joint) @ frame.T)  # (K+M, N)
     return weights[: len(q)], weights[len(q) :]
@@ -128,27 +128,27 @@ def _descend(student, teacher, scale, learning_rate, steps, snapshots, example, 
                 snapshots[k, i, c] = student[i, c]
 
 
-def _one_run(student, teacher, variances, learning_rate, steps, seed):
+def _one_run(student, teacher, variances, learning_rate, steps, rng):
     """Overlaps (n, K, K) and (n, K, M) at the given steps, and the last weights (K, N)."""
     moving = student.copy()  # (K, N)
     snapshots = np.empty((len(steps), *student.shape))  # (n, K, N)
     room = np.empty(len(variances)), np.empty(len(student))
-    random = np.random.Generator(np.random.SFC64(seed))
+    random = np.random.Generator(np.random.SFC64(rng))
     _descend(moving, teacher, np.sqrt(variances), learning_rate, steps, snapshots, *room, random)
     q, r, _ = _measured(snapshots, teacher, variances)  # (n, K, K), (n, K, M)
     return q, r, moving
 
 
-def simulate(student, teacher, learning_rate, times, seed, *, eigenvalues=None, runs=1, workers=1):
+def simulate(student, teacher, learning_rate, times, rng, *, eigenvalues=None, runs=1, workers=1):
     """Train copies of a student on independent streams of examples and record the overlaps.
 
     `student` (K, N): J at the start; `teacher` (M, N): B; `learning_rate`: η; `times` (n,): α = examples/N, increasing
-    by at least 1/N; `seed`: int or SeedSequence, run r draws from its r-th child, whatever the `workers`; `eigenvalues`
+    by at least 1/N; `rng`: int or SeedSequence, run r draws from its r-th child, whatever the `workers`; `eigenvalues`
     (N,): of Σ, one a component of the weights; `runs`: how many.  Returns Runs, times rounded to examples; another
     processor may round differently.
 
-    >>> teacher, student = random_weights(2, 100, seed=1), random_weights(2, 100, seed=2, variance=0.01)
-    >>> path = simulate(student, teacher, 0.5, [0, 1, 100], seed=3, runs=4)
+    >>> teacher, student = random_weights(2, 100, rng=1), random_weights(2, 100, rng=2, variance=0.01)
+    >>> path = simulate(student, teacher, 0.5, [0, 1, 100], rng=3, runs=4)
     >>> bool(np.all(path.generalization_error[:, 2] < path.generalization_error[:, 0]))  # of shape (4, 3)
     True
     """
@@ -161,7 +161,7 @@ def simulate(student, teacher, learning_rate, times, seed, *, eigenvalues=None, 
         checks.fail("times", f"lie at least one example, 1/N = {1 / student.shape[1]:.3g}, apart", times)
     runs, workers = checks.integer("runs", runs), checks.integer("workers", workers)
     done = Parallel(n_jobs=workers, prefer="threads")(
-        delayed(_one_run)(student, teacher, variances, learning_rate, steps, stream) for stream in children(seed, runs)
+        delayed(_one_run)(student, teacher, variances, learning_rate, steps, stream) for stream in children(rng, runs)
     )
     q, r, last = (np.stack(part) for part in zip(*done))  # (runs, n, K, K), (runs, n, K, M), (runs, K, N)
     return Runs(steps / student.shape[1], q, r, t, committee.generalization_error(q, r, t), last)

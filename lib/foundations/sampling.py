@@ -1,39 +1,30 @@
 """Averages by sampling, with their standard error, and by exact summation over signs; they check closed forms."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.stats import binom
 
 from lib.common import checks
+from lib.common.estimate import Estimate
 from lib.common.linalg import psd_root
 
 LARGEST = 1e75  # largest averaged value: its square stays a float
 CHUNK = 2**16  # Monte Carlo points held in memory at a time
 
 
-@dataclass(frozen=True, eq=False)
-class Average:
-    """A Monte Carlo mean with its standard error: floats, or arrays if the averaged function has several components."""
-
-    mean: float | np.ndarray
-    standard_error: float | np.ndarray
-
-
-def monte_carlo_average(function, covariance, samples, seed):
+def monte_carlo_average(function, covariance, samples, rng):
     """Average of F(z) over z ~ N(0, C), with its standard error, in chunks of bounded memory.
 
-    `function`: F, maps points (m, n) to (m,) or (m, ...); `covariance` (n, n): C; `samples`: how many, >= 2; `seed`:
-    int, SeedSequence or Generator.  Returns an Average of shape () or (...).
+    `function`: F, maps points (m, n) to (m,) or (m, ...); `covariance` (n, n): C; `samples`: how many, >= 2; `rng`:
+    int, SeedSequence or Generator.  Returns an Estimate of shape () or (...).
 
-    >>> estimate = monte_carlo_average(lambda z: z[:, 0] * z[:, 1], [[1.0, 0.5], [0.5, 1.0]], 10_000, seed=1)
-    >>> bool(abs(estimate.mean - 0.5) < 4 * estimate.standard_error < 0.05)
+    >>> estimate = monte_carlo_average(lambda z: z[:, 0] * z[:, 1], [[1.0, 0.5], [0.5, 1.0]], 10_000, rng=1)
+    >>> bool(abs(estimate.mean - 0.5) < 4 * estimate.error < 0.05)
     True
     """
     checks.fail_if(not callable(function), "function", "be callable", function)
     covariance = checks.symmetric("covariance", covariance, definite="semi")  # (n, n)
     samples = checks.integer("samples", samples, at_least=2)
-    rng = checks.generator("seed", seed)
+    rng = checks.generator("rng", rng)
     root = psd_root(covariance)  # (n, n)
     count, mean, squares = 0, 0.0, 0.0
     while count < samples:
@@ -48,7 +39,7 @@ def monte_carlo_average(function, covariance, samples, seed):
         squares = squares + ((values - chunk_mean) ** 2).sum(axis=0) + between  # (...)
         count += size
         mean = mean + step * (size / count)  # (...)
-    return Average(mean, np.sqrt(squares / (samples - 1) / samples))
+    return Estimate(checks.plain(mean), checks.plain(np.sqrt(squares / (samples - 1) / samples)))
 
 
 def sign_sum_average(function, agreeing, opposing):

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from lib.common import checks
+from lib.common.estimate import Estimate
 from lib.common.linalg import psd_root
-from lib.common.stats import mean_and_error
 from lib.foundations import langevin, langevin_formulas
 
 
@@ -28,16 +28,16 @@ def _chain(friction, diffusion, step, method):
     return block_diag(pair[: len(friction), : len(friction)], euler), noise
 
 
-def simulate(friction, diffusion, *, step, steps, chains, seed, start="stationary", method="exact", record_every=1):
+def simulate(friction, diffusion, *, step, steps, chains, rng, start="stationary", method="exact", record_every=1):
     """Independent paths of the Langevin equation  ẋ = -Γx + f  on a grid of times.
 
     "exact" draws  x(t+h) = e^{-Γh} x(t) + ζ  (eqs. (1.1), (1.3)), "euler" is  x' = (1 - hΓ)x + ζ,  <ζζᵀ> = 2Dh,  "both"
     drives the two with the same force.  `friction`, `diffusion`: Γ, D; `step`: h > 0; `steps`, `chains`: length and
-    number; `seed`: int, SeedSequence or Generator; `start`: "stationary" (of the chain that is run, of the exact one
+    number; `rng`: int, SeedSequence or Generator; `start`: "stationary" (of the chain that is run, of the exact one
     for "both") or x, (d,) or (chains, d); `method`: as above; `record_every`: of the steps, must divide them.  Returns
     (R, chains, d), R = steps / record_every + 1, the start first; "both": (2, R, chains, d).
 
-    >>> simulate([[1.0]], [[1.0]], step=0.1, steps=20, chains=3, seed=1, record_every=10).shape
+    >>> simulate([[1.0]], [[1.0]], step=0.1, steps=20, chains=3, rng=1, record_every=10).shape
     (3, 3, 1)
     """
     friction, diffusion = langevin.checked_system(friction, diffusion)
@@ -46,7 +46,7 @@ def simulate(friction, diffusion, *, step, steps, chains, seed, start="stationar
     if steps % (record_every := checks.integer("record_every", record_every)):
         checks.fail("record_every", f"divide steps = {steps}", record_every)
     method = checks.one_of("method", method, ("exact", "euler", "both"))
-    rng = checks.generator("seed", seed)
+    rng = checks.generator("rng", rng)
     size = len(friction)
     if isinstance(start, str) and start == "stationary":
         if method == "euler":
@@ -93,7 +93,7 @@ def estimate_covariance(paths):
     [5.0, 4.0]
     """
     paths = _paths(paths, 1)
-    return mean_and_error(_second_moments(paths, paths))
+    return Estimate.of(_second_moments(paths, paths))
 
 
 def _areas(paths, interval):
@@ -111,7 +111,7 @@ def estimate_circulation(paths, interval):
     >>> estimate_circulation(quarter_turns, 1.0)[0].tolist()
     [[0.0, 0.5], [-0.5, 0.0]]
     """
-    return mean_and_error(_areas(_paths(paths, 2), checks.number("interval", interval, above=0)))
+    return Estimate.of(_areas(_paths(paths, 2), checks.number("interval", interval, above=0)))
 
 
 def estimate_entropy_production(paths, interval, diffusion):
@@ -121,7 +121,7 @@ def estimate_entropy_production(paths, interval, diffusion):
     and its error, the jackknife's and √2 × bias, is twice too large there.  `paths` (R, chains, d): R >= 2; `interval`:
     s > 0, time between records; `diffusion` (d, d): D, positive definite.  Returns estimate, standard error.
 
-    >>> turning = simulate([[1.0, -2.0], [2.0, 1.0]], np.eye(2), step=0.01, steps=200, chains=100, seed=1)
+    >>> turning = simulate([[1.0, -2.0], [2.0, 1.0]], np.eye(2), step=0.01, steps=200, chains=100, rng=1)
     >>> rate, error = estimate_entropy_production(turning, 0.01, np.eye(2))
     >>> abs(rate - 8) < 4 * error
     True

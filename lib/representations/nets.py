@@ -126,22 +126,22 @@ class Parameters:
     biases: tuple  # of arrays (T, 1, out)
 
 
-def draw(net, gain, trials, seed, *, precision="float64"):
+def draw(net, gain, trials, rng, *, precision="float64"):
     """Parameters at the start: Xavier-normal weights times a gain, biases zero.
 
     Variances  2g²/(n_in + n_out),  n_in = in, n_out = out for a fully connected layer, k times the numbers of channels
-    for a convolution.  `net`; `gain`: g >= 0; `trials`: T >= 1; `seed`: int or SeedSequence, trial t draws from its
+    for a convolution.  `net`; `gain`: g >= 0; `trials`: T >= 1; `rng`: int or SeedSequence, trial t draws from its
     t-th child, whatever `trials`; `precision`: "float64" or "float32".  Returns Parameters.
 
-    >>> [w.shape for w in draw(Net(2, 1, 30, 2), 1.0, 5, seed=1).weights]
+    >>> [w.shape for w in draw(Net(2, 1, 30, 2), 1.0, 5, rng=1).weights]
     [(5, 2, 30), (5, 30, 30), (5, 30, 1)]
     """
     layers = checks.instance("net", net, Net, "from lib.representations.nets").layers
     gain, trials = checks.number("gain", gain, at_least=0), checks.integer("trials", trials)
     checks.one_of("precision", precision, PRECISIONS)
     weights = [np.empty((trials, layer.window, layer.filters), precision) for layer in layers]  # (T, in, out) each
-    for t, child in enumerate(children(seed, trials)):
-        random = checks.generator("seed", child)
+    for t, child in enumerate(children(rng, trials)):
+        random = checks.generator("rng", child)
         for layer, weight in zip(layers, weights):
             spread = gain * np.sqrt(2 / (layer.window + layer.window // layer.stride * layer.filters))
             weight[t] = spread * random.standard_normal(weight.shape[1:])  # (in, out)
@@ -154,7 +154,7 @@ def values(net, parameters, inputs):
     `net`; `parameters`: of T trials; `inputs` (P, n): one point in each row.  Returns a tuple of arrays (T, P, units).
 
     >>> net = Net(2, 1, 30, 2)
-    >>> [h.shape for h in values(net, draw(net, 1.0, 5, seed=1), [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])]
+    >>> [h.shape for h in values(net, draw(net, 1.0, 5, rng=1), [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])]
     [(5, 3, 30), (5, 3, 30), (5, 3, 1)]
     """
     weights, biases = checks.instance("net", net, Net, "from lib.representations.nets").tensors(parameters)

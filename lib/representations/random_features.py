@@ -58,16 +58,16 @@ def density(hidden, input_distance, target_distance, gain, *, rate_ratio=1.0):
     return checks.finite("hidden", found)[()]
 
 
-def sample(count, input_distance, target_distance, gain, seed, *, rate_ratio=1.0):
+def sample(count, input_distance, target_distance, gain, rng, *, rate_ratio=1.0):
     """Final squared hidden distances of random starts: a₀/X and b₀/a₀ drawn, eqs. (44), (45), then a_∞.
 
-    `count` >= 1 starts; `input_distance`, `target_distance`, `gain`, `rate_ratio`: X, Y, G, ρ; `seed`: int,
+    `count` >= 1 starts; `input_distance`, `target_distance`, `gain`, `rate_ratio`: X, Y, G, ρ; `rng`: int,
     SeedSequence or Generator.  Returns (count,).
 
     >>> bool(abs(np.median(sample(4000, 1.0, 1.0, 0.1, 1)) - 1) < 0.01)
     True
     """
-    count, random = checks.integer("count", count), checks.generator("seed", seed)
+    count, random = checks.integer("count", count), checks.generator("rng", rng)
     _, _, low = _law(input_distance, target_distance, gain, rate_ratio)
     encoder, decoder = gain * (1 + random.standard_normal((2, count)))  # (count,), (count,)
     return _two_points.final_distance(input_distance * (encoder - rate_ratio * decoder), low)

@@ -157,7 +157,7 @@ def fit(
     input_distance,
     target_distance,
     *,
-    seed,
+    rng,
     weighting="raw",
     start=None,
     final_loss=1e-3,
@@ -171,19 +171,19 @@ def fit(
 
     `times` (A,): t >= 0, increasing, A >= 5; `states` (A, 3): measured a, b, w, as from ``two_points.state``, each must
     change; `loss` (A,): measured ½⟨‖f - y‖²⟩, the last below `final_loss` > 0; `input_distance`: X > 0;
-    `target_distance`: Y >= 0; `seed`: int or Generator, of `restarts` >= 0 further starts; `weighting`: "raw", the
+    `target_distance`: Y >= 0; `rng`: int or Generator, of `restarts` >= 0 further starts; `weighting`: "raw", the
     source's, or "range", which divides every curve by its range; `start` (3,): exact a₀, b₀, w₀ at times[0], by default
     the first state; `model`: function (elapsed (A,), α, β) -> (A, 3) in place of the closed form.  Returns a RateFit.
 
     >>> from lib.representations import two_points
     >>> t, two = np.linspace(0, 4000, 400), ([1e-2, 1e-4, -0.0099], 1.0, 1.0, 0.01, 0.02)
     >>> loss = two_points.loss_curve(t, *two, mean_distance=0.3, mean_rate=0.004)
-    >>> found = fit(t, two_points.trajectory(t, *two), loss, 1.0, 1.0, seed=1)
+    >>> found = fit(t, two_points.trajectory(t, *two), loss, 1.0, 1.0, rng=1)
     >>> round(found.encoder_rate, 6), round(found.decoder_rate, 6), round(found.mean_rate, 6)
     (0.01, 0.02, 0.004)
     """
     data = _data(times, states, loss, input_distance, target_distance, start, final_loss)
-    rng = checks.generator("seed", seed)
+    rng = checks.generator("rng", rng)
     checks.one_of("weighting", weighting, ("raw", "range"))
     restarts = checks.integer("restarts", restarts, at_least=0)
     if model is not None and not callable(model):

@@ -35,7 +35,7 @@ def effective_rates(net, parameters, inputs, learning_rate, *, layer=None):
     with the factor ½; `layer`: the hidden layer, counted from 1, by default ``net.middle``.  Returns a Split.
 
     >>> net = nets.Net(1, 1, 20, 1, "linear")
-    >>> effective_rates(net, nets.draw(net, 1.0, 1, seed=1), [[-0.5], [0.5]], 0.1).encoder_rate.round(12).tolist()
+    >>> effective_rates(net, nets.draw(net, 1.0, 1, rng=1), [[-0.5], [0.5]], 0.1).encoder_rate.round(12).tolist()
     [0.05]
     """
     if checks.instance("net", net, nets.Net, "from lib.representations.nets").outputs != 1 or net.skip:

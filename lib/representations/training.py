@@ -147,7 +147,7 @@ def train(
     loss="half",
     optimizer="descent",
     batch=None,
-    seed=None,
+    rng=None,
     record_every=1,
     layer=None,
     pair=(0, 1),
@@ -159,13 +159,13 @@ def train(
 
     `net`, `start`: Net and Parameters of T trials, trained in their own precision; `inputs` (P, n), `targets` (P, m);
     `learning_rate`: η > 0; `epochs` >= 1: sweeps through the data; `loss`: "half" or "whole"; `optimizer`: "descent" or
-    "adam"; `batch`: points in a minibatch, by default all; `seed`: int or SeedSequence, required for minibatches and
+    "adam"; `batch`: points in a minibatch, by default all; `rng`: int or SeedSequence, required for minibatches and
     dropout, trial t draws from its t-th child; `record_every`: epochs from one record to the next, must divide
     `epochs`; `layer`: hidden layer to record, counted from 1, or a tuple of K, by default ``net.middle``; `pair`: rows
     of x_1 and x_2; `points`: tuple of Q rows whose hidden vectors are kept.  Returns Curves, the start first.
 
     >>> net = nets.Net(1, 1, 20, 1, "linear")
-    >>> curves = train(net, nets.draw(net, 0.3, 4, seed=1), [[-0.5], [0.5]], [[-0.3], [0.3]], 0.1, 500, record_every=50)
+    >>> curves = train(net, nets.draw(net, 0.3, 4, rng=1), [[-0.5], [0.5]], [[-0.3], [0.3]], 0.1, 500, record_every=50)
     >>> curves.alignment.shape, curves.converged().tolist(), curves.squared_output_distance[0, -1].round(4).item()
     ((4, 11), [True, True, True, True], 0.36)
     """
@@ -188,9 +188,9 @@ def train(
     layers, several = _layers(net, layer)
     pair, points = _indices("pair", pair, count, 2), _indices("points", points, count)
     randoms = None
-    if seed is not None or batch is not None or net.dropout:
+    if rng is not None or batch is not None or net.dropout:
         # The children of the children: weights drawn from the same seed stay independent of what is drawn here.
-        randoms = [checks.generator("seed", children(child, 1)[0]) for child in children(seed, trials)]
+        randoms = [checks.generator("rng", children(child, 1)[0]) for child in children(rng, trials)]
 
     records, trains_bias = [], [net.trains_bias(i) for i in range(len(weights))]
     step = {"descent": _descent, "adam": _adam}[optimizer](weights, biases, rate, trains_bias)

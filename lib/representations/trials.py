@@ -34,22 +34,22 @@ def _experiment(experiment):
     return checks.instance("experiment", experiment, architectures.Experiment, "as from architectures.experiment")
 
 
-def run(experiment, inputs, targets, trials, seed, *, precision="float32", keep_parameters=False, **options):
+def run(experiment, inputs, targets, trials, rng, *, precision="float32", keep_parameters=False, **options):
     """Draw the starts of an experiment and train them in one stack.
 
-    `experiment`: from ``architectures``; `inputs` (P, n), `targets` (P, m); `trials`: T >= 1; `seed`: int or
+    `experiment`: from ``architectures``; `inputs` (P, n), `targets` (P, m); `trials`: T >= 1; `rng`: int or
     SeedSequence, trial t depends on its t-th child only; `precision`: "float64" or "float32"; `keep_parameters`:
     whether the curves hold those at the end; `options`: optimizer, record_every, layer, pair, points.  Returns Curves.
 
     >>> row = replace(architectures.experiment("narrow"), epochs=10)
-    >>> run(row, [[0.0], [1.0]], [[0.0], [0.5]], 3, seed=1, record_every=5).loss.shape
+    >>> run(row, [[0.0], [1.0]], [[0.0], [0.5]], 3, rng=1, record_every=5).loss.shape
     (3, 3)
     """
     row = _experiment(experiment)
-    start = nets.draw(row.net, row.gain, trials, seed, precision=precision)
+    start = nets.draw(row.net, row.gain, trials, rng, precision=precision)
     keep_parameters = checks.boolean("keep_parameters", keep_parameters)
     given = row.net, start, inputs, targets, row.learning_rate, row.epochs
-    curves = training.train(*given, loss=row.loss, batch=row.batch, seed=seed, **options)
+    curves = training.train(*given, loss=row.loss, batch=row.batch, rng=rng, **options)
     return curves if keep_parameters else replace(curves, parameters=None)
 
 
@@ -62,17 +62,17 @@ def _stacks(experiment, trials, together):
     return [min(together, trials - begun) for begun in range(0, trials, together)]
 
 
-def starts(experiment, trials, seed, *, together=None, precision="float32"):
+def starts(experiment, trials, rng, *, together=None, precision="float32"):
     """The parameters that :func:`many` starts from with the same arguments.
 
-    `experiment`, `trials`, `seed`, `together`, `precision`: as for :func:`many`.  Returns Parameters of T trials.
+    `experiment`, `trials`, `rng`, `together`, `precision`: as for :func:`many`.  Returns Parameters of T trials.
 
-    >>> starts(architectures.experiment("narrow"), 3, seed=1, together=2).weights[1].shape
+    >>> starts(architectures.experiment("narrow"), 3, rng=1, together=2).weights[1].shape
     (3, 50, 50)
     """
     row = _experiment(experiment)
     sizes = _stacks(row, trials, together)
-    stacks = zip(sizes, children(seed, len(sizes)))
+    stacks = zip(sizes, children(rng, len(sizes)))
     drawn = [nets.draw(row.net, row.gain, size, child, precision=precision) for size, child in stacks]
     weights = tuple(np.concatenate(layer) for layer in zip(*(part.weights for part in drawn)))  # (T, in, out) each
     biases = tuple(np.concatenate(layer) for layer in zip(*(part.biases for part in drawn)))  # (T, 1, out) each
@@ -94,20 +94,20 @@ def _join(parts):
     return replace(parts[0], parameters=None, **{name: joined(name) for name in names})
 
 
-def many(experiment, inputs, targets, trials, seed, *, together=None, workers=None, **options):
+def many(experiment, inputs, targets, trials, rng, *, together=None, workers=None, **options):
     """The trials of :func:`run`, in one or several stacks that may run at the same time and that a sweep keeps.
 
-    `experiment`, `inputs`, `targets`, `trials`, `options`: as for :func:`run`; `seed`: int or SeedSequence, stack n
+    `experiment`, `inputs`, `targets`, `trials`, `options`: as for :func:`run`; `rng`: int or SeedSequence, stack n
     gets the n-th child, so results depend on `together`: trials in a stack, by default all for nets of at most 100
     units, or else one; `workers`: see :func:`lib.services.sweep.run`.  Returns Curves; several stacks lose parameters.
 
     >>> row = replace(architectures.experiment("narrow"), epochs=10)
-    >>> many(row, [[0.0], [1.0]], [[0.0], [0.5]], 3, seed=1, together=2, record_every=5).loss.shape
+    >>> many(row, [[0.0], [1.0]], [[0.0], [0.5]], 3, rng=1, together=2, record_every=5).loss.shape
     (3, 3)
     """
     sizes = _stacks(experiment, trials, together)
     settings = [dict(experiment=experiment, inputs=inputs, targets=targets, trials=size, **options) for size in sizes]
-    return _join(sweep.run(run, settings, seed, workers=workers))
+    return _join(sweep.run(run, settings, rng, workers=workers))
 
 
 def states(curves, *, layer=None):
@@ -116,7 +116,7 @@ def states(curves, *, layer=None):
     `curves`: of T trials and n records; `layer`: place among several recorded layers, from 0. Returns (T, n, 3).
 
     >>> row = replace(architectures.experiment("narrow"), epochs=10)
-    >>> states(run(row, [[0.0], [1.0]], [[0.0], [0.5]], 2, seed=1)).shape
+    >>> states(run(row, [[0.0], [1.0]], [[0.0], [0.5]], 2, rng=1)).shape
     (2, 11, 3)
     """
     checks.instance("curves", curves, training.Curves, "as from training.train or trials.run")
@@ -136,7 +136,7 @@ def fits(
     curves,
     input_distance,
     target_distance,
-    seed,
+    rng,
     *,
     layer=None,
     final_loss=1e-3,
@@ -147,12 +147,12 @@ def fits(
     """Fit the two effective rates to every trial that has converged, by :func:`lib.representations.rate_fit.fit`.
 
     `curves`: of T trials of two points, with the loss that has the factor ½; `input_distance`: X > 0;
-    `target_distance`: Y >= 0; `seed`: int or SeedSequence, trial t draws its restarts from the t-th child; `layer`: see
+    `target_distance`: Y >= 0; `rng`: int or SeedSequence, trial t draws its restarts from the t-th child; `layer`: see
     :func:`states`; `final_loss`, `weighting`, `restarts`: as there; `from_output`: the fit begins at the first record
     or, to leave the plateau out, where b ends its last stay below this part of Y, 0 to 1, excluded.  Returns Fits.
 
     >>> row = replace(architectures.experiment("shallow"), net=nets.Net(1, 1, 50, 2), gain=0.6)
-    >>> found = fits(run(row, [[-1.0], [0.0]], [[0.6], [1.3]], 2, seed=1, record_every=20), 1.0, 0.49, seed=1)
+    >>> found = fits(run(row, [[-1.0], [0.0]], [[0.6], [1.3]], 2, rng=1, record_every=20), 1.0, 0.49, rng=1)
     >>> found.converged.tolist(), bool((found.r_squared[:, :2] > 0.9).all())
     ([True, True], True)
     """
@@ -165,10 +165,10 @@ def fits(
         low = np.flatnonzero(measured[t, :, 1] < level)  # (records below the level,)
         kept = slice(low[-1] + 1 if low.size else 0, None)
         data = curves.epochs[kept] - curves.epochs[kept][0], measured[t, kept], curves.loss[t, kept]
-        options = {"seed": child, "weighting": weighting, "final_loss": final_loss, "restarts": restarts}
+        options = {"rng": child, "weighting": weighting, "final_loss": final_loss, "restarts": restarts}
         return rate_fit.fit(*data, input_distance, target_distance, **options)
 
-    seeds = children(seed, len(converged))
+    seeds = children(rng, len(converged))
     found = [fitted(t, child) if converged[t] else None for t, child in enumerate(seeds)]
 
     blank = {"r_squared": np.full(3, np.nan), "identifiable": np.zeros(3, dtype=bool)}

@@ -94,8 +94,8 @@ def _start(joint, counts):
     return factors
 
 
-def _one_run(joint, factors, lam, counts, teachers, learning_rate, steps, seed):
-    gram, factor, random = joint.copy(), factors.copy(), checks.generator("seed", seed)  # (L, K+M, K+M)
+def _one_run(joint, factors, lam, counts, teachers, learning_rate, steps, rng):
+    gram, factor, random = joint.copy(), factors.copy(), checks.generator("rng", rng)  # (L, K+M, K+M)
     snapshots = np.zeros((len(steps), *joint.shape[1:]))  # (n, K+M, K+M)
     room = *np.empty((2, *joint.shape[:2])), np.empty(len(lam)), *np.zeros((2, joint.shape[1]))
     for snapshot, number in zip(snapshots, np.diff(steps, prepend=0)):
@@ -115,7 +115,7 @@ def simulate(
     eigenvalues,
     multiplicities,
     learning_rate,
-    seed,
+    rng,
     *,
     runs=1,
     workers=1,
@@ -131,11 +131,11 @@ def simulate(
     `times` (n,): α = examples / N >= 0, increasing by at least 1/N; `student_resolved` (L, K, K), `cross_resolved` (L,
     K, M), `teacher_resolved` (L, M, M): Q^k, R^k, T^k of each run at α = 0; `eigenvalues` (L,): λ_k > 0 of weighted
     mean one; `multiplicities` (L,): integers m_k, at least the rank of the overlaps: no default; `learning_rate`: η >
-    0; `seed`: int or SeedSequence, run r draws from its r-th child; `runs`, `workers`: runs, and threads that share
+    0; `rng`: int or SeedSequence, run r draws from its r-th child; `runs`, `workers`: runs, and threads that share
     them.  Returns a Path with a leading axis of runs, but in `times` and `teacher_overlap`.
 
     >>> one = np.ones((1, 1, 1))  # Q = R = T: nothing is left to learn
-    >>> simulate([0, 0.01], one, one, one, [1.0], [10**6], 0.5, seed=2, runs=2).generalization_error.round(12).tolist()
+    >>> simulate([0, 0.01], one, one, one, [1.0], [10**6], 0.5, rng=2, runs=2).generalization_error.round(12).tolist()
     [[0.0, 0.0], [0.0, 0.0]]
     """
     times = checks.times("times", times)  # (n,)
@@ -146,7 +146,7 @@ def simulate(
     q, r, t = _arguments.resolved(student_resolved, cross_resolved, teacher_resolved, lam.size)
     teachers, dimension = t.shape[1], counts.sum()
     rate, steps = _arguments.learning_rate(learning_rate), _arguments.whole_steps(times, dimension)  # float, (n,)
-    streams, workers = children(seed, checks.integer("runs", runs)), checks.integer("workers", workers)
+    streams, workers = children(rng, checks.integer("runs", runs)), checks.integer("workers", workers)
     joint = np.block([[t, np.swapaxes(r, 1, 2)], [r, q]])  # (L, K+M, K+M)
     given = joint, _start(joint, counts), lam, counts, teachers, rate, steps
     done = Parallel(n_jobs=workers, prefer="threads")(delayed(_one_run)(*given, stream) for stream in streams)

@@ -25,18 +25,18 @@ class Runs:
     deviation: np.ndarray  # (runs, N)  D at the last time
 
 
-def random_deviations(runs, dimension, seed, *, student_variance=0.0):
+def random_deviations(runs, dimension, rng, *, student_variance=0.0):
     """Deviations D = J - B at the start, for pairs of student and teacher with independent Gaussian entries.
 
-    `runs` >= 1: number of pairs; `dimension`: N >= 1; `seed`: int, SeedSequence or Generator; `student_variance`: σ_J²
+    `runs` >= 1: number of pairs; `dimension`: N >= 1; `rng`: int, SeedSequence or Generator; `student_variance`: σ_J²
     >= 0. Returns (runs, N), entries of variance 1 + σ_J².
 
-    >>> random_deviations(3, 100, seed=1).shape
+    >>> random_deviations(3, 100, rng=1).shape
     (3, 100)
     """
     shape = checks.integer("runs", runs), checks.integer("dimension", dimension)
     spread = np.sqrt(_arguments.variance(student_variance))
-    return spread * checks.generator("seed", seed).standard_normal(shape)  # (runs, N)
+    return spread * checks.generator("rng", rng).standard_normal(shape)  # (runs, N)
 
 
 @loops
@@ -62,7 +62,7 @@ def _descend(moving, scale, frozen_spread, rate, steps, snapshots, random):
             snapshots[k, c] = moving[c]
 
 
-def _one_run(deviation, variances, trained, rate, steps, first, seed):
+def _one_run(deviation, variances, trained, rate, steps, first, rng):
     """Errors (n, L) of the eigenspaces that begin at the components `first`, errors (n,), the last deviation (N,)."""
     size = len(deviation)
     path = np.tile(deviation, (len(steps), 1))  # (n, N)
@@ -70,7 +70,7 @@ def _one_run(deviation, variances, trained, rate, steps, first, seed):
     moved = np.empty((len(steps), trained))  # (n, N_l)
     # Frozen components meet a fresh example in every step: their part of D·ξ is one Gaussian of constant variance.
     frozen_spread = float(np.sqrt(variances[trained:] @ deviation[trained:] ** 2))
-    random = np.random.Generator(np.random.SFC64(seed))
+    random = np.random.Generator(np.random.SFC64(rng))
     _descend(moving, np.sqrt(variances[:trained]), frozen_spread, rate / size, steps, moved, random)
     path[:, :trained] = moved
     with np.errstate(over="ignore", invalid="ignore"):  # the caller names a run that left the floating-point range
@@ -78,17 +78,17 @@ def _one_run(deviation, variances, trained, rate, steps, first, seed):
         return np.add.reduceat(squares, first, axis=1), squares @ variances / 2, path[-1]
 
 
-def simulate(deviation, eigenvalues, learning_rate, times, seed, *, multiplicities=None, trained=None, workers=1):
+def simulate(deviation, eigenvalues, learning_rate, times, rng, *, multiplicities=None, trained=None, workers=1):
     """Train linear students on independent streams of examples and record their errors.
 
     D ← D - (η/N) (D·ξ) ξ  in the first N_l components; the others stay, as in :mod:`lib.scaling.feature_scaling`.
     `deviation` (runs, N): D at the start; `eigenvalues` (N,): variance λ_c > 0 of every component of ξ, of any mean;
-    `learning_rate`: η > 0; `times` (n,): α >= 0, increasing by at least 1/N; `seed`: int or SeedSequence, run r draws
+    `learning_rate`: η > 0; `times` (n,): α >= 0, increasing by at least 1/N; `rng`: int or SeedSequence, run r draws
     from its r-th child; `multiplicities` (L,): integers m_k that add up to N, in the order of the components, default:
     all one; `trained`: 1 <= N_l <= N, default N; `workers`: threads that share the runs.  Returns a Runs.
 
-    >>> start = random_deviations(4, 100, seed=1)
-    >>> runs = simulate(start, np.ones(100), 0.5, [0, 1, 10], seed=2, multiplicities=[100])
+    >>> start = random_deviations(4, 100, rng=1)
+    >>> runs = simulate(start, np.ones(100), 0.5, [0, 1, 10], rng=2, multiplicities=[100])
     >>> runs.space_errors.shape, bool(np.all(runs.generalization_error[:, 2] < 1e-2))
     ((4, 3, 1), True)
     """
@@ -104,7 +104,7 @@ def simulate(deviation, eigenvalues, learning_rate, times, seed, *, multipliciti
         checks.fail("multiplicities", f"be whole numbers that add up to N = {size}", multiplicities)
     first = np.concatenate([[0], np.cumsum(counts[:-1])]).astype(np.int64)  # (L,)
     trained = size if trained is None else _arguments.trained(trained, size)
-    streams, workers = children(seed, len(deviation)), checks.integer("workers", workers)
+    streams, workers = children(rng, len(deviation)), checks.integer("workers", workers)
     one = delayed(_one_run)
     jobs = (one(start, variances, trained, rate, steps, first, stream) for start, stream in zip(deviation, streams))
     spaces, errors, last = (np.stack(part) for part in zip(*Parallel(n_jobs=workers, prefer="threads")(jobs)))

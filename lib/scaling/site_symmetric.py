@@ -182,7 +182,7 @@ def solve(
     >>> bool(path.generalization_error[1] < path.generalization_error[0])
     True
     """
-    times = checks.moments("times", times)  # (n,)
+    times = checks.times("times", times)  # (n,)
     lam, fractions = _arguments.spectrum(eigenvalues, multiplicities)  # (L,), (L,)
     units = checks.integer("units", units)
     q = _sectors(checks.array("student", student, shape=(lam.size, 2)), units)  # (L, 2)

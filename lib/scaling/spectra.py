@@ -38,21 +38,21 @@ def _gram(random, scales, freedom):
     return scaled @ scaled.T
 
 
-def random_overlaps(multiplicities, students, teachers, seed, *, student_variance=1.0, orthonormal_teachers=False):
+def random_overlaps(multiplicities, students, teachers, rng, *, student_variance=1.0, orthonormal_teachers=False):
     """Overlaps in every eigenspace for weights with independent Gaussian entries, drawn from their Wishart law.
 
-    `multiplicities` (L,): integers m_k >= 1, which fix L and N: no default; `students`, `teachers`: K, M >= 1; `seed`:
+    `multiplicities` (L,): integers m_k >= 1, which fix L and N: no default; `students`, `teachers`: K, M >= 1; `rng`:
     int, SeedSequence or Generator; `student_variance`: σ_J² >= 0 of the entries of J, those of B have 1;
     `orthonormal_teachers`: True turns the teacher's vectors into orthogonal ones, T^k = (m_k/N) 1; then m_k >= M.
     Returns Q^k (L, K, K), R^k (L, K, M), T^k (L, M, M).
 
-    >>> [part.shape for part in random_overlaps([500, 500], 2, 3, seed=1)]
+    >>> [part.shape for part in random_overlaps([500, 500], 2, 3, rng=1)]
     [(2, 2, 2), (2, 2, 3), (2, 3, 3)]
     """
     counts = _arguments.counts(checks.array("multiplicities", multiplicities, ndim=1), (None,))  # (L,)
     students, teachers = checks.integer("students", students), checks.integer("teachers", teachers)
     spread = np.sqrt(checks.number("student_variance", student_variance, at_least=0))
-    random = checks.generator("seed", seed)
+    random = checks.generator("rng", rng)
     scales = np.concatenate([np.full(students, spread), np.ones(teachers)])  # (K+M,)
     orthonormal = checks.boolean("orthonormal_teachers", orthonormal_teachers)
     if orthonormal and counts.min() < teachers:

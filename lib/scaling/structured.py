@@ -102,7 +102,7 @@ def solve(
     >>> bool(path.generalization_error[1] < 1e-6 * path.generalization_error[0])
     True
     """
-    times = checks.moments("times", times)  # (n,)
+    times = checks.times("times", times)  # (n,)
     lam, fractions = _arguments.spectrum(eigenvalues, multiplicities)  # (L,), (L,)
     q, r, t = _arguments.resolved(student_resolved, cross_resolved, teacher_resolved, lam.size)
     rate, second_order = _arguments.learning_rate(learning_rate), checks.boolean("second_order", second_order)

@@ -50,7 +50,7 @@ def generalization_error(
     (M-2)s_k²]/n_k. `alpha`, `diagonal`, `off_diagonal`, `eigenvalues`, `units`, `learning_rate`, `multiplicities`: as
     in the module; `squares`: False leaves out r² and rs, as the source does.  Returns (A,).
 
-    >>> [generalization_error(0.0, [0.1], [0.0], [1.0], 1, 0.1, squares=s).round(9).item() for s in (True, False)]
+    >>> [round(generalization_error(0.0, [0.1], [0.0], [1.0], 1, 0.1, squares=s), 9) for s in (True, False)]
     [0.000612588, 0.001837763]
     """
     alpha = _arguments.times(alpha)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from threadpoolctl import ThreadpoolController
 
-from lib.services import reach
+from lib.services import provenance
 
 ENVIRONMENT = "PHYSICS_OF_LEARNING_SCHEDULER"
 PATIENCE = 60  # seconds to wait for the scheduler, and for the first worker
@@ -57,7 +57,8 @@ def _connected():
 
 
 def differences(expected, found):
-    """What makes results of two machines differ, in words; both as :func:`lib.services.reach.provenance` gives them.
+    """What makes results of two machines differ, in words; both as :func:`lib.services.provenance.provenance` gives
+    them.
 
     >>> differences({"numpy": "2.4", "lib/x.py": "a"}, {"numpy": "2.3", "lib/x.py": "b"})
     'lib/x.py is another, numpy is 2.3 instead of 2.4'
@@ -85,14 +86,14 @@ def _compare(client, task, expected):
             raise ClusterError(
                 f"the worker {worker} cannot import {task.__module__} ({problem}): install the book there"
             )
-    for worker, found in client.run(reach.provenance, task).items():
+    for worker, found in client.run(provenance.provenance, task).items():
         if found != expected:
             raise _unlike(worker, expected, found)
 
 
 _one_at_a_time = threading.Lock()
 _threads = cache(ThreadpoolController)
-_here = cache(reach.provenance)
+_here = cache(provenance.provenance)
 
 
 def _bundle(compute, task, digest, jobs):
@@ -100,7 +101,7 @@ def _bundle(compute, task, digest, jobs):
 
     The worker may have come after the comparison.  There is one thread, as on the caller's machine.
     """
-    if reach.digest(_here(task)) != digest:
+    if provenance.digest(_here(task)) != digest:
         raise _Unlike(_here(task))
     results, error = [], None
     with _one_at_a_time, _threads().limit(limits=1):
@@ -139,8 +140,8 @@ def completed(compute, task, jobs):
     """
     from distributed import as_completed
 
-    expected, failed, size = reach.provenance(task), None, 1
-    digest, ahead, places = reach.digest(expected), enumerate(jobs), {}
+    expected, failed, size = provenance.provenance(task), None, 1
+    digest, ahead, places = provenance.digest(expected), enumerate(jobs), {}
     lost = ClusterError(f"the scheduler at {address()} was lost: start it and run again")
     with _connected() as client:
         _compare(client, task, expected)

@@ -15,19 +15,19 @@ ROUNDING = 1e-12  # the same for numbers with a decimal point, and what such num
 UNEVALUATED = (sp.Integral, sp.Sum, sp.Product, sp.Derivative, sp.Limit, sp.Subs)
 
 
-def same(answer, reference, ranges=None, *, points=8, seed=0):
+def same(answer, reference, ranges=None, *, points=8, rng=0):
     """True if `answer` equals `reference` for all values of their symbols in the given ranges.
 
     An integral, sum, product, derivative or limit that only `answer` leaves undone counts as no answer; a symbol named
     like one of `reference` with other assumptions is an error.  Both: expression, number, or a list, tuple or matrix of
-    them; `ranges`: dict from symbol to (low, high), default (0.2, 2); `points`: how many; `seed`: int.  Returns a bool.
+    them; `ranges`: dict from symbol to (low, high), default (0.2, 2); `points`: how many; `rng`: int.  Returns a bool.
 
     >>> x = sp.Symbol("x")
     >>> same(sp.sin(x) ** 2, 1 - sp.cos(x) ** 2), same(sp.sin(x), x)
     (True, False)
     """
     points = integer("points", points)
-    rng = np.random.default_rng(seed_sequence("seed", seed))
+    rng = np.random.default_rng(seed_sequence("rng", rng))
     ranges = _ranges(ranges)
     wanted, given = _elements(reference), _elements(answer)
     if wanted is None:

@@ -17,16 +17,16 @@ from joblib.externals.loky import get_reusable_executor
 from tqdm import tqdm
 
 from lib.common import checks
-from lib.services import cluster, presets, reach
+from lib.services import cluster, presets, provenance
 
 
-def _sealed(task, setting, seed):
+def _sealed(task, setting, rng):
     """A task's result as bytes, and their sum; a SeedSequence comes in parts, since its pickle changes as it spawns.
 
     The task has a setting of its own: what it changes there no other task sees, in the same process or not.
     """
-    entropy, place, pool_size = seed
-    result = task(**deepcopy(setting), seed=np.random.SeedSequence(entropy, spawn_key=place, pool_size=pool_size))
+    entropy, place, pool_size = rng
+    result = task(**deepcopy(setting), rng=np.random.SeedSequence(entropy, spawn_key=place, pool_size=pool_size))
     data = pickle.dumps(result)
     return data, hashlib.sha256(data).hexdigest()
 
@@ -46,7 +46,7 @@ def _local(task, jobs, workers):
             get_reusable_executor().shutdown(wait=True)
 
 
-def _handed(task, setting, seed, found):
+def _handed(task, setting, rng, found):
     """What a folder keeps of a job: `found`, which was computed elsewhere."""
     return found
 
@@ -57,7 +57,7 @@ class _Folder:
     def __init__(self, path, task):
         self._task = task
         if path is not None:
-            code = reach.digest(reach.provenance(task))
+            code = provenance.digest(provenance.provenance(task))
             self._kept = Memory(path / code, verbose=0).cache(_handed, ignore=["found"])
         else:
             self._kept = None
@@ -84,11 +84,11 @@ def _progress(task, total, shown):
     return terminal, tqdm(total=total, desc=task.__name__, file=terminal, disable=terminal is None)
 
 
-def run(task, settings, seed, *, workers=None, folder=None):
+def run(task, settings, rng, *, workers=None, folder=None):
     """Results of a task for each of several settings, in their order.
 
-    `task`: called as ``task(**setting, seed=...)``, defined at the top level of a module, which may be the notebook or
-    script that runs only where no results are kept; `settings`: one dict of keyword arguments a task; `seed`: int or
+    `task`: called as ``task(**setting, rng=...)``, defined at the top level of a module, which may be the notebook or
+    script that runs only where no results are kept; `settings`: one dict of keyword arguments a task; `rng`: int or
     SeedSequence, task number n gets the n-th child; `workers`: processes, default one in the preset "quick", else all
     cores; `folder`: where finished tasks are kept, default nowhere in "quick", else the user's cache folder.  Where
     PHYSICS_OF_LEARNING_SCHEDULER names a Dask cluster, the tasks run there, however many `workers`.  Returns what the
@@ -96,7 +96,7 @@ def run(task, settings, seed, *, workers=None, folder=None):
 
     >>> from lib.scaling import spectra
     >>> sizes = [{"multiplicities": [count], "students": 1, "teachers": 1} for count in (10, 1000)]
-    >>> [overlaps[2].shape for overlaps in run(spectra.random_overlaps, sizes, seed=1)]
+    >>> [overlaps[2].shape for overlaps in run(spectra.random_overlaps, sizes, rng=1)]
     [(1, 1, 1), (1, 1, 1)]
     """
     if not callable(task) or "<" in getattr(task, "__qualname__", "<"):
@@ -104,9 +104,9 @@ def run(task, settings, seed, *, workers=None, folder=None):
     listed = isinstance(settings, (list, tuple)) and all(isinstance(setting, dict) for setting in settings)
     if not listed or not all(isinstance(name, str) for setting in settings for name in setting):
         checks.fail("settings", "be a list of dictionaries of keyword arguments", settings)
-    if any("seed" in setting for setting in settings):
+    if any("rng" in setting for setting in settings):
         checks.fail("settings", "leave the seed to the sweep", settings)
-    given, quick = checks.seed_sequence("seed", seed), presets.current() == "quick"
+    given, quick = checks.seed_sequence("rng", rng), presets.current() == "quick"
     workers = (1 if quick else cpu_count()) if workers is None else checks.integer("workers", workers)
     if folder is None and not quick:
         folder = Path(pooch.os_cache("physics-of-learning")) / "sweeps"

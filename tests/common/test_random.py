@@ -31,5 +31,5 @@ def test_children_keep_entropy_place_and_pool(change):
 
 
 def test_children_need_a_seed():
-    with pytest.raises(ValueError, match="^seed must be an integer"):
+    with pytest.raises(ValueError, match="^rng must be an integer"):
         random.children(None, 2)

@@ -30,7 +30,7 @@ def around(name, rate, replicas, seed):
 @pytest.mark.parametrize("name", ["sigmoid + cross-entropy", "sigmoid + squared"])
 def test_a_step_is_minus_the_rate_times_the_slope_at_an_input_of_its_class(name):
     composition, data = compositions.named(name), {"means": (-0.5, 1.0), "deviation": 0.4, "priors": (0.3, 0.7)}
-    found = neuron_descent.simulate(composition, np.tile([1.5, -0.4], (500, 1)), 0.2, 20, seed=1, **data)
+    found = neuron_descent.simulate(composition, np.tile([1.5, -0.4], (500, 1)), 0.2, 20, rng=1, **data)
     np.testing.assert_allclose(np.diff(found.weight, axis=0), found.weight_step, atol=1e-14)
     np.testing.assert_allclose(np.diff(found.bias, axis=0), found.bias_step, atol=1e-14)
     x = found.weight_step / found.bias_step
@@ -46,7 +46,7 @@ def test_a_step_is_minus_the_rate_times_the_slope_at_an_input_of_its_class(name)
 @pytest.mark.parametrize("name", ["ReLU + squared", "clip + cross-entropy", "sigmoid + squared"])
 def test_one_step_has_the_moments_of_the_gradient(name, batch):
     composition, replicas = compositions.named(name), 40_000
-    found = neuron_descent.simulate(composition, np.tile([1.7, -0.3], (replicas, 1)), 0.1, 1, seed=2, batch=batch)
+    found = neuron_descent.simulate(composition, np.tile([1.7, -0.3], (replicas, 1)), 0.1, 1, rng=2, batch=batch)
     drawn = np.concatenate([found.weight_step, found.bias_step])
     moments = equilibria.moments(composition, 1.7, -0.3)
     spread = 0.01 * moments.covariance / batch
@@ -58,7 +58,7 @@ def test_one_step_has_the_moments_of_the_gradient(name, batch):
 @settings(deadline=None, max_examples=8)
 @given(st.integers(1, 40), st.integers(1, 4), st.integers(1, 5))
 def test_a_longer_run_begins_like_a_shorter_one_however_seldom_it_is_seen(records, every, batch):
-    start, run = np.tile([0.5, 0.1], (2000, 1)), {"seed": 5, "batch": batch}
+    start, run = np.tile([0.5, 0.1], (2000, 1)), {"rng": 5, "batch": batch}
     composition = compositions.named("ReLU + quartic")
     long = neuron_descent.simulate(composition, start, 0.01, 160, **run)
     short = neuron_descent.simulate(composition, start, 0.01, records * every, every=every, **run)
@@ -74,7 +74,7 @@ def test_a_longer_run_begins_like_a_shorter_one_however_seldom_it_is_seen(record
 
 def test_replicas_keep_the_covariance_of_the_linear_theory():
     composition, found, spread, start = around("ReLU + squared", 0.02, 1000, 2)
-    run = neuron_descent.simulate(composition, start, 0.02, 8000, seed=3, every=200)
+    run = neuron_descent.simulate(composition, start, 0.02, 8000, rng=3, every=200)
     seen = np.cov(run.weight[5:].ravel(), run.bias[5:].ravel())
     np.testing.assert_allclose(np.diag(seen), np.diag(spread), rtol=0.1)
     assert seen[0, 1] == pytest.approx(spread[0, 1], abs=0.1 * np.sqrt(spread[0, 0] * spread[1, 1]))
@@ -83,7 +83,7 @@ def test_replicas_keep_the_covariance_of_the_linear_theory():
 
 def test_replicas_forget_where_they_began():
     composition, found, spread, _ = around("ReLU + squared", 0.02, 1, 0)
-    run = neuron_descent.simulate(composition, np.tile([0.6, 0.2], (1000, 1)), 0.02, 4000, seed=4, every=500)
+    run = neuron_descent.simulate(composition, np.tile([0.6, 0.2], (1000, 1)), 0.02, 4000, rng=4, every=500)
     seen = np.cov(run.weight[4:].ravel(), run.bias[4:].ravel())
     np.testing.assert_allclose(np.diag(seen), np.diag(spread), rtol=0.1)
     assert run.weight[4:].mean() == pytest.approx(found.weight, abs=0.01)
@@ -101,7 +101,7 @@ def test_real_steps_follow_the_law_at_frozen_parameters_if_the_rate_is_small(nam
     distances = []
     for rate in (0.01, 0.1, 1.0):
         composition, found, _, start = around(name, rate, 1000, 6)
-        run = neuron_descent.simulate(composition, start, rate, 3000, seed=7, every=20)
+        run = neuron_descent.simulate(composition, start, rate, 3000, rng=7, every=20)
         steps, law = np.sort(run.amplitude[50:].ravel()), frozen_law(composition, found.weight, found.bias, rate)
         distances.append(
             np.abs(np.searchsorted(law, steps) / len(law) - (np.arange(len(steps)) + 0.5) / len(steps)).max()
@@ -113,7 +113,7 @@ def test_real_steps_follow_the_law_at_frozen_parameters_if_the_rate_is_small(nam
 
 def test_the_bias_steps_of_cross_entropy_are_logit_normal():
     composition, found, _, start = around("sigmoid + cross-entropy", 0.01, 1000, 8)
-    run = neuron_descent.simulate(composition, start, 0.01, 2000, seed=9, every=20)
+    run = neuron_descent.simulate(composition, start, 0.01, 2000, rng=9, every=20)
     size = np.abs(run.bias_step.ravel()) / 0.01
     distance = kstest(logit(size), norm(found.bias, found.weight * 0.25).cdf).statistic
     assert distance < 0.006  # five times the noise of 1e5 independent steps, 1/√1e5 = 0.003, and less
@@ -123,7 +123,7 @@ def test_the_bias_steps_of_cross_entropy_are_logit_normal():
 
 
 def test_without_a_cut_giant_steps_kill_and_the_dead_stay_dead():
-    run = neuron_descent.simulate(UNCUT, np.tile([2.0, -0.5], (500, 1)), 1e-2, 20_000, seed=10, every=4000)
+    run = neuron_descent.simulate(UNCUT, np.tile([2.0, -0.5], (500, 1)), 1e-2, 20_000, rng=10, every=4000)
     dead = neuron_descent.dead_fraction(UNCUT, run.weight, run.bias)
     assert dead[0] == 0 and np.all(np.diff(dead) > 0) and 0.55 < dead[-1] < 0.78
     for_ever = neuron_descent.dead_fraction(UNCUT, run.weight, run.bias, threshold=1e-12)
@@ -135,13 +135,13 @@ def test_without_a_cut_giant_steps_kill_and_the_dead_stay_dead():
 
 
 def test_a_cut_keeps_everyone_alive():
-    run = neuron_descent.simulate(CUT, np.tile([2.0, -0.5], (500, 1)), 1e-3, 20_000, seed=10, every=5000)
+    run = neuron_descent.simulate(CUT, np.tile([2.0, -0.5], (500, 1)), 1e-3, 20_000, rng=10, every=5000)
     assert np.array_equal(neuron_descent.dead_fraction(CUT, run.weight, run.bias, threshold=1e-3), np.zeros(5))
 
 
 def test_a_long_run_with_a_cut_ends_at_the_root_of_the_mean_gradient():
     weight = equilibria.clip_weight(1e-2)  # batches stand for a smaller rate: γ/M = 1.6e-4, with γt = 1000
-    run = neuron_descent.simulate(CUT, np.tile([2.0, -0.5], (4, 1)), 2e-2, 50_000, seed=12, batch=128, every=500)
+    run = neuron_descent.simulate(CUT, np.tile([2.0, -0.5], (4, 1)), 2e-2, 50_000, rng=12, batch=128, every=500)
     assert run.weight[0, 0] == 2 and run.weight[-30:].mean() == pytest.approx(weight, rel=0.02)
     assert run.bias[-30:].mean() == pytest.approx((1 - weight) / 2, rel=0.02)
 
@@ -162,7 +162,7 @@ def test_dead_fraction_of_relu_is_a_threshold_on_the_normal_tail():
 def test_a_descent_that_diverges_says_so():
     with pytest.raises(RuntimeError, match="^the descent diverged at step .*: take a smaller learning_rate"):
         neuron_descent.simulate(
-            compositions.named("ReLU + quartic"), np.tile([3.0, 1.0], (200, 1)), 10.0, 1000, seed=1, deviation=3.0
+            compositions.named("ReLU + quartic"), np.tile([3.0, 1.0], (200, 1)), 10.0, 1000, rng=1, deviation=3.0
         )
 
 
@@ -173,7 +173,7 @@ CALLS = {
         "start": [[2.0, -0.5]],
         "learning_rate": 1e-3,
         "steps": 4,
-        "seed": 1,
+        "rng": 1,
         "batch": 2,
         "every": 2,
     },
@@ -191,7 +191,7 @@ BAD = {
     "steps": [*COUNT, 3],
     "every": [*COUNT],
     "batch": COUNT,
-    "seed": SEED,
+    "rng": SEED,
     "means": [[0.0], [0.0, 0.0], [0.0, np.nan], [[0.0, 1.0]], 1.0, "means", None],
     "deviation": NUMBER,
     "priors": [[0.5, 0.4], [0.0, 1.0], [-0.5, 1.5], [1.0], 1.0, [0.5, np.nan], "priors", None],

@@ -162,15 +162,15 @@ def test_the_error_is_the_scatter_of_repeated_samples_and_of_resamples():
     assert abs(scatter - 1) < 5 / np.sqrt(2 * 400)
     for order in (3, 0.5):
         s = powers(order, 20_000)
-        resampled = power_laws.bootstrap_error(s, LOW, 1.0, seed=4, resamples=400)
+        resampled = power_laws.bootstrap_error(s, LOW, 1.0, rng=4, resamples=400)
         assert resampled == pytest.approx(power_laws.fit(s, LOW, 1.0).error, rel=0.2)
-        assert resampled == power_laws.bootstrap_error(s, LOW, 1.0, seed=4, resamples=400)
-        assert resampled != power_laws.bootstrap_error(s, LOW, 1.0, seed=5, resamples=400)
+        assert resampled == power_laws.bootstrap_error(s, LOW, 1.0, rng=4, resamples=400)
+        assert resampled != power_laws.bootstrap_error(s, LOW, 1.0, rng=5, resamples=400)
 
 
 def test_the_bootstrap_sees_a_law_that_is_none():
     two_heaps = np.repeat([1.0001e-3, 0.2999], 500)  # more scatter than any power law of this mean
-    assert power_laws.bootstrap_error(two_heaps, LOW, HIGH, seed=1) > 1.5 * power_laws.fit(two_heaps, LOW, HIGH).error
+    assert power_laws.bootstrap_error(two_heaps, LOW, HIGH, rng=1) > 1.5 * power_laws.fit(two_heaps, LOW, HIGH).error
 
 
 # --- curvature ------------------------------------------------------------------------------------
@@ -260,7 +260,7 @@ def test_samples_at_one_end_have_no_exponent():
             power_laws.fit(s, 1.0, 2.0)
     assert power_laws.fit([1.0, 1.5], 1.0, 2.0).count == 2
     with pytest.raises(ValueError, match="^samples must not all lie at one end of the window, nor those of a resample"):
-        power_laws.bootstrap_error([1.0, 1.5], 1.0, 2.0, seed=1)
+        power_laws.bootstrap_error([1.0, 1.5], 1.0, 2.0, rng=1)
 
 
 # --- bad input: every public function, every argument ---------------------------------------------
@@ -275,7 +275,7 @@ CALLS = {
         "log_density": [-2.0, -3.0, -4.0],
     },
     power_laws.fit: {"samples": U, "low": 0.1, "high": 0.9},
-    power_laws.bootstrap_error: {"samples": U, "low": 0.1, "high": 0.9, "seed": 1, "resamples": 5},
+    power_laws.bootstrap_error: {"samples": U, "low": 0.1, "high": 0.9, "rng": 1, "resamples": 5},
     power_laws.curvature_test: {"samples": U, "low": 0.1, "high": 0.9},
 }
 ROW = [[], [1.0], [1.0, 2.0], [[1.0, 2.0, 3.0]], [0.0, np.nan, 1.0], 1.0, "row", None]
@@ -300,7 +300,7 @@ BAD = {
     ],
     "low": [*NUMBER, 0.9999],
     "high": [*NUMBER, 0.1],
-    "seed": SEED,
+    "rng": SEED,
     "resamples": [0, 1, -2, 2.0, "2", None, True],
 }
 NAMED = {"amplitudes": "amplitudes|exponents", "low": "low|high|samples", "high": "high|samples"}

@@ -338,7 +338,7 @@ DIRECTIONS = [
 ]
 CALLS = {
     sg.two_digits: {"components": 2},
-    sg.train: {name: GOOD[name] for name in ("model", "inputs", "labels")} | {"seed": 0, "tolerance": 1e-9},
+    sg.train: {name: GOOD[name] for name in ("model", "inputs", "labels")} | {"rng": 0, "tolerance": 1e-9},
     sg.steps: GOOD | {"learning_rate": 1.0},
     sg.jacobians: GOOD | {"learning_rate": 1.0, "chunk": 2},
     sg.local_exponents: GOOD | {"left": np.ones((2, 3, 1)), "right": np.ones((2, 2, 1))},
@@ -350,7 +350,7 @@ BAD = {
     "parameters": ["x", None, 1.0, [1.0, 2.0], [1.0, np.nan, 0.0], [[1.0, 2.0, 0.0]]],
     "inputs": ["x", None, 0, 1.5, [], [0.5, 1.0], np.zeros((0, 2)), [[1.0], [2.0]], [[0.5, np.inf], [0.0, 1.0]]],
     "labels": ["x", None, 1, [0], [0, 2], [0, 0.5], [[0, 1]], [True, False], [0, np.nan]],
-    "seed": SEED,
+    "rng": SEED,
     "tolerance": NUMBER,
     "learning_rate": NUMBER,
     "chunk": [0, 1.0, None, "x"],

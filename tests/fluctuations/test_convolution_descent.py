@@ -12,7 +12,7 @@ from lib.fluctuations import convolution, minibatches
 
 def test_descent_is_a_loop_of_gradient_steps():
     taps, weights, images, targets = drawn(5, 3, 2)
-    batches = minibatches.draw(7, 3, 20, seed=1)
+    batches = minibatches.draw(7, 3, 20, rng=1)
     run = convolution.descend(taps, weights, images, targets, 0.01, batches, record_every=5)
     c, w, moved = taps, weights, np.zeros(2)
     for step, chosen in enumerate(batches, start=1):
@@ -33,7 +33,7 @@ def test_descent_is_a_loop_of_gradient_steps():
 @given(st.sampled_from(SIZES), st.integers(1, 7), st.floats(1e-4, 0.02), st.integers(0, 100))
 def test_norms_change_by_the_difference_of_squared_steps(sizes, batch, rate, seed):
     start = drawn(*sizes, seed=seed)
-    run = convolution.descend(*start, rate, minibatches.draw(7, batch, 300, seed=seed))
+    run = convolution.descend(*start, rate, minibatches.draw(7, batch, 300, rng=seed))
     difference = (run.weights**2).sum(axis=(1, 2)) - (run.taps**2).sum(axis=(1, 2))
     error = difference - difference[0] - (run.weights_moved - run.taps_moved)
     size = run.weights_moved[-1] + run.taps_moved[-1]
@@ -43,7 +43,7 @@ def test_norms_change_by_the_difference_of_squared_steps(sizes, batch, rate, see
 def test_the_drift_over_a_span_of_time_falls_as_the_rate_and_arguments_are_left_alone():
     taps, weights, images, targets = drawn(4, 2, 3)
     copies = [each.copy() for each in (taps, weights, images, targets)]
-    batches = minibatches.draw(7, 2, 4000, seed=2)
+    batches = minibatches.draw(7, 2, 4000, rng=2)
     drifts = []
     for rate, steps in ((0.002, 1000), (0.001, 2000), (0.0005, 4000)):  # one span of time: the drift falls as the rate
         run = convolution.descend(taps, weights, images, targets, rate, batches[:steps], record_every=steps)

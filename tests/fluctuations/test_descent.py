@@ -39,7 +39,7 @@ def plain_path(problem, start, rate, series, momentum=0.0):
 def test_a_chain_is_the_recursion_on_the_minibatches_of_its_stream(how):
     rate, steps = 0.3 * linear.learning_rate_threshold(SMALL, 7), 60
     start = np.random.default_rng(0).standard_normal((2, 3))
-    run = descent.simulate(SMALL, rate, 7, steps=steps, chains=1, seed=5, start=start, record_every=3, blocks=1, **how)
+    run = descent.simulate(SMALL, rate, 7, steps=steps, chains=1, rng=5, start=start, record_every=3, blocks=1, **how)
     stream = np.random.Generator(np.random.SFC64(np.random.SeedSequence(5).spawn(1)[0]))
     drawn = {name: flag for name, flag in how.items() if name != "momentum"}
     path, _, _ = plain_path(
@@ -51,13 +51,13 @@ def test_a_chain_is_the_recursion_on_the_minibatches_of_its_stream(how):
     np.testing.assert_allclose(run.lagged[0], np.einsum("nik,nil->kl", seen, after) / 20, rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(run.mean[0], seen.mean(axis=0), rtol=1e-11, atol=1e-13)
     short = descent.simulate(
-        SMALL, rate, 7, steps=steps, chains=1, seed=5, start=start, record_every=3, blocks=1, lagged=False, **how
+        SMALL, rate, 7, steps=steps, chains=1, rng=5, start=start, record_every=3, blocks=1, lagged=False, **how
     )
     np.testing.assert_array_equal(short.second_moment, run.second_moment)
     with pytest.raises(ValueError, match="averages must hold the lagged average"):
         descent.circulation(short, rate)
     one = descent.simulate(
-        SMALL, rate, 7, steps=steps, chains=1, seed=5, start=start, record_every=3, blocks=1, pair=(0, 1), **how
+        SMALL, rate, 7, steps=steps, chains=1, rng=5, start=start, record_every=3, blocks=1, pair=(0, 1), **how
     )
     np.testing.assert_allclose(one.second_moment[0], seen[:, 0].T @ seen[:, 1] / 20, rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(one.lagged[0], seen[:, 0].T @ after[:, 1] / 20, rtol=1e-11, atol=1e-13)
@@ -73,7 +73,7 @@ def test_the_second_moment_of_every_path_balances_exactly():
         p, cross = v.T @ v, (np.eye(36) - rate * s) @ v.T @ xi
         gained = gained - rate * (p @ s + s @ p) + rate**2 * s @ p @ s + rate * (cross + cross.T) + rate**2 * xi.T @ xi
     last = descent.simulate(
-        DIGITS, rate, 5, steps=500, chains=1, blocks=1, start=start, seed=np.random.SeedSequence(8)
+        DIGITS, rate, 5, steps=500, chains=1, blocks=1, start=start, rng=np.random.SeedSequence(8)
     ).last[0]  # another series: the balance must not hold for it
     size = np.linalg.norm(start.T @ start)
     assert np.linalg.norm(path[-1].T @ path[-1] - start.T @ start - gained) < 1e-11 * size
@@ -83,7 +83,7 @@ def test_the_second_moment_of_every_path_balances_exactly():
 @pytest.fixture(scope="module", params=[0.1, 0.5])
 def long_run(request):
     rate = request.param * LIMIT
-    return rate, descent.simulate(DIGITS, rate, 5, steps=8000, chains=200, seed=21, record_every=10, blocks=40)
+    return rate, descent.simulate(DIGITS, rate, 5, steps=8000, chains=200, rng=21, record_every=10, blocks=40)
 
 
 def test_digits_have_the_exact_covariance_and_not_the_leading_one(long_run):
@@ -125,7 +125,7 @@ def test_circulation_is_seen_in_successive_states(long_run):
 
 def test_circulation_of_a_pair_of_outputs():
     rate = 0.26 * LIMIT
-    run = descent.simulate(DIGITS, rate, 5, steps=3000, chains=200, seed=15, pair=(3, 8), record_every=1, blocks=40)
+    run = descent.simulate(DIGITS, rate, 5, steps=3000, chains=200, rng=15, pair=(3, 8), record_every=1, blocks=40)
     slope, error, _ = circulating(run, rate, linear.stationary_covariance(DIGITS, rate, 5, pair=(3, 8)))
     assert abs(slope - 1) < 4.5 * error and error < 0.02
 
@@ -133,7 +133,7 @@ def test_circulation_of_a_pair_of_outputs():
 @pytest.mark.parametrize("replacement", [False, True])
 def test_large_batches_know_how_they_were_drawn(replacement):
     rate = 0.3 * linear.learning_rate_threshold(SMALL, 10, replacement=replacement)
-    run = descent.simulate(SMALL, rate, 10, steps=4000, chains=200, seed=3, replacement=replacement, blocks=40)
+    run = descent.simulate(SMALL, rate, 10, steps=4000, chains=200, rng=3, replacement=replacement, blocks=40)
     right, wrong = (
         linear.stationary_covariance(SMALL, rate, 10, replacement=each) for each in (replacement, not replacement)
     )
@@ -144,7 +144,7 @@ def test_large_batches_know_how_they_were_drawn(replacement):
 @pytest.mark.parametrize("pair", [(0, 1), (8, 3), (4, 4)])
 def test_pairs_of_outputs(pair):
     rate = 0.26 * LIMIT
-    run = descent.simulate(DIGITS, rate, 5, steps=2000, chains=200, seed=4, pair=pair, blocks=40)
+    run = descent.simulate(DIGITS, rate, 5, steps=2000, chains=200, rng=4, pair=pair, blocks=40)
     assert rms(sigmas(run.second_moment, linear.stationary_covariance(DIGITS, rate, 5, pair=pair))) < 1.3
     assert (
         abs(sigmas(run.second_moment, linear.leading_order_covariance(DIGITS, rate, 5, pair=pair))[0, 0]) > 6
@@ -154,7 +154,7 @@ def test_pairs_of_outputs(pair):
 
 def test_short_windows_of_one_chain_scatter_as_the_floor_says():
     rate, steps, chains = 0.26 * LIMIT, 1000, 40
-    run = descent.simulate(DIGITS, rate, 5, steps=steps, chains=chains, seed=6, record_every=1, blocks=chains)
+    run = descent.simulate(DIGITS, rate, 5, steps=steps, chains=chains, rng=6, record_every=1, blocks=chains)
     lam, g = DIGITS.eigenvalues, linear.stationary_covariance(DIGITS, rate, 5)
     factor = np.add.outer(lam, lam)
     scatter = rms(np.linalg.norm(factor * (run.second_moment - g), axis=(1, 2))) / np.linalg.norm(factor * g)
@@ -168,15 +168,15 @@ def test_shuffling_in_epochs_collapses_the_covariance():
     settle = (
         round(4 / (rate * SMALL.eigenvalues[-1]) / 4) * 4
     )  # four relaxation times of the slowest mode, whole epochs
-    run = {"chains": 40, "seed": 9, "epochs": True, "record_every": 4}
+    run = {"chains": 40, "rng": 9, "epochs": True, "record_every": 4}
     first = descent.simulate(SMALL, rate, 10, steps=settle, **run)
-    then = descent.simulate(SMALL, rate, 10, steps=4000, start=first.last, **run | {"seed": 10})
+    then = descent.simulate(SMALL, rate, 10, steps=4000, start=first.last, **run | {"rng": 10})
     assert np.trace(then.second_moment.mean(axis=0)) < 0.05 * np.trace(g)
 
 
 def test_the_default_start_is_stationary_from_the_first_step():
     rate = 0.5 * LIMIT
-    run = descent.simulate(DIGITS, rate, 5, steps=1, chains=4000, seed=11, record_every=1, blocks=40)
+    run = descent.simulate(DIGITS, rate, 5, steps=1, chains=4000, rng=11, record_every=1, blocks=40)
     g = linear.stationary_covariance(DIGITS, rate, 5)
     assert rms(sigmas(run.second_moment, g)) < 1.2
     assert rms(sigmas(run.lagged, g * (1 - rate * DIGITS.eigenvalues))) < 1.2
@@ -184,7 +184,7 @@ def test_the_default_start_is_stationary_from_the_first_step():
 
 def test_the_default_start_of_a_pair_has_all_its_blocks():
     rate, pair = 0.5 * LIMIT, (8, 3)
-    run = descent.simulate(DIGITS, rate, 5, steps=1, chains=4000, seed=12, record_every=1, blocks=40, pair=pair)
+    run = descent.simulate(DIGITS, rate, 5, steps=1, chains=4000, rng=12, record_every=1, blocks=40, pair=pair)
     last = run.last.reshape(40, 100, 2, 36)
     for i, k in ((0, 0), (0, 1), (1, 1)):
         g = linear.stationary_covariance(DIGITS, rate, 5, pair=(pair[i], pair[k]))
@@ -206,7 +206,7 @@ def test_the_default_start_with_momentum_is_stationary_from_the_first_step(momen
     joint = inside.T @ listed @ inside
     g, cross = joint[:3, :3], joint[:3, 3:]
     run = descent.simulate(
-        problem, rate, 2, steps=1, chains=80_000, seed=13, momentum=momentum, record_every=1, blocks=80
+        problem, rate, 2, steps=1, chains=80_000, rng=13, momentum=momentum, record_every=1, blocks=80
     )
     after = run.last.reshape(80, 1000, 2, 3)
     assert np.abs(sigmas(run.second_moment, g)).max() < 4.5
@@ -218,7 +218,7 @@ def test_the_default_start_with_momentum_is_stationary_from_the_first_step(momen
 def test_digits_with_momentum_have_the_exact_covariance_and_its_circulation():
     mu = 0.9
     rate = 0.26 * (1 - mu) * LIMIT
-    run = descent.simulate(DIGITS, rate, 5, steps=3000, chains=200, seed=14, momentum=mu, record_every=10, blocks=40)
+    run = descent.simulate(DIGITS, rate, 5, steps=3000, chains=200, rng=14, momentum=mu, record_every=10, blocks=40)
     g = linear.momentum_covariance(DIGITS, rate, mu, 5)
     assert rms(sigmas(run.second_moment, g)) < 1.3
     assert rms(np.diag(sigmas(run.second_moment, linear.stationary_covariance(DIGITS, rate / (1 - mu), 5)))) > 3
@@ -227,7 +227,7 @@ def test_digits_with_momentum_have_the_exact_covariance_and_its_circulation():
 
 
 def test_momentum_of_a_pair_needs_a_start():
-    run = {"steps": 2, "chains": 4, "seed": 1, "pair": (0, 1), "momentum": 0.5, "record_every": 1, "blocks": 2}
+    run = {"steps": 2, "chains": 4, "rng": 1, "pair": (0, 1), "momentum": 0.5, "record_every": 1, "blocks": 2}
     with pytest.raises(ValueError, match="^start must be an array where a pair of outputs has momentum"):
         descent.simulate(SMALL, 0.01, 3, **run)
     assert descent.simulate(SMALL, 0.01, 3, start=np.zeros((2, 3)), **run).last.shape == (4, 2, 3)
@@ -236,34 +236,34 @@ def test_momentum_of_a_pair_needs_a_start():
 def test_runs_repeat_with_their_seed_and_do_not_depend_on_workers():
     settings_ = {"steps": 20, "chains": 8, "blocks": 4}
     sequence = np.random.SeedSequence(1)
-    first, second = (descent.simulate(SMALL, 0.01, 3, seed=sequence, workers=w, **settings_) for w in (1, 2))
+    first, second = (descent.simulate(SMALL, 0.01, 3, rng=sequence, workers=w, **settings_) for w in (1, 2))
     np.testing.assert_array_equal(first.last, second.last)
     np.testing.assert_array_equal(first.lagged, second.lagged)
-    assert np.abs(first.last - descent.simulate(SMALL, 0.01, 3, seed=2, **settings_).last).max() > 1e-6
+    assert np.abs(first.last - descent.simulate(SMALL, 0.01, 3, rng=2, **settings_).last).max() > 1e-6
 
 
 def test_blocks_and_records_fit_the_chains_and_steps_where_none_are_given():
-    given_ = descent.simulate(SMALL, 0.01, 3, steps=9, chains=12, seed=1, blocks=6, record_every=3)
-    default = descent.simulate(SMALL, 0.01, 3, steps=9, chains=12, seed=1)
+    given_ = descent.simulate(SMALL, 0.01, 3, steps=9, chains=12, rng=1, blocks=6, record_every=3)
+    default = descent.simulate(SMALL, 0.01, 3, steps=9, chains=12, rng=1)
     np.testing.assert_array_equal(default.second_moment, given_.second_moment)
-    assert descent.simulate(SMALL, 0.01, 3, steps=7, chains=1, seed=1).mean.shape == (1, 2, 3)
+    assert descent.simulate(SMALL, 0.01, 3, steps=7, chains=1, rng=1).mean.shape == (1, 2, 3)
 
 
 def test_an_unstable_chain_grows_and_then_refuses():
     start = np.ones((2, 3))
     rate = 4 / SMALL.eigenvalues[0]
-    run = {"chains": 2, "seed": 1, "start": start, "blocks": 1, "record_every": 1}
+    run = {"chains": 2, "rng": 1, "start": start, "blocks": 1, "record_every": 1}
     grown = descent.simulate(SMALL, rate, 40, steps=30, **run)  # the full batch: the top mode is multiplied by -3
     np.testing.assert_allclose(np.abs(grown.last[:, :, 0]), 3.0**30, rtol=1e-6)
     with pytest.raises(ValueError, match="^learning_rate must keep the chains inside the floating-point range"):
         descent.simulate(SMALL, rate, 40, steps=3000, **run)
     with pytest.raises(ValueError, match="^learning_rate must be below"):
-        descent.simulate(SMALL, rate, 3, steps=5, chains=10, seed=1)
+        descent.simulate(SMALL, rate, 3, steps=5, chains=10, rng=1)
 
 
 # --- bad input: every public function, every argument ---------------------------------------------
 
-AVERAGES = descent.simulate(SMALL, 0.01, 3, steps=2, chains=2, seed=1, record_every=1, blocks=2)
+AVERAGES = descent.simulate(SMALL, 0.01, 3, steps=2, chains=2, rng=1, record_every=1, blocks=2)
 CALLS = {
     descent.simulate: {
         "problem": SMALL,
@@ -271,7 +271,7 @@ CALLS = {
         "batch": 3,
         "steps": 4,
         "chains": 4,
-        "seed": 1,
+        "rng": 1,
         "start": np.zeros((2, 3)),
         "momentum": 0.5,
         "replacement": False,
@@ -290,7 +290,7 @@ BAD = {
     "batch": [*COUNT, 41],
     "steps": COUNT,
     "chains": COUNT,
-    "seed": [*SEED, np.random.default_rng(1)],
+    "rng": SEED,
     "start": [np.zeros(3), np.zeros((3, 3)), np.zeros((3, 2, 3)), np.full((2, 3), np.nan), "origin", None],
     "momentum": [-0.1, 1.0, np.nan, np.inf, "1", None, [0.1], True],
     "replacement": [None, 0, 1, "yes"],

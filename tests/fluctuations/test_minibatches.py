@@ -101,7 +101,7 @@ def test_no_noise_has_no_floor():
 PROBLEM = regression.fit(*small(6, 2, 2))
 BATCHES = np.array([[0, 1], [2, 5], [4, 3]])
 CALLS = {
-    minibatches.draw: {"samples": 6, "batch": 2, "steps": 3, "seed": 1, "replacement": False, "epochs": False},
+    minibatches.draw: {"samples": 6, "batch": 2, "steps": 3, "rng": 1, "replacement": False, "epochs": False},
     minibatches.moment_fluctuations: {"problem": PROBLEM, "batches": BATCHES},
     minibatches.expected_fluctuation: {"problem": PROBLEM, "batch": 2, "replacement": False},
     minibatches.noise_correlation: {"problem": PROBLEM, "batches": BATCHES, "lags": [0, 2]},
@@ -112,7 +112,7 @@ BAD = {
     "samples": [*COUNT, 1],
     "batch": [*COUNT, 7],
     "steps": COUNT,
-    "seed": SEED,
+    "rng": SEED,
     "replacement": [None, 0, 1, "yes"],
     "epochs": [None, 0, 1, "yes"],
     "batches": [
@@ -126,7 +126,7 @@ BAD = {
         "batches",
         None,
     ],
-    "lags": [[], [1, 0], [-1], [0.5], [3], [[0]], 1, "lags", None],
+    "lags": [[], [1, 0], [-1], [0.5], [3], [[0]], "lags", None],
 }
 test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)
 

@@ -39,7 +39,7 @@ def test_a_chain_and_its_twin_are_the_recursions_on_the_minibatches_of_their_str
         7,
         steps=steps,
         chains=1,
-        seed=5,
+        rng=5,
         burn_in=burn_in,
         replacement=replacement,
         record_every=4,
@@ -79,7 +79,7 @@ def test_a_chain_and_its_twin_are_the_recursions_on_the_minibatches_of_their_str
 def runs():
     """By ε λ_max(H): the learning rate and a stationary run, longer where relaxation is slower."""
     sizes = {0.025: 8000, 0.1: 5000, 0.4: 5000}
-    common = {"chains": 100, "seed": 1, "blocks": 20, "record_every": 25}
+    common = {"chains": 100, "rng": 1, "blocks": 20, "record_every": 25}
     return {
         size: (size / TOP, sigmoid.simulate(UNIT, size / TOP, 10, steps=steps, **common))
         for size, steps in sizes.items()
@@ -139,7 +139,7 @@ def test_for_small_weights_the_chain_is_a_linear_one():
     targets = 0.5 + 1e-3 * (noise - 0.5)
     unit, problem = sigmoid.minimum(inputs, targets), regression.fit(inputs / 4, targets[:, None] - 0.5)
     rate = 0.5 * linear.learning_rate_threshold(problem, 4)
-    run = sigmoid.simulate(unit, rate, 4, steps=4000, chains=200, seed=3, blocks=40, record_every=10)
+    run = sigmoid.simulate(unit, rate, 4, steps=4000, chains=200, rng=3, blocks=40, record_every=10)
     exact, leading = (
         regression.in_input_basis(problem, solve(problem, rate, 4))
         for solve in (linear.stationary_covariance, linear.leading_order_covariance)
@@ -154,25 +154,25 @@ def test_the_default_burn_in_follows_the_slowest_mode():
     rate = 0.1 / TOP
     slowest = rate * np.linalg.eigvalsh(UNIT.hessian)[0]
     common = {"steps": 50, "chains": 20, "blocks": 20}
-    default = sigmoid.simulate(UNIT, rate, 10, seed=4, **common)
-    given_ = sigmoid.simulate(UNIT, rate, 10, seed=4, burn_in=int(np.ceil(5 / slowest)), **common)
+    default = sigmoid.simulate(UNIT, rate, 10, rng=4, **common)
+    given_ = sigmoid.simulate(UNIT, rate, 10, rng=4, burn_in=int(np.ceil(5 / slowest)), **common)
     np.testing.assert_array_equal(default.mean, given_.mean)
     with pytest.raises(ValueError, match="^learning_rate must be large enough to relax"):
-        sigmoid.simulate(UNIT, 1e-12, 10, seed=4, **common)
+        sigmoid.simulate(UNIT, 1e-12, 10, rng=4, **common)
 
 
 def test_runs_repeat_with_their_seed_and_do_not_depend_on_workers():
     common = {"steps": 50, "chains": 8, "blocks": 4}
     sequence = np.random.SeedSequence(1)
-    first, second = (sigmoid.simulate(SMALL, 0.5, 3, seed=sequence, workers=w, **common) for w in (1, 2))
+    first, second = (sigmoid.simulate(SMALL, 0.5, 3, rng=sequence, workers=w, **common) for w in (1, 2))
     for one, other in zip(vars(first).values(), vars(second).values()):
         np.testing.assert_array_equal(one, other)
-    assert np.abs(first.mean - sigmoid.simulate(SMALL, 0.5, 3, seed=2, **common).mean).max() > 1e-6
+    assert np.abs(first.mean - sigmoid.simulate(SMALL, 0.5, 3, rng=2, **common).mean).max() > 1e-6
 
 
 def test_a_step_beyond_floating_point_is_refused():
     with pytest.raises(ValueError, match="^learning_rate must keep the chains inside the floating-point range"):
-        sigmoid.simulate(SMALL, 1e300, 3, steps=50, chains=10, seed=1, burn_in=0)
+        sigmoid.simulate(SMALL, 1e300, 3, steps=50, chains=10, rng=1, burn_in=0)
 
 
 # --- bad input: every argument --------------------------------------------------------------------
@@ -184,7 +184,7 @@ CALLS = {
         "batch": 3,
         "steps": 4,
         "chains": 4,
-        "seed": 1,
+        "rng": 1,
         "burn_in": 2,
         "replacement": False,
         "record_every": 2,
@@ -198,7 +198,7 @@ BAD = {
     "batch": [*COUNT, 31],
     "steps": COUNT,
     "chains": COUNT,
-    "seed": [*SEED, np.random.default_rng(1)],
+    "rng": SEED,
     "burn_in": [-1, 2.0, "2", True],
     "replacement": [None, 0, 1, "yes"],
     "record_every": [*COUNT[:-2], True, 3],

@@ -98,11 +98,11 @@ def test_error_and_noise_agree_with_monte_carlo():
         slope = np.sqrt(2 / np.pi) * np.exp(-(z[:, :3] ** 2) / 2)
         return np.column_stack([delta**2 / 2, slope[:, 0] * slope[:, 1] * delta**2, slope[:, 2] ** 2 * delta**2])
 
-    estimate = sampling.monte_carlo_average(sample, joint(q, r, t), 400_000, seed=5)
+    estimate = sampling.monte_carlo_average(sample, joint(q, r, t), 400_000, rng=5)
     noise = committee.noise_matrix(q, r, t)
-    z = (estimate.mean - [committee.generalization_error(q, r, t), noise[0, 1], noise[2, 2]]) / estimate.standard_error
+    z = (estimate.mean - [committee.generalization_error(q, r, t), noise[0, 1], noise[2, 2]]) / estimate.error
     assert np.all(np.abs(z) < 4)
-    assert np.all(estimate.standard_error < 0.005 * estimate.mean)
+    assert np.all(estimate.error < 0.005 * estimate.mean)
 
 
 @given(SIZES, SEEDS)

@@ -34,7 +34,7 @@ def test_three_steps_equal_the_rule_written_in_numpy(units, teachers, structured
         slope = np.sqrt(2 / np.pi) * np.exp(-(x**2) / 2)
         expected += rate * np.sqrt(teachers) / units * delta * np.outer(slope, example) / np.sqrt(dimension)
     runs = online.simulate(
-        student, teacher, rate, [3 / dimension], seed=3, eigenvalues=variances if structured else None
+        student, teacher, rate, [3 / dimension], rng=3, eigenvalues=variances if structured else None
     )
     np.testing.assert_allclose(
         runs.cross_overlap[0, 0], expected * variances @ teacher.T / dimension, rtol=1e-11, atol=1e-14
@@ -45,7 +45,7 @@ def test_three_steps_equal_the_rule_written_in_numpy(units, teachers, structured
 
 def test_records_are_the_overlaps_of_the_weights():
     student, teacher = start(60)
-    runs = online.simulate(student, teacher, 0.5, [0, 1, 2.5], seed=4, runs=3)
+    runs = online.simulate(student, teacher, 0.5, [0, 1, 2.5], rng=4, runs=3)
     assert runs.student_overlap.shape == (3, 3, 2, 2)
     np.testing.assert_allclose(runs.times, [0, 1, 2.5])
     np.testing.assert_allclose(runs.student_overlap[:, 0], np.broadcast_to(0.25 * EYE, (3, 2, 2)), atol=1e-14)
@@ -58,13 +58,13 @@ def test_records_are_the_overlaps_of_the_weights():
 
 def test_times_are_rounded_to_whole_examples():
     student, teacher = start(64)
-    np.testing.assert_array_equal(online.simulate(student, teacher, 0.5, [0.1, 0.3], seed=1).times, [6 / 64, 19 / 64])
+    np.testing.assert_array_equal(online.simulate(student, teacher, 0.5, [0.1, 0.3], rng=1).times, [6 / 64, 19 / 64])
 
 
 def test_recording_more_often_changes_nothing():
     student, teacher = start(40)
-    often = online.simulate(student, teacher, 0.5, np.arange(11.0), seed=5)
-    seldom = online.simulate(student, teacher, 0.5, [10], seed=5)
+    often = online.simulate(student, teacher, 0.5, np.arange(11.0), rng=5)
+    seldom = online.simulate(student, teacher, 0.5, [10], rng=5)
     np.testing.assert_array_equal(often.student, seldom.student)
 
 
@@ -74,11 +74,11 @@ def test_recording_more_often_changes_nothing():
 @pytest.mark.parametrize("units, teachers", [(2, 2), (3, 2), (2, 3)])
 def test_mean_overlaps_follow_the_equations(units, teachers):
     q, r = 0.3 * np.eye(units), np.full((units, teachers), 0.05) + 0.1 * np.eye(units, teachers)
-    student, teacher = online.weights_with_overlaps(q, r, np.eye(teachers), 1000, seed=6)
+    student, teacher = online.weights_with_overlaps(q, r, np.eye(teachers), 1000, rng=6)
     times = [1, 3, 6]
     path = committee.solve(times, q, r, np.eye(teachers), 1.0)
     gradient_flow = committee.solve(times, q, r, np.eye(teachers), 1.0, second_order=False)
-    runs = online.simulate(student, teacher, 1.0, times, seed=7, runs=24)
+    runs = online.simulate(student, teacher, 1.0, times, rng=7, runs=24)
     for measured, theory in [(runs.cross_overlap, path.cross_overlap), (runs.student_overlap, path.student_overlap)]:
         error = measured.std(axis=0, ddof=1) / np.sqrt(24)
         assert np.all(np.abs(measured.mean(axis=0) - theory) < 4.5 * error + 2 / 1000)  # finite N adds O(1/N)
@@ -92,7 +92,7 @@ def test_the_distance_to_the_theory_falls_as_the_inverse_root_of_n():
     path = committee.solve(times, 0.25 * EYE, 0.05 * EYE, EYE, 1.0)
     distance = []
     for dimension in dimensions:
-        runs = online.simulate(*start(dimension), 1.0, times, seed=8, runs=60)
+        runs = online.simulate(*start(dimension), 1.0, times, rng=8, runs=60)
         distance.append(np.sqrt(((runs.student_overlap - path.student_overlap) ** 2).sum(axis=(2, 3)).mean()))
     slope = np.polyfit(np.log(dimensions), np.log(distance), 1)[0]
     assert abs(slope + 0.5) < 0.1  # standard error 0.03
@@ -100,7 +100,7 @@ def test_the_distance_to_the_theory_falls_as_the_inverse_root_of_n():
 
 def test_the_teacher_stays_the_teacher():
     teacher = online.random_weights(2, 50, 9)
-    runs = online.simulate(teacher, teacher, 1.0, [5], seed=10)
+    runs = online.simulate(teacher, teacher, 1.0, [5], rng=10)
     np.testing.assert_allclose(runs.student[0], teacher, atol=1e-13)
 
 
@@ -110,12 +110,12 @@ def test_the_teacher_stays_the_teacher():
 def test_results_depend_on_the_seed_alone():
     student, teacher = start(50)
     before = student.copy()
-    one = online.simulate(student, teacher, 0.5, [4], seed=11, runs=5)
-    two = online.simulate(student, teacher, 0.5, [4], seed=11, runs=5, workers=2)
-    other = online.simulate(student, teacher, 0.5, [4], seed=12, runs=5)
+    one = online.simulate(student, teacher, 0.5, [4], rng=11, runs=5)
+    two = online.simulate(student, teacher, 0.5, [4], rng=11, runs=5, workers=2)
+    other = online.simulate(student, teacher, 0.5, [4], rng=12, runs=5)
     np.testing.assert_array_equal(one.student, two.student)
     np.testing.assert_array_equal(student, before)
-    np.testing.assert_array_equal(one.student[:2], online.simulate(student, teacher, 0.5, [4], seed=11, runs=2).student)
+    np.testing.assert_array_equal(one.student[:2], online.simulate(student, teacher, 0.5, [4], rng=11, runs=2).student)
     assert np.unique(np.concatenate([one.student, other.student])[:, 0, 0]).size == 10  # ten different streams
 
 
@@ -158,7 +158,7 @@ def test_overlaps_of_stacked_students():
 
 # ---- bad input ---------------------------------------------------------------------------------------------
 
-GOOD = {"student": np.ones((2, 20)), "teacher": np.ones((2, 20)), "learning_rate": 0.5, "times": [0, 1], "seed": 1}
+GOOD = {"student": np.ones((2, 20)), "teacher": np.ones((2, 20)), "learning_rate": 0.5, "times": [0, 1], "rng": 1}
 NOT_COUNTS = st.sampled_from([0, -3, 2.0, "two", None, True])
 NOT_SEEDS = st.sampled_from([-1, 1.5, "seed", None, True])
 
@@ -218,15 +218,15 @@ def test_unusable_counts_and_seeds_are_named(count, seed):
             online.simulate(**GOOD | {name: count})
     for name in ("units", "dimension"):
         with pytest.raises(ValueError, match=f"^{name} must be an integer"):
-            online.random_weights(**{"units": 2, "dimension": 5, "seed": 1} | {name: count})
+            online.random_weights(**{"units": 2, "dimension": 5, "rng": 1} | {name: count})
     with pytest.raises(ValueError, match="^dimension must be an integer >= 4"):
         online.weights_with_overlaps(EYE, EYE / 2, EYE, count, 1)
     for call in (
-        lambda: online.simulate(**GOOD | {"seed": seed}),
+        lambda: online.simulate(**GOOD | {"rng": seed}),
         lambda: online.random_weights(2, 5, seed),
         lambda: online.weights_with_overlaps(EYE, EYE / 2, EYE, 9, seed),
     ):
-        with pytest.raises(ValueError, match="^seed must be"):
+        with pytest.raises(ValueError, match="^rng must be"):
             call()
 
 

@@ -25,20 +25,20 @@ def test_monte_carlo_is_repeatable_chunked_and_has_an_honest_error():
     def both(z):
         return np.stack([product_of_units(z), z[:, 0] ** 2], axis=1)
 
-    first, again = (sampling.monte_carlo_average(both, c, many, seed=3) for _ in range(2))
-    assert np.array_equal(first.mean, again.mean) and first.standard_error.shape == (2,)
+    first, again = (sampling.monte_carlo_average(both, c, many, rng=3) for _ in range(2))
+    assert np.array_equal(first.mean, again.mean) and first.error.shape == (2,)
     rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence(3)))
     variances, axes = np.linalg.eigh(c)
     values = both(rng.standard_normal((many, 2)) @ (axes * np.sqrt(variances)).T)
     assert first.mean == pytest.approx(values.mean(axis=0), rel=1e-12)
-    assert first.standard_error == pytest.approx(values.std(axis=0, ddof=1) / np.sqrt(many), rel=1e-12)
+    assert first.error == pytest.approx(values.std(axis=0, ddof=1) / np.sqrt(many), rel=1e-12)
     estimates = [sampling.monte_carlo_average(product_of_units, c, 2000, seed) for seed in range(400)]
-    scores = np.array([(e.mean - gaussian.erf_i2(c)) / e.standard_error for e in estimates])
+    scores = np.array([(e.mean - gaussian.erf_i2(c)) / e.error for e in estimates])
     assert (scores**2).mean() == pytest.approx(1, abs=5 * np.sqrt(2 / 400))
 
 
 def test_monte_carlo_accepts_a_singular_covariance():
-    estimate = sampling.monte_carlo_average(lambda z: (z[:, 0] - z[:, 1]) ** 2, np.ones((2, 2)), 1000, seed=0)
+    estimate = sampling.monte_carlo_average(lambda z: (z[:, 0] - z[:, 1]) ** 2, np.ones((2, 2)), 1000, rng=0)
     assert estimate.mean < 1e-28
 
 
@@ -60,7 +60,7 @@ def no_function(*_):
     return "text"
 
 
-MONTE_CARLO = {"function": product_of_units, "covariance": np.eye(2), "samples": 100, "seed": 0}
+MONTE_CARLO = {"function": product_of_units, "covariance": np.eye(2), "samples": 100, "rng": 0}
 SIGNS = {"function": np.multiply, "agreeing": 3, "opposing": 1}
 NOT_AVERAGED = [1, no_function, lambda z: z[:5, 0], lambda z: 1.0, lambda z: z[:, 0] * np.inf, lambda z: 1e80 + z[:, 0]]
 NOT_CONSTANT = [2, no_function, lambda x, y: x[0], lambda x, y: x / 0.0 * 0]
@@ -74,7 +74,7 @@ SQUARE = [value for value in MATRIX if np.shape(value) != (3, 3)]  # any square 
         (sampling.monte_carlo_average, MONTE_CARLO, "function", NOT_AVERAGED),
         (sampling.monte_carlo_average, MONTE_CARLO, "covariance", SQUARE + INDEFINITE),
         (sampling.monte_carlo_average, MONTE_CARLO, "samples", [1, *COUNT]),
-        (sampling.monte_carlo_average, MONTE_CARLO, "seed", SEED),
+        (sampling.monte_carlo_average, MONTE_CARLO, "rng", SEED),
         (sampling.sign_sum_average, SIGNS, "function", NOT_CONSTANT),
         (sampling.sign_sum_average, SIGNS, "agreeing", COUNT),
         (sampling.sign_sum_average, SIGNS, "opposing", COUNT),

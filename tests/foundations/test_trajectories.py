@@ -22,7 +22,7 @@ def within(measured, expected, sigmas=4.5):
 @pytest.mark.parametrize("method", ["exact", "euler"])
 def test_stationary_paths_have_the_covariance_and_circulation_of_their_chain(method):
     step = 0.2
-    paths = trajectories.simulate(FRICTION, DIFFUSION, step=step, steps=500, chains=400, seed=1, method=method)
+    paths = trajectories.simulate(FRICTION, DIFFUSION, step=step, steps=500, chains=400, rng=1, method=method)
     if method == "exact":
         sigma = langevin.stationary_covariance(FRICTION, DIFFUSION)
         late = langevin.correlation([step], FRICTION, DIFFUSION)[0]
@@ -39,7 +39,7 @@ def test_stationary_paths_have_the_covariance_and_circulation_of_their_chain(met
 @pytest.mark.parametrize("start", [np.array([1.0, -2.0]), "stationary"])
 def test_first_record_is_the_start_and_the_second_moment_relaxes(start):
     paths = trajectories.simulate(
-        FRICTION, DIFFUSION, step=0.05, steps=8, chains=20_000, seed=2, start=start, record_every=4
+        FRICTION, DIFFUSION, step=0.05, steps=8, chains=20_000, rng=2, start=start, record_every=4
     )
     at_rest = isinstance(start, str)
     first = langevin.stationary_covariance(FRICTION, DIFFUSION) if at_rest else np.outer(start, start)
@@ -50,13 +50,13 @@ def test_first_record_is_the_start_and_the_second_moment_relaxes(start):
 
 def test_paths_repeat_with_their_seed_and_do_not_depend_on_how_often_they_are_recorded():
     run = {"step": 0.1, "steps": 12, "chains": 5}
-    every = trajectories.simulate(FRICTION, DIFFUSION, seed=3, **run)
-    np.testing.assert_array_equal(every[::4], trajectories.simulate(FRICTION, DIFFUSION, seed=3, record_every=4, **run))
-    assert np.abs(every - trajectories.simulate(FRICTION, DIFFUSION, seed=4, **run)).max() > 0.1
+    every = trajectories.simulate(FRICTION, DIFFUSION, rng=3, **run)
+    np.testing.assert_array_equal(every[::4], trajectories.simulate(FRICTION, DIFFUSION, rng=3, record_every=4, **run))
+    assert np.abs(every - trajectories.simulate(FRICTION, DIFFUSION, rng=4, **run)).max() > 0.1
 
 
 def test_singular_noise_moves_only_the_velocity_of_the_oscillator():
-    euler = trajectories.simulate(*OSCILLATOR, step=0.1, steps=1, chains=50, seed=5, start=[1.0, 0.0], method="euler")
+    euler = trajectories.simulate(*OSCILLATOR, step=0.1, steps=1, chains=50, rng=5, start=[1.0, 0.0], method="euler")
     np.testing.assert_allclose(euler[1, :, 0], 1.0, atol=1e-12)
     assert euler[1, :, 1].std() > 0.1
 
@@ -67,7 +67,7 @@ def test_strong_error_of_euler_in_one_dimension():
     a, b = np.exp(-gamma * step), 1 - gamma * step
     crossed = 2 * strength * (1 - a) / (gamma * (1 - a * b))
     expected = strength / gamma * (1 + 1 / (1 - gamma * step / 2)) - 2 * crossed
-    run = {"step": step, "steps": 60, "record_every": 60, "chains": 20_000, "seed": 6}
+    run = {"step": step, "steps": 60, "record_every": 60, "chains": 20_000, "rng": 6}
     exact, euler = trajectories.simulate([[gamma]], [[strength]], method="both", **run)
     within(trajectories.estimate_covariance((exact - euler)[1:]), expected)
     within(trajectories.estimate_covariance(exact[1:]), strength / gamma)
@@ -85,7 +85,7 @@ def test_entropy_production_is_measured_without_bias_and_its_error_is_not_unders
     rotation = (flow - flow.T) / 2
     expected = np.trace(np.linalg.solve(sigma, rotation.T) @ np.linalg.solve(DIFFUSION, rotation))
     run = {"step": step, "steps": 100, "chains": 60, "method": "euler"}
-    films = (trajectories.simulate(friction, DIFFUSION, seed=seed, **run) for seed in range(repeats))
+    films = (trajectories.simulate(friction, DIFFUSION, rng=seed, **run) for seed in range(repeats))
     rates, errors = np.array(
         [trajectories.estimate_entropy_production(film, step, DIFFUSION) for film in films]
     ).T  # (repeats,) each
@@ -106,7 +106,7 @@ def test_estimators_on_two_chains_by_hand():
 
 
 def test_an_unstable_euler_chain_grows_and_then_refuses():
-    run = {"step": 2.5, "chains": 4, "seed": 8, "start": [1.0], "method": "euler"}
+    run = {"step": 2.5, "chains": 4, "rng": 8, "start": [1.0], "method": "euler"}
     grown = trajectories.simulate([[1.0]], [[1.0]], steps=40, **run)
     assert np.abs(grown[-1]).min() > 1.5**30
     with pytest.raises(ValueError, match="step must keep the Euler chain inside the floating-point range"):
@@ -123,7 +123,7 @@ CALLS = {
         "step": 0.1,
         "steps": 4,
         "chains": 3,
-        "seed": 1,
+        "rng": 1,
         "start": np.zeros(2),
         "method": "exact",
         "record_every": 2,
@@ -141,7 +141,7 @@ BAD = {
     "steps": COUNT,
     "chains": COUNT,
     "record_every": [*COUNT, 3],
-    "seed": SEED,
+    "rng": SEED,
     "method": ["midpoint", None, 3],
     "paths": [
         *(np.ones(n) for n in ((4, 1, 2), (0, 5, 2), (4, 5, 0), (4, 5))),

@@ -11,7 +11,7 @@ MATRIX = [
 ]
 NUMBER = [0, -1.0, np.nan, np.inf, "1", None, [0.1], True, np.True_, 1j, 10**400, [[1], [1, 2]]]
 COUNT = [0, -2, 2.0, "2", None, True]
-AXIS = [[], [1.0, 1.0], [2.0, 1.0], [-1.0], [np.nan], [[1.0]], 1.0, "times", None]
+AXIS = [[], [1.0, 1.0], [2.0, 1.0], [-1.0], [np.nan], [[1.0]], "times", None]
 SEED = [None, -1, 1.5, "seed", True]
 
 

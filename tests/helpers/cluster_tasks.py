@@ -18,7 +18,7 @@ metadata.version = lambda name: "1.0" if name == "numpy" else known(name)
 """
 
 
-def traced(log, value, seed, wait=0.0, until=None):
+def traced(log, value, rng, wait=0.0, until=None):
     """Append this process and the value to a file, wait, also for a file, and draw a number; a negative value fails."""
     with open(log, "a", encoding="utf-8") as file:
         file.write(f"{os.getpid()} {value}\n")
@@ -26,11 +26,11 @@ def traced(log, value, seed, wait=0.0, until=None):
     wait_until(lambda: until is None or Path(until).exists())
     if value < 0:
         raise ValueError("value must not be negative")
-    return value, np.random.default_rng(seed).random()
+    return value, np.random.default_rng(rng).random()
 
 
-def tiny(value, seed):
-    return value + np.random.default_rng(seed).integers(10)
+def tiny(value, rng):
+    return value + np.random.default_rng(rng).integers(10)
 
 
 def lines(log):

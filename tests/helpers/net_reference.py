@@ -75,14 +75,14 @@ def moved(parameters, spread, random):
 
 # a good net with its parameters, and bad parameters and points for it
 NET = Net(2, 1, 3, 2)
-GOOD = nets.draw(NET, 1.0, 2, seed=1)
+GOOD = nets.draw(NET, 1.0, 2, rng=1)
 PARAMETERS = [
     *(
         None,
         "parameters",
         (GOOD.weights, GOOD.biases),
-        nets.draw(Net(2, 1, 4, 2), 1.0, 2, seed=1),
-        nets.draw(Net(2, 1, 3, 1), 1.0, 2, seed=1),
+        nets.draw(Net(2, 1, 4, 2), 1.0, 2, rng=1),
+        nets.draw(Net(2, 1, 3, 1), 1.0, 2, rng=1),
     ),
     Parameters(list(GOOD.weights), GOOD.biases),
     Parameters(GOOD.weights, only(GOOD, 0).biases),

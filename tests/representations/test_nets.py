@@ -13,7 +13,7 @@ from lib.representations.nets import Net
 @pytest.mark.parametrize("name", NETS)
 def test_values_are_those_of_torch_layers(name):
     net, random = NETS[name], np.random.default_rng(1)
-    parameters = moved(nets.draw(net, 1.3, 3, seed=4), 0.2, random)
+    parameters = moved(nets.draw(net, 1.3, 3, rng=4), 0.2, random)
     x = random.standard_normal((5, net.inputs))
     found = nets.values(net, parameters, x)
     assert len(found) == len(net.layers)
@@ -29,7 +29,7 @@ def test_weights_are_xavier_normal_and_biases_zero():
         (Net(4, 2, 30, 3), [(4, 30), (30, 30), (30, 30), (30, 2)]),
         (Net(4, 2, 20, 2, channels=3, kernel=5), [(4, 20), (5, 15), (15, 15), (15, 5), (8, 2)]),
     ]:
-        parameters = nets.draw(net, gain, trials, seed=2)
+        parameters = nets.draw(net, gain, trials, rng=2)
         for weight, (fan_in, fan_out) in zip(parameters.weights, fans, strict=True):
             variance = 2 * gain**2 / (fan_in + fan_out)
             assert abs(weight.mean()) < 4 * np.sqrt(variance / weight.size)
@@ -44,7 +44,7 @@ def test_weights_are_xavier_normal_and_biases_zero():
 def test_squared_norms_grow_by_the_factor_of_each_layer(nonlinearity, factor):
     net, gain, trials = Net(1, 1, 60, 5, nonlinearity), 1.2, 1500
     squares = np.array(
-        [(h[:, 0] ** 2).sum(axis=1) for h in nets.values(net, nets.draw(net, gain, trials, seed=3), [[1.0]])[:-1]]
+        [(h[:, 0] ** 2).sum(axis=1) for h in nets.values(net, nets.draw(net, gain, trials, rng=3), [[1.0]])[:-1]]
     )
     expected = factor * 2 * 60 / 61 * gain**2 * (factor * gain**2) ** np.arange(5)
     error = squares.std(axis=1) / np.sqrt(trials)
@@ -53,12 +53,12 @@ def test_squared_norms_grow_by_the_factor_of_each_layer(nonlinearity, factor):
 
 def test_a_trial_does_not_know_how_many_there_are_nor_what_was_spawned():
     net, sequence = Net(2, 1, 8, 2), np.random.SeedSequence(5)
-    few = nets.draw(net, 1.0, 2, seed=5)
+    few = nets.draw(net, 1.0, 2, rng=5)
     sequence.spawn(3)
-    many = nets.draw(net, 1.0, 6, seed=sequence)
+    many = nets.draw(net, 1.0, 6, rng=sequence)
     for a, b in zip(few.weights, only(many, 0, 1).weights):
         np.testing.assert_array_equal(a, b)
-    single = nets.draw(net, 1.0, 2, seed=5, precision="float32")
+    single = nets.draw(net, 1.0, 2, rng=5, precision="float32")
     assert single.weights[0].dtype == np.float32
     np.testing.assert_allclose(single.weights[0], few.weights[0], rtol=1e-6)
     assert nets.values(net, single, [[1.0, 2.0]])[0].dtype == np.float32
@@ -66,7 +66,7 @@ def test_a_trial_does_not_know_how_many_there_are_nor_what_was_spawned():
 
 def test_what_a_call_leaves_alone():
     net = Net(2, 1, 8, 2)
-    parameters, x = nets.draw(net, 1.0, 2, seed=5), np.ones((1, 2))
+    parameters, x = nets.draw(net, 1.0, 2, rng=5), np.ones((1, 2))
     before = [array.copy() for array in (*parameters.weights, x)]
     for found in nets.values(net, parameters, x):
         found += 1
@@ -81,14 +81,14 @@ def test_the_recorded_layer_of_the_source():
 # --- bad input: every public function, every argument ---------------------------------------------
 
 CALLS = {
-    nets.draw: {"net": NET, "gain": 1.0, "trials": 2, "seed": 1, "precision": "float64"},
+    nets.draw: {"net": NET, "gain": 1.0, "trials": 2, "rng": 1, "precision": "float64"},
     nets.values: {"net": NET, "parameters": GOOD, "inputs": [[1.0, 2.0]]},
 }
 BAD = {
     "net": [None, "net", 3, Net],
     "gain": [-1.0, np.nan, np.inf, "1", None, [0.1], True],
     "trials": COUNT,
-    "seed": SEED,
+    "rng": SEED,
     "precision": ["float16", None, np.float64],
     "parameters": PARAMETERS,
     "inputs": POINTS,
@@ -117,7 +117,7 @@ def test_small_integers_do_not_wrap():
         net, wide = Net(**given, **more), Net(**{name: int(value) for name, value in {**given, **more}.items()})
         assert net == wide and net.layers == wide.layers
         assert {type(part) for layer in net.layers for part in layer} == {int}
-    square = nets.draw(Net(2, 1, np.uint8(200), 2), 1.0, 1, seed=1).weights[1]  # 40 000 entries
+    square = nets.draw(Net(2, 1, np.uint8(200), 2), 1.0, 1, rng=1).weights[1]  # 40 000 entries
     assert square.std() == pytest.approx(np.sqrt(2 / 400), rel=0.02)
 
 

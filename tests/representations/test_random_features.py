@@ -100,13 +100,13 @@ LAW = {"input_distance": 1.0, "target_distance": 1.0, "gain": 0.5, "rate_ratio":
 CALLS = {
     random_features.cumulative: {"hidden": [0.5], **LAW},
     random_features.density: {"hidden": [0.5], **LAW},
-    random_features.sample: {"count": 3, "seed": 1, **LAW},
+    random_features.sample: {"count": 3, "rng": 1, **LAW},
     random_features.squared_gains: {"widths": [1, 4], "gain": 1.0, "slope": 0.1},
 }
 BAD = {
     "hidden": [[0.0], [-1.0], [np.nan], "a", None, True],
     "count": COUNT,
-    "seed": SEED,
+    "rng": SEED,
     "widths": [[], [3], [3, 0], [3, 2.0], 4, "ab", None, [True, True]],
     "slope": [1.1, -1.1, np.nan, "1", None, [0.1], True],
     "input_distance": NUMBER,

@@ -16,7 +16,7 @@ from lib.representations import rate_fit, two_points
 def test_rates_of_integrated_curves_are_found(weighting):
     states = integrated(START, X, Y, ALPHA, BETA, TIMES)
     loss = 0.1 * np.exp(-2 * GAMMA * TIMES) + (2 * states[:, 2] - states[:, 1] + Y) / 8
-    found = rate_fit.fit(TIMES, states, loss, X, Y, seed=3, weighting=weighting)
+    found = rate_fit.fit(TIMES, states, loss, X, Y, rng=3, weighting=weighting)
     np.testing.assert_allclose(
         [found.encoder_rate, found.decoder_rate, found.mean_rate], [ALPHA, BETA, GAMMA], rtol=1e-5
     )
@@ -40,7 +40,7 @@ def test_rates_are_found_from_many_starts():
     for _ in range(25):
         times, start, x, y, alpha, beta, gamma = random_run(rng)
         data = measured(start, x, y, alpha, beta, gamma, times)
-        found = rate_fit.fit(times, *data, x, y, seed=1, restarts=1)
+        found = rate_fit.fit(times, *data, x, y, rng=1, restarts=1)
         np.testing.assert_allclose(
             [found.encoder_rate, found.decoder_rate, found.mean_rate], [alpha, beta, gamma], rtol=1e-5
         )
@@ -48,7 +48,7 @@ def test_rates_are_found_from_many_starts():
 
 @pytest.mark.parametrize("weighting", ["raw", "range"])
 def test_one_percent_noise_leaves_the_rates_within_five_percent(weighting):
-    found = rate_fit.fit(TIMES, *measured(noise=0.01, seed=5), X, Y, seed=3, weighting=weighting)
+    found = rate_fit.fit(TIMES, *measured(noise=0.01, seed=5), X, Y, rng=3, weighting=weighting)
     np.testing.assert_allclose(
         [found.encoder_rate, found.decoder_rate, found.mean_rate], [ALPHA, BETA, GAMMA], rtol=0.05
     )
@@ -57,7 +57,7 @@ def test_one_percent_noise_leaves_the_rates_within_five_percent(weighting):
 
 def test_uncertainty_is_that_of_white_noise_times_the_root_of_the_number_of_data():
     runs = [
-        rate_fit.fit(TIMES, *measured(noise=0.02, seed=k), X, Y, seed=k, weighting="range", restarts=0)
+        rate_fit.fit(TIMES, *measured(noise=0.02, seed=k), X, Y, rng=k, weighting="range", restarts=0)
         for k in range(60)
     ]
     logs = np.log([[run.encoder_rate, run.decoder_rate, run.mean_rate] for run in runs])  # (60, 3)
@@ -73,7 +73,7 @@ def test_the_cost_doubles_at_the_uncertainty():
     """Second differences of the least cost as a function of one rate, the other one following; noise so small that the
     cost is a parabola."""
     states, loss = measured(noise=1e-4, seed=2)
-    found = rate_fit.fit(TIMES, states, loss, X, Y, seed=3)
+    found = rate_fit.fit(TIMES, states, loss, X, Y, rng=3)
     best = np.log([found.encoder_rate, found.decoder_rate])
 
     def cost(logs):
@@ -103,7 +103,7 @@ def test_the_cost_doubles_at_the_uncertainty():
 def test_error_of_the_rates_is_proportional_to_the_noise():
     errors = []
     for noise in (1e-2, 1e-3, 1e-4):
-        found = rate_fit.fit(TIMES, *measured(noise=noise, seed=8), X, Y, seed=3, restarts=0)
+        found = rate_fit.fit(TIMES, *measured(noise=noise, seed=8), X, Y, rng=3, restarts=0)
         errors.append(np.log([found.encoder_rate / ALPHA, found.decoder_rate / BETA]))
     np.testing.assert_allclose(np.divide(errors[:-1], errors[1:]), 10, rtol=0.2)
 
@@ -129,7 +129,7 @@ def descended(rate, steps):
 def test_a_linear_network_has_half_its_learning_rate_as_alpha_and_beta_and_the_whole_as_gamma():
     error = []
     for rate in (0.04, 0.02, 0.01):
-        found = rate_fit.fit(*descended(rate, round(40 / rate)), seed=3, restarts=0)
+        found = rate_fit.fit(*descended(rate, round(40 / rate)), rng=3, restarts=0)
         assert np.all(found.r_squared > 0.9999)
         error.append(
             np.array([found.encoder_rate, found.decoder_rate, found.mean_rate]) / [rate / 2, rate / 2, rate] - 1
@@ -153,7 +153,7 @@ def misfitted():
 @pytest.mark.parametrize("weighting", ["raw", "range"])
 def test_determination_and_cost_are_integrals_over_time(weighting):
     times, states, loss = misfitted()
-    found = rate_fit.fit(times, states, loss, X, Y, seed=3, weighting=weighting)
+    found = rate_fit.fit(times, states, loss, X, Y, rng=3, weighting=weighting)
     fitted = two_points.trajectory(times, states[0], X, Y, found.encoder_rate, found.decoder_rate)
     np.testing.assert_allclose(found.r_squared, determination(states, fitted, times), rtol=1e-9)
     unit = np.ptp(states, axis=0) if weighting == "range" else 1
@@ -172,7 +172,7 @@ def test_determination_and_cost_are_integrals_over_time(weighting):
 def test_gamma_is_the_best_for_the_given_alpha_and_beta():
     times, states, loss = misfitted()
     loss = loss + 0.02 * np.exp(-times / 800) * np.sin(times / 300)
-    found = rate_fit.fit(times, states, loss, X, Y, seed=3)
+    found = rate_fit.fit(times, states, loss, X, Y, rng=3)
     fitted = two_points.trajectory(times, states[0], X, Y, found.encoder_rate, found.decoder_rate)
     offset = loss[0] - (2 * states[0, 2] - states[0, 1] + Y) / 8
 
@@ -187,21 +187,21 @@ def test_gamma_is_the_best_for_the_given_alpha_and_beta():
 
 def test_weightings_differ_only_where_the_theory_does_not_fit():
     times, states, loss = misfitted()
-    raw, ranged = (rate_fit.fit(times, states, loss, X, Y, seed=3, weighting=kind) for kind in ("raw", "range"))
+    raw, ranged = (rate_fit.fit(times, states, loss, X, Y, rng=3, weighting=kind) for kind in ("raw", "range"))
     assert abs(np.log(raw.encoder_rate / ranged.encoder_rate)) > 0.02
     assert np.all(raw.uncertainty[:2] > 0.01)
 
 
 def test_units_of_time_and_of_the_inputs_and_the_first_time_change_nothing():
     times, states, loss = misfitted()
-    found = rate_fit.fit(times, states, loss, X, Y, seed=3)
-    scaled = rate_fit.fit(1e-7 * times, states, loss, 9 * X, Y, seed=3)
+    found = rate_fit.fit(times, states, loss, X, Y, rng=3)
+    scaled = rate_fit.fit(1e-7 * times, states, loss, 9 * X, Y, rng=3)
     np.testing.assert_allclose(scaled.encoder_rate, found.encoder_rate * 1e7 / 9, rtol=1e-6)
     np.testing.assert_allclose(
         [scaled.decoder_rate, scaled.mean_rate], np.multiply([found.decoder_rate, found.mean_rate], 1e7), rtol=1e-6
     )
     np.testing.assert_allclose(scaled.r_squared, found.r_squared, rtol=1e-7)
-    later = rate_fit.fit(times + 500, states, loss, X, Y, seed=3)
+    later = rate_fit.fit(times + 500, states, loss, X, Y, rng=3)
     np.testing.assert_allclose(
         [later.encoder_rate, later.decoder_rate, later.cost],
         [found.encoder_rate, found.decoder_rate, found.cost],
@@ -212,14 +212,14 @@ def test_units_of_time_and_of_the_inputs_and_the_first_time_change_nothing():
 def test_the_seed_alone_decides_and_the_given_start_replaces_a_noisy_one():
     times, states, loss = misfitted()
     runs = [
-        rate_fit.fit(times, states, loss, X, Y, seed=seed) for seed in (4, 4, np.random.default_rng(np.random.SFC64(4)))
+        rate_fit.fit(times, states, loss, X, Y, rng=seed) for seed in (4, 4, np.random.default_rng(np.random.SFC64(4)))
     ]
     assert runs[0].cost == runs[1].cost == runs[2].cost and runs[0].encoder_rate == runs[1].encoder_rate
     states, loss = measured()
     states[0] = [-0.02, 0.0, 0.3]
     with pytest.raises(ValueError, match=r"^start must have a > 0"):
-        rate_fit.fit(TIMES, states, loss, X, Y, seed=3)
-    found = rate_fit.fit(TIMES, states, loss, X, Y, seed=3, start=START)
+        rate_fit.fit(TIMES, states, loss, X, Y, rng=3)
+    found = rate_fit.fit(TIMES, states, loss, X, Y, rng=3, start=START)
     assert found.encoder_rate == pytest.approx(ALPHA, rel=0.01)
 
 
@@ -227,11 +227,11 @@ def test_a_start_in_single_precision_is_taken_and_a_wrong_one_is_not():
     states, loss = measured()
     single = states.astype(np.float32)
     single[0, 2] *= np.float32(1 + 1e-6)  # outside (b - w)² <= bY by rounding
-    found = rate_fit.fit(TIMES, single, loss, X, Y, seed=3)
+    found = rate_fit.fit(TIMES, single, loss, X, Y, rng=3)
     assert found.decoder_rate == pytest.approx(BETA, rel=1e-5)
     single[0, 2] *= np.float32(1.001)
     with pytest.raises(ValueError, match=r"^start must .* \(b - w\)² <= bY"):
-        rate_fit.fit(TIMES, single, loss, X, Y, seed=3)
+        rate_fit.fit(TIMES, single, loss, X, Y, rng=3)
 
 
 def test_another_model_is_fitted_in_place_of_the_closed_form():
@@ -252,13 +252,13 @@ def test_another_model_is_fitted_in_place_of_the_closed_form():
     times = np.linspace(0, 8000, 200)
     states = one_output(times.copy(), ALPHA, BETA)
     loss = 0.1 * np.exp(-2 * GAMMA * times) + (2 * states[:, 2] - states[:, 1] + Y) / 8
-    free = rate_fit.fit(times, states, loss, X, Y, seed=3, model=one_output, restarts=0)
+    free = rate_fit.fit(times, states, loss, X, Y, rng=3, model=one_output, restarts=0)
     np.testing.assert_allclose([free.encoder_rate, free.decoder_rate, free.mean_rate], [ALPHA, BETA, GAMMA], rtol=1e-4)
-    closed = rate_fit.fit(times, states, loss, X, Y, seed=3)
+    closed = rate_fit.fit(times, states, loss, X, Y, rng=3)
     assert closed.cost > 100 * free.cost
     for wrong in (np.zeros((3, 200)), np.full((200, 3), np.nan)):
         with pytest.raises(ValueError, match=r"^model must "):
-            rate_fit.fit(times, states, loss, X, Y, seed=3, model=lambda *_, wrong=wrong: wrong)
+            rate_fit.fit(times, states, loss, X, Y, rng=3, model=lambda *_, wrong=wrong: wrong)
 
 
 # --- bad input: every public function, every argument ---------------------------------------------
@@ -275,7 +275,7 @@ GOOD = {
     "final_loss": 1e-3,
 }
 CALLS = {
-    rate_fit.fit: GOOD | {"seed": 1, "weighting": "raw", "restarts": 0, "model": None},
+    rate_fit.fit: GOOD | {"rng": 1, "weighting": "raw", "restarts": 0, "model": None},
 }
 NUMBERS = [np.nan, np.inf, -1.0, "1", None, [0.1], True, 1j]
 BAD = {
@@ -286,7 +286,7 @@ BAD = {
     "target_distance": NUMBERS,
     "start": [[0.0, 1e-4, 0.0], [0.01, -1e-4, 0.0], [0.01, 1e-4, 0.5], [np.nan, 0, 0], START[:2], "s", 1.0, [START]],
     "final_loss": [0, *NUMBERS],
-    "seed": [None, -1, 1.5, "seed", True],
+    "rng": [None, -1, 1.5, "seed", True],
     "weighting": ["both", None, 1, b"raw"],
     "restarts": [-1, 1.0, "1", None, True],
     "model": ["model", 1, START],

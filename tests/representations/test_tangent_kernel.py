@@ -16,7 +16,7 @@ X = np.array([[0.3, -0.7], [0.9, 0.4]])
     "net", [Net(2, 1, 15, 1, "linear", biases=biases) for biases in nets.BIASES], ids=lambda net: net.biases
 )
 def test_both_rates_of_a_linear_net_are_half_the_learning_rate(net):
-    parameters = nets.draw(net, 0.8, 4, seed=1)
+    parameters = nets.draw(net, 0.8, 4, rng=1)
     end = training.train(net, parameters, X, [[0.0], [1.0]], 0.05, 30).parameters
     for state in (parameters, end):
         split = tangent_kernel.effective_rates(net, state, X, 0.05)
@@ -34,7 +34,7 @@ def test_both_rates_of_a_linear_net_are_half_the_learning_rate(net):
     ids=lambda net: f"{net.nonlinearity}, biases {net.biases}",
 )
 def test_split_is_that_of_autograd(net):
-    parameters = moved(nets.draw(net, 1.4, 2, seed=3), 0.3, np.random.default_rng(4))
+    parameters = moved(nets.draw(net, 1.4, 2, rng=3), 0.3, np.random.default_rng(4))
     for layer in range(1, len(net.layers)):
         split = tangent_kernel.effective_rates(net, parameters, X, 0.1, layer=layer)
         for trial in range(2):
@@ -62,7 +62,7 @@ def test_split_is_that_of_autograd(net):
 
 def test_the_default_is_the_recorded_layer_and_float32_is_read_in_float64():
     net = Net(2, 1, 6, 4, "tanh")
-    parameters = nets.draw(net, 1.0, 2, seed=3, precision="float32")
+    parameters = nets.draw(net, 1.0, 2, rng=3, precision="float32")
     split, middle = (tangent_kernel.effective_rates(net, parameters, X, 0.1, **layer) for layer in ({}, {"layer": 3}))
     np.testing.assert_array_equal(split.encoder_rate, middle.encoder_rate)
     wide = nets.Parameters(*(tuple(p.astype(float) for p in ps) for ps in (parameters.weights, parameters.biases)))
@@ -74,9 +74,9 @@ def test_the_default_is_the_recorded_layer_and_float32_is_read_in_float64():
 def test_rates_that_are_not_defined_are_refused():
     for net in (Net(2, 2, 3, 2), Net(2, 1, 3, 4, skip=True)):
         with pytest.raises(ValueError, match="^net must have one output and no skip"):
-            tangent_kernel.effective_rates(net, nets.draw(net, 1.0, 1, seed=1), X, 0.1)
+            tangent_kernel.effective_rates(net, nets.draw(net, 1.0, 1, rng=1), X, 0.1)
     with pytest.raises(ValueError, match="^parameters must keep the two hidden vectors apart"):
-        tangent_kernel.effective_rates(NET, nets.draw(NET, 0.0, 1, seed=1), X, 0.1)
+        tangent_kernel.effective_rates(NET, nets.draw(NET, 0.0, 1, rng=1), X, 0.1)
 
 
 # --- bad input ------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ TWO = [[-1.0], [0.0]], [[0.6], [0.6 + np.sqrt(0.5)]]
 def drawn(net, trials, points, seed=1, precision="float64"):
     """Parameters with biases that are not zero, inputs and targets."""
     random = np.random.default_rng(seed)
-    parameters = moved(nets.draw(net, 1.1, trials, seed=seed, precision=precision), 0.1, random)
+    parameters = moved(nets.draw(net, 1.1, trials, rng=seed, precision=precision), 0.1, random)
     return parameters, random.standard_normal((points, net.inputs)), random.standard_normal((points, net.outputs))
 
 
@@ -26,7 +26,7 @@ def own_stream(seed, trial):
     return np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(trial, 0))))
 
 
-def by_autograd(net, parameters, trial, x, y, rate, epochs, *, scale, optimizer, batch, seed):
+def by_autograd(net, parameters, trial, x, y, rate, epochs, *, scale, optimizer, batch, rng):
     """Final weights and biases of one trial by autograd and torch.optim; every random number from the trial's own
     stream."""
     weights, biases = leaves(parameters, trial)
@@ -35,7 +35,7 @@ def by_autograd(net, parameters, trial, x, y, rate, epochs, *, scale, optimizer,
         b for i, b in enumerate(biases) if net.biases == "all" or (net.biases == "output" and i == len(biases) - 1)
     ]
     step = {"descent": torch.optim.SGD, "adam": torch.optim.Adam}[optimizer](trained, lr=rate)
-    random, kept = own_stream(seed, trial), None
+    random, kept = own_stream(rng, trial), None
     sizes = [net.inputs] + [len(h[0]) for h in outputs(net, weights, biases, x)[:-1]]
     for _ in range(epochs):
         order = np.arange(len(x)) if batch in (None, len(x)) else random.permutation(len(x))
@@ -54,7 +54,7 @@ def by_autograd(net, parameters, trial, x, y, rate, epochs, *, scale, optimizer,
 @pytest.mark.parametrize("name", NETS)
 @pytest.mark.parametrize("optimizer", ["descent", "adam"])
 def test_three_steps_are_those_of_autograd(name, optimizer):
-    net, options = NETS[name], {"optimizer": optimizer, "batch": None, "seed": 7}
+    net, options = NETS[name], {"optimizer": optimizer, "batch": None, "rng": 7}
     parameters, x, y = drawn(net, 2, 4)
     for loss, scale in (("half", 0.5), ("whole", 1.0)):
         end = training.train(net, parameters, x, y, 0.02, 3, loss=loss, **options).parameters
@@ -68,7 +68,7 @@ def test_three_steps_in_float32():
     net = NETS["leaky ReLU"]
     parameters, x, y = drawn(net, 1, 4, precision="float32")
     end = training.train(net, parameters, x, y, 0.02, 3).parameters
-    expected = by_autograd(net, parameters, 0, x, y, 0.02, 3, scale=0.5, optimizer="descent", batch=None, seed=0)
+    expected = by_autograd(net, parameters, 0, x, y, 0.02, 3, scale=0.5, optimizer="descent", batch=None, rng=0)
     for mine, theirs in zip((*end.weights, *end.biases), expected, strict=True):
         assert mine.dtype == np.float32
         np.testing.assert_allclose(mine[0], theirs, rtol=0, atol=1e-6)
@@ -76,14 +76,14 @@ def test_three_steps_in_float32():
 
 @pytest.mark.parametrize("name", ["tanh", "dropout"])
 def test_minibatches_share_out_a_permutation(name):
-    net, options = NETS[name], {"optimizer": "descent", "batch": 4, "seed": 3}
+    net, options = NETS[name], {"optimizer": "descent", "batch": 4, "rng": 3}
     parameters, x, y = drawn(net, 2, 10)
     end = training.train(net, parameters, x, y, 0.02, 2, **options).parameters
     for trial in range(2):
         expected = by_autograd(net, parameters, trial, x, y, 0.02, 2, scale=0.5, **options)
         for mine, theirs in zip((*end.weights, *end.biases), expected, strict=True):
             np.testing.assert_allclose(mine[trial], theirs, rtol=0, atol=1e-12)
-    options = {"optimizer": "descent", "seed": 3}
+    options = {"optimizer": "descent", "rng": 3}
     whole, none = (training.train(net, parameters, x, y, 0.02, 2, batch=batch, **options) for batch in (10, None))
     np.testing.assert_array_equal(whole.loss, none.loss)
 
@@ -104,12 +104,12 @@ def test_a_trial_trains_alone_as_it_does_among_others(precision, close):
     for name, options in [
         ("leaky ReLU", {}),
         ("convolution", {}),
-        ("skip and dropout", {"seed": 5}),
-        ("swish", {"seed": 5, "batch": 3, "optimizer": "adam"}),
+        ("skip and dropout", {"rng": 5}),
+        ("swish", {"rng": 5, "batch": 3, "optimizer": "adam"}),
     ]:
         net = NETS[name]
         _, x, y = drawn(net, 1, 8)
-        start = nets.draw(net, 1.2, 7, seed=2, precision=precision)
+        start = nets.draw(net, 1.2, 7, rng=2, precision=precision)
         together = training.train(net, start, x, y, 0.01, 5, **options)
         for trials in (
             [(0, 1), (0,)] if options else [(0, 1, 2), (0,), (4,)]
@@ -125,21 +125,21 @@ def test_loss_is_an_identity_of_the_alignment(precision):
     # (22): L = |ȳ - (y_1 + y_2)/2|²/2 + (w + (Y - b)/2)/4 for any two-point model
     for name in ("tanh", "skip and dropout", "convolution"):
         parameters, x, y = drawn(NETS[name], 3, 2, precision=precision)
-        run = training.train(NETS[name], parameters, x, y, 0.02, 12, seed=1)
+        run = training.train(NETS[name], parameters, x, y, 0.02, 12, rng=1)
         assert run.loss.max() < 30  # the tolerance is absolute
         middle, apart = y.mean(axis=0), ((y[1] - y[0]) ** 2).sum()
         expected = ((run.mean_output - middle) ** 2).sum(2) / 2 + (
             run.alignment + (apart - run.squared_output_distance) / 2
         ) / 4
         np.testing.assert_allclose(run.loss, expected, rtol=0, atol=1e-12 if precision == "float64" else 1e-6)
-        whole = training.train(NETS[name], parameters, x, y, 0.01, 12, seed=1, loss="whole")
+        whole = training.train(NETS[name], parameters, x, y, 0.01, 12, rng=1, loss="whole")
         np.testing.assert_allclose(whole.loss, 2 * run.loss, rtol=1e-12 if precision == "float64" else 1e-3)
 
 
 @pytest.mark.parametrize("name", ["leaky ReLU", "skip and dropout", "convolution"])
 def test_observables_are_those_of_the_network_at_that_epoch(name):
     net, (parameters, x, y) = NETS[name], drawn(NETS[name], 3, 6)
-    options = {"seed": 2, "batch": 4, "pair": (4, 1), "points": (0, 5), "layer": (1, 3)}
+    options = {"rng": 2, "batch": 4, "pair": (4, 1), "points": (0, 5), "layer": (1, 3)}
     run = training.train(net, parameters, x, y, 0.02, 6, record_every=3, **options)
     assert run.epochs.tolist() == [0, 3, 6]
     for slot, state in [(0, parameters), (2, run.parameters)]:
@@ -160,9 +160,9 @@ def test_observables_are_those_of_the_network_at_that_epoch(name):
     one = training.train(net, parameters, x, y, 0.02, 6, record_every=3, **options | {"layer": 3})
     np.testing.assert_array_equal(one.squared_hidden_distance, run.squared_hidden_distance[:, :, 1])
     np.testing.assert_array_equal(one.hidden, run.hidden[1])
-    plain = training.train(net, parameters, x, y, 0.02, 6, seed=2, batch=4)
+    plain = training.train(net, parameters, x, y, 0.02, 6, rng=2, batch=4)
     assert plain.hidden is None
-    middle = training.train(net, parameters, x, y, 0.02, 6, seed=2, batch=4, layer=net.middle)
+    middle = training.train(net, parameters, x, y, 0.02, 6, rng=2, batch=4, layer=net.middle)
     np.testing.assert_array_equal(plain.squared_hidden_distance, middle.squared_hidden_distance)
 
 
@@ -184,7 +184,7 @@ def exact_distance(t, dh, v, x_apart, gap, alpha, beta):
 
 def test_descent_of_a_linear_net_is_the_exact_solution_at_half_the_rate():
     net, gap = Net(2, 1, 12, 1, "linear", biases="output"), np.sqrt(0.5)
-    start = nets.draw(net, 0.6, 3, seed=8)
+    start = nets.draw(net, 0.6, 3, rng=8)
     x, y = np.array([[-0.4, 0.3], [0.4, -0.3]]), np.array([[0.6], [0.6 + gap]])  # centred, |Δx| = 1
     errors = []
     for rate in (0.02, 0.01, 0.005):
@@ -221,7 +221,7 @@ def test_descent_of_a_linear_net_is_the_exact_solution_at_half_the_rate():
 
 def test_a_shallow_net_follows_the_two_point_theory():
     net = Net(1, 1, 500, 2)
-    run = training.train(net, nets.draw(net, 0.35, 1, seed=1, precision="float32"), *TWO, 0.01, 4000, record_every=20)
+    run = training.train(net, nets.draw(net, 0.35, 1, rng=1, precision="float32"), *TWO, 0.01, 4000, record_every=20)
     assert run.converged().all()
     a, c, w = run.squared_hidden_distance[0], run.output_difference[0, :, 0], run.alignment[0]
     gap = np.sqrt(0.5)
@@ -249,7 +249,7 @@ def test_a_shallow_net_follows_the_two_point_theory():
 
 def test_one_hidden_layer_merges_the_equal_inputs_of_xor():
     net, x, y = Net(2, 1, 100, 1), [[0, 0], [1, 0], [0, 1], [1, 1]], [[0], [1], [1], [0]]
-    start = nets.draw(net, 0.01, 3, seed=1, precision="float32")
+    start = nets.draw(net, 0.01, 3, rng=1, precision="float32")
     run = training.train(net, start, x, y, 0.1, 8000, loss="whole", record_every=8000, points=(0, 1, 2, 3))
     assert run.converged().all()
     h = run.hidden[:, -1].astype(float)
@@ -258,7 +258,7 @@ def test_one_hidden_layer_merges_the_equal_inputs_of_xor():
 
 
 def test_adam_and_descent_converge_and_a_trial_that_does_not_is_counted():
-    start = nets.draw(Net(1, 1, 20, 3, "tanh"), 1.0, 4, seed=1)
+    start = nets.draw(Net(1, 1, 20, 3, "tanh"), 1.0, 4, rng=1)
     start.weights[2][3] = start.weights[3][3] = start.biases[3][3] = (
         0  # a trial at the saddle where only the output bias moves
     )
@@ -280,19 +280,19 @@ def test_no_global_state_is_used_or_changed():
         torch.get_default_dtype(),
     )
     copies = [w.copy() for w in parameters.weights]
-    first = training.train(net, parameters, x, y, 0.01, 4, seed=3, batch=2)
+    first = training.train(net, parameters, x, y, 0.01, 4, rng=3, batch=2)
     old = np.random.get_state()[1]  # noqa: NPY002
     after = torch.get_rng_state(), old, torch.get_num_threads(), torch.get_default_dtype()
     assert torch.equal(before[0], after[0]) and np.array_equal(before[1], after[1]) and before[2:] == after[2:]
-    np.testing.assert_array_equal(training.train(net, parameters, x, y, 0.01, 4, seed=3, batch=2).loss, first.loss)
-    assert not np.array_equal(training.train(net, parameters, x, y, 0.01, 4, seed=4, batch=2).loss, first.loss)
+    np.testing.assert_array_equal(training.train(net, parameters, x, y, 0.01, 4, rng=3, batch=2).loss, first.loss)
+    assert not np.array_equal(training.train(net, parameters, x, y, 0.01, 4, rng=4, batch=2).loss, first.loss)
     for w, old in zip(parameters.weights, copies):
         np.testing.assert_array_equal(w, old)
 
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 def test_a_trial_that_overflows_is_named(precision):
-    start = nets.draw(NET, 1.0, 3, seed=1, precision=precision)
+    start = nets.draw(NET, 1.0, 3, rng=1, precision=precision)
     for w in start.weights:
         w[1] *= 60
     with pytest.raises(ValueError, match=r"^learning_rate must be small enough .* trials 1 by epoch \d+$"):
@@ -324,7 +324,7 @@ CALLS = {
             "loss": "half",
             "optimizer": "adam",
             "batch": 2,
-            "seed": 1,
+            "rng": 1,
             "record_every": 2,
             "layer": 1,
             "pair": (0, 1),
@@ -342,7 +342,7 @@ BAD = {
     "loss": ["mean", None, 1, ["half"]],
     "optimizer": ["sgd", None, 1],
     "batch": [0, 4, 2.0, "2", True],
-    "seed": SEED,
+    "rng": SEED,
     "record_every": [*COUNT, 3],
     "layer": [0, 3, 1.0, "1", True, (), (1, 3), (1, "2")],
     "pair": [(0, 3), (0,), (1, 1), (0, 1, 2), "01", None, 1, (0, -1), (0, 1.0)],
@@ -357,5 +357,5 @@ def test_the_good_call_passes():
 
 def test_dropout_asks_for_a_seed():
     parameters, x, y = drawn(NETS["dropout"], 2, 6)
-    with pytest.raises(ValueError, match="^seed must "):
+    with pytest.raises(ValueError, match="^rng must "):
         training.train(NETS["dropout"], parameters, x, y, 0.01, 4)

@@ -29,9 +29,9 @@ def same(one, other):
 
 def test_a_run_is_draw_and_train():
     row = replace(SHORT, net=replace(SHORT.net, dropout=0.2))
-    start = nets.draw(row.net, row.gain, 3, seed=5, precision="float32")
+    start = nets.draw(row.net, row.gain, 3, rng=5, precision="float32")
     direct = training.train(
-        row.net, start, INPUTS, TARGETS, row.learning_rate, 20, loss="half", seed=5, record_every=5, points=(0, 1)
+        row.net, start, INPUTS, TARGETS, row.learning_rate, 20, loss="half", rng=5, record_every=5, points=(0, 1)
     )
     found = trials.run(row, INPUTS, TARGETS, 3, 5, record_every=5, points=(0, 1), keep_parameters=True)
     same(found, direct)
@@ -55,8 +55,8 @@ def test_small_nets_are_stacked_and_wide_ones_are_not(monkeypatch):
     monkeypatch.setattr(
         sweep,
         "run",
-        lambda task, settings, seed, workers: (
-            sizes.append([s["trials"] for s in settings]) or [task(**settings[0], seed=1)]
+        lambda task, settings, rng, workers: (
+            sizes.append([s["trials"] for s in settings]) or [task(**settings[0], rng=1)]
         ),
     )
     for width in (trials.STACKED, trials.STACKED + 1):
@@ -98,7 +98,7 @@ def test_fits_are_those_of_the_single_trials_and_leave_out_what_has_not_converge
     assert found.converged.tolist() == [True, False, True]
     for t in (0, 2):
         one = rate_fit.fit(
-            curves.epochs, trials.states(curves)[t], loss[t], 1.0, 0.5, seed=children(4, 3)[t], restarts=2
+            curves.epochs, trials.states(curves)[t], loss[t], 1.0, 0.5, rng=children(4, 3)[t], restarts=2
         )
         assert (one.encoder_rate, one.decoder_rate, one.mean_rate) == (
             found.encoder_rate[t],
@@ -121,7 +121,7 @@ def test_a_fit_can_leave_the_plateau_out():
         first = np.flatnonzero(b < 0.01)[-1] + 1
         assert first > 1 and np.all(b[first:] >= 0.01)
         kept = (curves.epochs[first:], trials.states(curves)[t, first:], curves.loss[t, first:], 1.0, 0.5)
-        one = rate_fit.fit(*kept, seed=child, restarts=2)
+        one = rate_fit.fit(*kept, rng=child, restarts=2)
         np.testing.assert_allclose(one.r_squared, found.r_squared[t], rtol=1e-9)
         assert found.encoder_rate[t] == pytest.approx(one.encoder_rate, rel=1e-6)
     whole = trials.fits(curves, 1.0, 0.5, 4)
@@ -150,18 +150,18 @@ def test_options_of_the_training_are_checked():
         trials.run(SHORT, INPUTS, TARGETS, 2, 1, optimizer="newton")
 
 
-EXPERIMENT = {"experiment": SHORT, "inputs": INPUTS, "targets": TARGETS, "trials": 2, "seed": 1}
+EXPERIMENT = {"experiment": SHORT, "inputs": INPUTS, "targets": TARGETS, "trials": 2, "rng": 1}
 CURVES = trials.run(SMALL, INPUTS, TARGETS, 1, 1, record_every=100)
 CALLS = {
     trials.run: EXPERIMENT | {"precision": "float64", "keep_parameters": True},
     trials.many: EXPERIMENT | {"together": 2, "workers": 1},
-    trials.starts: {"experiment": SHORT, "trials": 2, "seed": 1, "together": 2, "precision": "float64"},
+    trials.starts: {"experiment": SHORT, "trials": 2, "rng": 1, "together": 2, "precision": "float64"},
     trials.states: {"curves": CURVES, "layer": 0},
     trials.fits: {
         "curves": CURVES,
         "input_distance": 1.0,
         "target_distance": 0.5,
-        "seed": 1,
+        "rng": 1,
         "layer": 0,
         "final_loss": 1e-3,
     }
@@ -172,7 +172,7 @@ BAD = {
     "inputs": [[], np.zeros((2, 2)), np.full((2, 1), np.nan), "x", None],
     "targets": [[], np.zeros((3, 1)), np.full((2, 1), np.nan), "x", None],
     "trials": COUNT,
-    "seed": SEED,
+    "rng": SEED,
     "precision": ["float16", 32, None],
     "keep_parameters": [0, 1, "yes", None],
     "together": [bad for bad in COUNT if bad is not None],

@@ -47,7 +47,7 @@ def test_law_is_that_of_full_descent(counts, units, teachers):
     student, teacher = vectors_with(start, counts, rng)
     steps, runs, rate = 3 * sum(counts), 1500, 0.8
     q, r = descend(student, teacher, np.sqrt(np.repeat(lam, counts)), rate, steps, runs, rng)
-    path = gram.simulate([3.0], *start, lam, counts, rate, seed=6, runs=runs)
+    path = gram.simulate([3.0], *start, lam, counts, rate, rng=6, runs=runs)
     for full, reduced in ((q, path.student_overlap[:, 0]), (r, path.cross_overlap[:, 0])):
         error = np.hypot(full.std(0), reduced.std(0)) / np.sqrt(runs)
         assert (np.abs(full.mean(0) - reduced.mean(0)) < 4.5 * error).all()
@@ -63,7 +63,7 @@ def test_runs_follow_the_equations_for_large_dimensions_and_their_spread_falls_a
     expected = structured.solve([2.0], *start, lam, rate, tolerance=1e-6)
     spreads, misses = [], []
     for size in (400, 6400):
-        path = gram.simulate([2.0], *start, lam, [size // levels] * levels, rate, seed=8, runs=runs)
+        path = gram.simulate([2.0], *start, lam, [size // levels] * levels, rate, rng=8, runs=runs)
         spreads.append(np.sqrt((path.student_overlap[:, 0].std(axis=0, ddof=1) ** 2).sum()))
         misses.append(np.abs(path.generalization_error.mean() / expected.generalization_error[0] - 1))
     assert spreads[0] / spreads[1] == pytest.approx(4, rel=0.3)
@@ -73,7 +73,7 @@ def test_runs_follow_the_equations_for_large_dimensions_and_their_spread_falls_a
 def test_records_start_and_keeps_the_overlaps_a_covariance():
     counts, lam = [2, 100], np.array([3.0, 0.96])
     start = spectra.random_overlaps(counts, 2, 2, 1, student_variance=0.3)
-    path = gram.simulate([0, 300], *start, lam, counts, 0.7, seed=2, runs=2)
+    path = gram.simulate([0, 300], *start, lam, counts, 0.7, rng=2, runs=2)
     np.testing.assert_allclose(
         path.student_overlap[:, 0], structured.fields(start[0], lam)[None].repeat(2, 0), rtol=1e-9
     )
@@ -87,13 +87,13 @@ def test_records_start_and_keeps_the_overlaps_a_covariance():
 def test_seed_fixes_every_run_whatever_the_workers_and_unequal_ranks_are_refused():
     start = spectra.random_overlaps([9, 9], 2, 2, 1)
     call = [1.0, 2.0], *start, spectra.power_law(2, 1.0), [9, 9], 0.5
-    first, second = (gram.simulate(*call, seed=3, runs=4, workers=w) for w in (1, 2))
+    first, second = (gram.simulate(*call, rng=3, runs=4, workers=w) for w in (1, 2))
     np.testing.assert_array_equal(first.student_overlap, second.student_overlap)
-    assert np.abs(first.student_overlap - gram.simulate(*call, seed=4, runs=4).student_overlap).min() > 1e-9
+    assert np.abs(first.student_overlap - gram.simulate(*call, rng=4, runs=4).student_overlap).min() > 1e-9
     with pytest.raises(ValueError, match="^multiplicities must be at least the rank"):
-        gram.simulate([1.0], *start, spectra.power_law(2, 1.0), [2, 2], 0.5, seed=1)
+        gram.simulate([1.0], *start, spectra.power_law(2, 1.0), [2, 2], 0.5, rng=1)
     with pytest.raises(ValueError, match="^learning_rate must keep the overlaps"):
-        gram.simulate([100.0], *start, spectra.power_law(2, 1.0), [9, 9], 1e200, seed=1)
+        gram.simulate([100.0], *start, spectra.power_law(2, 1.0), [9, 9], 1e200, rng=1)
 
 
 # --- bad input: every public function, every argument
@@ -108,20 +108,20 @@ CALLS = {
         "eigenvalues": [1.5, 0.5],
         "multiplicities": [9, 9],
         "learning_rate": 0.1,
-        "seed": 1,
+        "rng": 1,
         "runs": 1,
         "workers": 1,
     },
 }
 BAD = {
-    "times": [[], [1.0, 1.0], [2.0, 1.0], [-1.0], [np.nan], [[1.0]], 1.0, "times", None, [1.0, 1.001]],
+    "times": [[], [1.0, 1.0], [2.0, 1.0], [-1.0], [np.nan], [[1.0]], "times", None, [1.0, 1.001]],
     "student_resolved": [Q[:1], Q[0], np.full((2, 2, 2), np.nan), -Q, Q + np.triu(np.ones((2, 2)), 1), "Q", None],
     "cross_resolved": [R[:1], R[:, :1], 100 * R, np.full((2, 2, 1), np.nan), "R", None],
     "teacher_resolved": [T[:1], T[0], np.full((2, 1, 1), np.nan), "T", None],
     "eigenvalues": [[], [1.0, 0.0], [1.0, np.nan], [[1.0, 0.5]], 1.0, "a", None, [1.5, 0.6]],
     "multiplicities": [[], [0, 1], [1, np.nan], 1.0, "a", [-1, 2], [1, 2, 3], [9.5, 9.5]],
     "learning_rate": NUMBER,
-    "seed": [*SEED, np.random.default_rng(1)],
+    "rng": SEED,
     "runs": COUNT,
     "workers": COUNT,
 }

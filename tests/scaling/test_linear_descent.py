@@ -17,7 +17,7 @@ def stream(seed, run, runs):
 
 def test_every_step_is_that_of_a_plain_loop():
     start = linear_descent.random_deviations(2, 6, 1)
-    runs = linear_descent.simulate(start, LAM, 0.4, [0, 2, 5], seed=3)
+    runs = linear_descent.simulate(start, LAM, 0.4, [0, 2, 5], rng=3)
     random, path = stream(3, 1, 2), [start[1]]
     for _ in range(30):
         xi = np.sqrt(LAM) * random.standard_normal(6)
@@ -36,7 +36,7 @@ def test_mean_errors_follow_the_exact_recursion_from_the_same_start(counts):
     assert rate < 0.5 * linear_student.finite_size_threshold(lam, multiplicities=counts)
     every = np.repeat(lam, counts)  # (N,)
     start = linear_descent.random_deviations(1, size, 5)  # one start, so that only the examples are averaged
-    runs = linear_descent.simulate(np.tile(start, (count, 1)), every, rate, alpha, seed=6, multiplicities=counts)
+    runs = linear_descent.simulate(np.tile(start, (count, 1)), every, rate, alpha, rng=6, multiplicities=counts)
     a = rate * lam / size
     step = np.diag(1 - 2 * a + 2 * a**2) + np.outer(a * counts, a)  # (L, L)
     first = np.add.reduceat(start[0] ** 2, np.cumsum(counts) - counts) / size
@@ -50,7 +50,7 @@ def test_mean_over_starts_is_that_of_the_library():
     count, rate, alpha = 4000, 0.3, [1.0, 8.0]
     start = linear_descent.random_deviations(count, 32, 7, student_variance=0.5)
     lam = spectra.power_law(32, 1.0)
-    runs = linear_descent.simulate(start, lam, rate, alpha, seed=8)
+    runs = linear_descent.simulate(start, lam, rate, alpha, rng=8)
     expected = linear_student.finite_size_error(alpha, lam, rate, student_variance=0.5)
     error = runs.generalization_error.std(axis=0, ddof=1) / np.sqrt(count)
     assert np.all(np.abs(runs.generalization_error.mean(axis=0) - expected) < 4.5 * error) and np.all(
@@ -61,7 +61,7 @@ def test_mean_over_starts_is_that_of_the_library():
 def test_frozen_components_stay_and_act_as_noise_on_the_others():
     trained, rate, count, size = 3, 0.5, 8000, 6
     start = np.tile(linear_descent.random_deviations(1, size, 9), (count, 1))
-    runs = linear_descent.simulate(start, LAM, rate, [1 / 6, 40.0], seed=10, trained=trained)
+    runs = linear_descent.simulate(start, LAM, rate, [1 / 6, 40.0], rng=10, trained=trained)
     np.testing.assert_array_equal(runs.deviation[:, trained:], start[:, trained:])
     assert np.abs(runs.deviation[:, :trained] - start[:, :trained]).min() > 0
     a, x = rate * LAM / size, start[0] ** 2 / size
@@ -151,13 +151,13 @@ def test_a_run_that_overflows_is_announced():
 # --- bad input: every public function, every argument
 
 CALLS = {
-    linear_descent.random_deviations: {"runs": 2, "dimension": 4, "seed": 1, "student_variance": 0.5},
+    linear_descent.random_deviations: {"runs": 2, "dimension": 4, "rng": 1, "student_variance": 0.5},
     linear_descent.simulate: {
         "deviation": np.ones((2, 4)),
         "eigenvalues": np.ones(4),
         "learning_rate": 0.5,
         "times": [0, 1],
-        "seed": 1,
+        "rng": 1,
         "multiplicities": [1, 3],
         "trained": 2,
         "workers": 1,
@@ -168,7 +168,7 @@ BAD = {
     "dimension": COUNT,
     "workers": COUNT,
     "trained": [0, -1, 2.0, "all", True, 5],
-    "seed": SEED,
+    "rng": SEED,
     "student_variance": [-0.1, np.nan, np.inf, "1", None, [0.1], True],
     "deviation": [np.ones(4), np.ones((0, 4)), np.ones((2, 0)), [[np.nan] * 4], [[np.inf] * 4], "weights", None],
     "eigenvalues": [np.ones(3), np.zeros(4), -np.ones(4), np.full(4, np.nan), np.ones((1, 4)), 1.0, "wide", None],

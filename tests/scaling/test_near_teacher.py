@@ -124,7 +124,7 @@ def test_threshold_is_where_the_map_of_second_moments_has_the_eigenvalue_one():
 
 def test_late_errors_grow_with_the_largest_eigenvalue_of_the_map():
     # a thousand steps: an asymmetry of C from rounding must not grow
-    lam, teacher = spectra.power_law(5, 1.0), online.random_weights(2, 5, seed=1)
+    lam, teacher = spectra.power_law(5, 1.0), online.random_weights(2, 5, rng=1)
     edge = near_teacher.critical_learning_rate(teacher, lam)
     for factor in (1.05, 1.2):
         late = near_teacher.generalization_error([200.0, 201.0], np.ones((2, 5)), teacher, lam, factor * edge)
@@ -139,7 +139,7 @@ def test_renaming_units_and_turning_a_teacher_round_change_nothing():
 
 
 def test_error_in_time_is_the_mean_of_simulated_descent():
-    lam, teacher = spectra.power_law(12, 0.5), online.random_weights(2, 12, seed=3)
+    lam, teacher = spectra.power_law(12, 0.5), online.random_weights(2, 12, rng=3)
     start = 1e-4 * np.random.default_rng(5).standard_normal(teacher.shape)
     alpha = np.array([0.5, 3.0])
     exact = near_teacher.generalization_error(alpha, start, teacher, lam, 0.6)

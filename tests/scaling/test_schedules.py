@@ -80,10 +80,10 @@ def test_order_matters():
 
 
 def test_finite_network_is_the_mean_of_simulated_descent():
-    state = linear_descent.random_deviations(4000, 15, seed=1)
+    state = linear_descent.random_deviations(4000, 15, rng=1)
     exact = schedules.finite_size_error(RATES, DURATIONS, LAM, multiplicities=COUNTS)
     for stage, (rate, duration) in enumerate(zip(RATES, DURATIONS)):
-        runs = linear_descent.simulate(state, np.repeat(LAM, 3), rate, [duration], seed=stage)
+        runs = linear_descent.simulate(state, np.repeat(LAM, 3), rate, [duration], rng=stage)
         state, error = runs.deviation, runs.generalization_error[:, 0]
         sigma = error.std() / np.sqrt(4000)
         assert abs(error.mean() - exact[stage]) < 4 * sigma < 0.12 * exact[stage]

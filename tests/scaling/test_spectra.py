@@ -47,12 +47,12 @@ def test_overlaps_have_the_moments_of_drawn_vectors(counts):
 
 
 def test_overlaps_of_few_dimensions_are_singular_and_all_are_positive():
-    q, r, t = spectra.random_overlaps([3, 50], 2, 3, seed=2)
+    q, r, t = spectra.random_overlaps([3, 50], 2, 3, rng=2)
     joint = np.concatenate([np.concatenate([q, r], 2), np.concatenate([np.swapaxes(r, 1, 2), t], 2)], 1)  # (2, 5, 5)
     values = np.linalg.eigvalsh(joint)
     assert np.abs(values[0, :2]).max() < 1e-15 < 1e-4 < values[0, 2]
     assert values[1, 0] > 0.1
-    again = spectra.random_overlaps([3, 50], 2, 3, seed=2)
+    again = spectra.random_overlaps([3, 50], 2, 3, rng=2)
     np.testing.assert_array_equal(again[0], q)
 
 
@@ -98,7 +98,7 @@ CALLS = {
         "multiplicities": [3, 4],
         "students": 2,
         "teachers": 1,
-        "seed": 1,
+        "rng": 1,
         "student_variance": 0.5,
         "orthonormal_teachers": True,
     },
@@ -109,7 +109,7 @@ BAD = {
     "multiplicities": [[], [0, 1], [1, np.nan], 1.0, "a", [-1, 2]],
     "students": COUNT,
     "teachers": COUNT,
-    "seed": SEED,
+    "rng": SEED,
     "student_variance": [-0.1, np.nan, np.inf, "1", None, [0.1], True],
     "orthonormal_teachers": [0, 1, "yes", None],
 }

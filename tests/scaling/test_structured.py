@@ -162,9 +162,7 @@ CASES = {  # levels, β, K, M, η, last time, variance of the start, second orde
 def test_the_tolerance_bounds_overlaps_and_error_alike(name):
     levels, beta, units, teachers, rate, end, variance, second_order = CASES[name]
     lam, times = spectra.power_law(levels, beta), np.append(0.0, np.geomspace(1.0, end, 8))
-    q, r, t = spectra.random_overlaps(
-        np.full(levels, 600 // levels), units, teachers, seed=1, student_variance=variance
-    )
+    q, r, t = spectra.random_overlaps(np.full(levels, 600 // levels), units, teachers, rng=1, student_variance=variance)
     students, crosses = reference(times, q, r, t, lam, rate, second_order)  # (n, L, K, K), (n, L, K, M)
     fields = [np.tensordot(part, lam, axes=(1, 0)) for part in (students, crosses)]
     error = committee.generalization_error(*fields, structured.fields(t, lam))

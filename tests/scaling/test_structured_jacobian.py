@@ -25,7 +25,7 @@ def test_coordinates_and_directions_are_inverse(levels, students, teachers, seed
 
 @pytest.mark.parametrize("second_order", [False, True])
 def test_one_eigenvalue_is_the_isotropic_jacobian(second_order):
-    q, r, t = spectra.random_overlaps([50], 3, 2, seed=1)
+    q, r, t = spectra.random_overlaps([50], 3, 2, rng=1)
     for size in (1.0, 1e4):
         found = structured.jacobian(size * q, size * r, size * t, [1.0], 0.7, second_order=second_order)
         wanted = stability.jacobian(size * q[0], size * r[0], size * t[0], 0.7, second_order=second_order)
@@ -37,7 +37,7 @@ def test_one_eigenvalue_is_the_isotropic_jacobian(second_order):
 def test_every_direction_is_that_of_the_checked_equations(students, teachers, second_order):
     """Richardson's combination of differences, along a random direction from a state inside the covariance matrices."""
     counts, lam = [30, 60, 90], np.array([3.0, 1.0, 1 / 3])
-    q, r, t = spectra.random_overlaps(counts, students, teachers, seed=2, student_variance=0.5)
+    q, r, t = spectra.random_overlaps(counts, students, teachers, rng=2, student_variance=0.5)
     rng = np.random.default_rng(3)
     x, y = rng.normal(size=q.shape), rng.normal(size=r.shape)
     x = x + np.swapaxes(x, 1, 2)

@@ -11,20 +11,20 @@ from lib.scaling import spectra
 from lib.services import presets, sweep
 
 
-def counted(log, value, seed):
+def counted(log, value, rng):
     """Append a line to a file, so that a test sees how often it ran; a value of zero fails."""
     with open(log, "a", encoding="utf-8") as file:
         file.write(f"{value}\n")
     if value == 0:
         raise RuntimeError("interrupted")
-    return value, np.random.default_rng(seed).random()
+    return value, np.random.default_rng(rng).random()
 
 
-def process(seed):
+def process(rng):
     return os.getpid()
 
 
-def doubled(values, seed):
+def doubled(values, rng):
     values *= 2
     return values.tolist()
 
@@ -72,7 +72,7 @@ def test_a_kept_result_serves_its_own_seed_place_and_code_only(tmp_path, monkeyp
     assert first[0] != first[1]
     assert sweep.run(counted, tasks(log, 1), 6, folder=folder)[0] != first[0]
     assert len(log.read_text().split()) == 3
-    monkeypatch.setattr(sweep.reach, "digest", lambda found: "changed")
+    monkeypatch.setattr(sweep.provenance, "digest", lambda found: "changed")
     assert sweep.run(counted, tasks(log, 1, 1), 5, folder=folder) == first
     assert len(log.read_text().split()) == 5
 
@@ -143,13 +143,13 @@ def test_without_a_terminal_a_sweep_is_silent(monkeypatch, tmp_path, capfd):
 GOOD = {
     "task": spectra.random_overlaps,
     "settings": [{"multiplicities": [5], "students": 1, "teachers": 1}],
-    "seed": 1,
+    "rng": 1,
     "workers": 1,
 }
 BAD = {
     "task": [None, "task", 3, lambda seed: seed],
-    "settings": [None, "settings", 3, [1], {"value": 1}, [{"seed": 1}], [{1: 2}]],
-    "seed": SEED,
+    "settings": [None, "settings", 3, [1], {"value": 1}, [{"rng": 1}], [{1: 2}]],
+    "rng": SEED,
     "workers": [value for value in COUNT if value is not None],
 }
 

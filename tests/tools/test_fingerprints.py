@@ -70,7 +70,7 @@ def test_a_page_that_reads_the_large_sets_sees_which_files_are_there(checkout, c
     [
         ("lib/foundations/far.py", '"""Far."""', '"""Farther."""  # a comment\n\n'),
         ("lib/foundations/committee.py", "", "\nX = 1\n"),  # not reached
-        ("lib/fields/ising.py", "", "\nX = 1\n"),
+        ("lib/fields/renormalization/ising.py", "", "\nX = 1\n"),
         ("lib/claims/foundations/online-learning.toml", "[[claim]]", "[[claim]]\nvalue = 1"),
         ("lib/claims/foundations/langevin.toml", 'statement = "', 'statement = "In other words: '),
         ("tools/build/project.py", "", "\n"),
@@ -90,7 +90,7 @@ def test_fingerprint_of_a_page_sees_nothing_else(checkout, chapter, name, old, n
 def test_fingerprint_sees_the_cells_the_preset_and_the_kernels(checkout, chapter, monkeypatch):
     monkeypatch.delenv(presets.ENVIRONMENT, raising=False)
     found = [chapter(), chapter("print(1)"), chapter("from lib.fields import ising")]
-    assert "lib/fields/ising.py" in found[2] and "lib/fields/ising.py" not in found[0]
+    assert "lib/fields/renormalization/ising.py" in found[2] and "lib/fields/renormalization/ising.py" not in found[0]
     assert project.cell_timeout(checkout) > 0
     monkeypatch.setenv(presets.ENVIRONMENT, "paper")
     found.append(chapter())
@@ -101,7 +101,7 @@ def test_fingerprint_sees_the_cells_the_preset_and_the_kernels(checkout, chapter
 
 
 def test_cells_that_are_no_plain_python_may_reach_anything(checkout, chapter):
-    assert "lib/fields/ising.py" in chapter("%timeit x")
+    assert "lib/fields/renormalization/ising.py" in chapter("%timeit x")
 
 
 def test_a_leaf_module_reaches_few_pages_of_the_book_and_the_checks_reach_all():
@@ -109,5 +109,7 @@ def test_a_leaf_module_reaches_few_pages_of_the_book_and_the_checks_reach_all():
     around = fingerprints.surroundings(root)
     paths = project.notebooks(root)
     found = {p.stem: fingerprints.of_page(root, p, project.read_notebook(root, p), around) for p in paths}
-    assert [stem for stem, parts in found.items() if "lib/fields/ising.py" in parts] == ["renormalization"]
+    assert [stem for stem, parts in found.items() if "lib/fields/renormalization/ising.py" in parts] == [
+        "renormalization"
+    ]
     assert all("lib/common/checks.py" in parts for parts in found.values())

@@ -6,7 +6,7 @@ import json
 import sys
 import tomllib
 
-from lib.services import _files, presets, reach
+from lib.services import _files, presets, provenance
 from tools.build import project
 
 FILE = "fingerprints.json"  # in the build's folder
@@ -44,7 +44,7 @@ def of_page(root, path, notebook, around):
     """
     cells = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     try:
-        code = reach.sums([ast.parse(cell) for cell in cells], root / "lib")
+        code = provenance.sums([ast.parse(cell) for cell in cells], root / "lib")
     except SyntaxError:
         code = {p.relative_to(root).as_posix(): _sum(p.read_bytes()) for p in (root / "lib").rglob("*.py")}
     claims = [root / "lib" / "claims" / "sources.toml", *(root / "lib" / "claims").glob(f"*/{path.stem}.toml")]

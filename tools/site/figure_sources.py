@@ -8,12 +8,12 @@ that the notebook defines), the trace ends there; otherwise it goes on with the 
 import ast
 from dataclasses import dataclass, field
 
-from lib.services import reach
+from lib.services import provenance
 from tools.site import library
 
 # They draw, check and run what the other modules compute.
 SERVICES = {
-    "services.board",
+    "services.display",
     "services.explore",
     "services.plot",
     "services.claims",
@@ -137,7 +137,7 @@ class _Reader(ast.NodeVisitor):
     def visit_Import(self, node):
         for item in node.names:
             self.imported.add((item.asname or item.name).split(".")[0])
-        self.aliases |= reach.imports_of(node, self.names)
+        self.aliases |= provenance.imports_of(node, self.names)
 
     visit_ImportFrom = visit_Import
 

@@ -3,7 +3,7 @@
 import ast
 from dataclasses import dataclass
 
-from lib.services import reach
+from lib.services import provenance
 
 FOLDER = "library"  # of the site: one page a module
 PACKAGES = (
@@ -76,13 +76,13 @@ def read_module(name, path, names):
     tree = ast.parse(text)
     imported = {}
     for node in tree.body:
-        imported |= reach.imports_of(node, names)
+        imported |= provenance.imports_of(node, names)
     return Module(name, text, _summary(tree), {item.name: item for item in _definitions(tree.body)}, imported)
 
 
 def modules(root):
     """Every module of a checkout's ``lib`` by name, in alphabetical order."""
-    every = reach.files(root / "lib")
+    every = provenance.files(root / "lib")
     files = {name: path for name, path in every.items() if path.stem != "__init__"}
     return {name: read_module(name, path, files) for name, path in files.items()}
 

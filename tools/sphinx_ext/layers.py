@@ -1,6 +1,6 @@
 """The reader's layer and the checker's: numbered equations that cells compute, and one line of checks a section.
 
-``lib.services.board.show`` puts a label into a comment of its TeX; here it becomes the number of the equation.
+``lib.services.display.show`` puts a label into a comment of its TeX; here it becomes the number of the equation.
 ``lib.services.ledger.check`` shows a sentence; the sentences of a section are gathered at its end, folded under
 "6 checks passed".
 """

@@ -18,9 +18,9 @@ from scipy.linalg import eigh
 
 from lib.common import checks
 from lib.common.compiled import loops
+from lib.common.estimate import Estimate
 from lib.common.random import children
-from lib.fields.overlaps._overlap_moves import FARTHEST, model, project, sweep
-from lib.foundations.sampling import Average
+from lib.fields.overlaps._moves import FARTHEST, model, project, sweep
 
 _FINE, _MARGIN = 20, 8.0  # grid points in a deviation of the prior; deviations that the grid goes beyond the barrier
 DAMPINGS = 0.5, 0.1, 0.02  # of the iteration for the lazy phase: the next one where the one before does not settle
@@ -35,11 +35,11 @@ class EscapeTimes:
     escaped: np.ndarray  # (C,)  bool
 
     def mean(self):
-        """Mean of exponential times, all sweeps over all escapes, and its error: ``sampling.Average``."""
+        """Mean of exponential times, all sweeps over all escapes, and its error: ``Estimate``."""
         count = int(self.escaped.sum())
         if count < 2:
             checks.fail("limit", "be long enough for two escapes or more", f"{count} escapes of {len(self.escaped)}")
-        return Average(float(self.times.sum()) / count, float(self.times.sum()) / count**1.5)
+        return Estimate(float(self.times.sum()) / count, float(self.times.sum()) / count**1.5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ def _first(m, model, burn_in, step, barrier, outliers, limit, random):
 
 
 def simulate(
-    activation, target, dimension, width, effective_samples, barrier, chains, limit, seed, *, weight_variance=1.0,
+    activation, target, dimension, width, effective_samples, barrier, chains, limit, rng, *, weight_variance=1.0,
     readout_variance=1.0, step=0.5, outliers=1, burn_in=300,
 ):  # fmt: skip
     """Sweeps that pass until a net in the lazy phase has its first outlier, by local moves alone.
@@ -79,11 +79,11 @@ def simulate(
     overdamped Langevin dynamics with time step²σ_w²/2d to a sweep.  `activation`, `target`, `dimension`, `width`,
     `effective_samples`, `weight_variance`, `readout_variance`: as in :func:`lib.fields.overlaps.monte_carlo.sample`,
     for fixed lengths; `barrier`: |m| to be crossed, > 0, and <= 30 σ_w; `chains`: C >= 1 independent nets; `limit`:
-    sweeps after which a net is given up; `seed`: int or SeedSequence, net c draws from its c-th child; `step`:
+    sweeps after which a net is given up; `rng`: int or SeedSequence, net c draws from its c-th child; `step`:
     deviation of the proposed moves in units of the prior's, σ_w/√d; `outliers`: neurons beyond the barrier that count
     as an escape, from 1 to N; `burn_in`: sweeps with the barrier closed.  Returns EscapeTimes.
 
-    >>> found = simulate("erf", [1.0, -0.7], 20, 50, 0.0, 0.6, 40, 10_000, seed=1)  # no data: at 0.6√20 = 2.7σ
+    >>> found = simulate("erf", [1.0, -0.7], 20, 50, 0.0, 0.6, 40, 10_000, rng=1)  # no data: at 0.6√20 = 2.7σ
     >>> bool(found.escaped.all()), 5 < found.mean().mean < 25
     (True, True)
     """
@@ -94,8 +94,8 @@ def simulate(
     if (outliers := checks.integer("outliers", outliers)) > net.width:
         checks.fail("outliers", f"be at most the width, {net.width}", outliers)
     times, escaped = np.empty(chains), np.zeros(chains, dtype=bool)  # (C,), (C,)
-    for c, child in enumerate(children(seed, chains)):
-        random = checks.generator("seed", child)
+    for c, child in enumerate(children(rng, chains)):
+        random = checks.generator("rng", child)
         m = np.sqrt(net.variance / net.dimension) * random.standard_normal(net.width)  # (N,)
         m = np.clip(m, -barrier, barrier)  # (N,)  the barrier is closed, so that burn-in starts inside
         times[c], escaped[c] = _first(m, net, burn_in, step, barrier, outliers, limit, random)

@@ -19,11 +19,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lib.common import checks
+from lib.common import checks, hmc
+from lib.common.estimate import Estimate
 from lib.common.random import children
-from lib.fields import hmc
-from lib.fields.overlaps import _overlap_moves, _projections
-from lib.foundations.sampling import Average
+from lib.fields.overlaps import _moves, _projections
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +42,7 @@ class OverlapChains:
     last: np.ndarray  # (C, N) the last overlaps, a start; (2, C, N) overlaps and q⊥ if lengths are free
 
     def learnabilities(self):
-        """1 - residual/target of the components that the target has, (S, C, n'), for :func:`lib.fields.hmc.summary`."""
+        """1 - residual/target of the components that the target has, (S, C, n'), for :func:`lib.common.hmc.summary`."""
         seen = self.target != 0  # (n,)
         return 1 - self.residuals[..., seen] / self.target[seen]  # (S, C, n')
 
@@ -52,26 +51,26 @@ class OverlapChains:
         return float(self.fourth_moment.mean() / self.second_moment.mean() ** 2)
 
     def outlier_perpendicular(self):
-        """Mean q⊥ of all the outliers of all records and its error, ``sampling.Average``."""
+        """Mean q⊥ of all the outliers of all records and its error, ``Estimate``."""
         share = float(self.outliers.mean())
         if share == 0:
             checks.fail("barrier", "be one that some neuron is beyond", "no outliers")
         total = self.outliers * np.nan_to_num(self.outlying_perpendicular)  # (S, C)
         mean = float(total.mean()) / share
         # A ratio, to first order in its fluctuations.
-        return Average(mean, float(hmc.summary(total - mean * self.outliers).error) / share)
+        return Estimate(mean, float(hmc.summary(total - mean * self.outliers).error) / share)
 
 
-def planted(dimension, width, chains, fraction, overlap, seed, *, weight_variance=1.0, squared_length=None):
+def planted(dimension, width, chains, fraction, overlap, rng, *, weight_variance=1.0, squared_length=None):
     """Overlaps to start from: the given fraction of the neurons at ±m_0, the rest drawn from the prior N(0, σ_w²/d).
 
     Chains from here and from the prior alone stay apart in a metastable phase.  `dimension`, `width`, `chains`: d, N,
     C >= 1; `fraction`: from 0 to 1, the number of neurons is rounded; `overlap`: m_0 >= 0, its signs are random;
-    `seed`: int, SeedSequence or Generator; `weight_variance`: σ_w² > 0; `squared_length`: q⊥ > 0 of the planted
+    `rng`: int, SeedSequence or Generator; `weight_variance`: σ_w² > 0; `squared_length`: q⊥ > 0 of the planted
     neurons, for free lengths, d >= 2, where the rest draw theirs from the prior; by default a start for fixed lengths.
     Returns (C, N), the planted ones first; with a squared length (2, C, N), overlaps and q⊥.
 
-    >>> np.abs(planted(10_000, 4, 1, 0.5, 1.5, seed=1, squared_length=0.3)).round(1).tolist()
+    >>> np.abs(planted(10_000, 4, 1, 0.5, 1.5, rng=1, squared_length=0.3)).round(1).tolist()
     [[[1.5, 1.5, 0.0, 0.0]], [[0.3, 0.3, 1.0, 1.0]]]
     """
     dimension = _projections.dimension(dimension, squared_length is not None)
@@ -79,7 +78,7 @@ def planted(dimension, width, chains, fraction, overlap, seed, *, weight_varianc
     fraction = checks.number("fraction", fraction, at_least=0, at_most=1)
     overlap = checks.number("overlap", overlap, at_least=0)
     variance = checks.number("weight_variance", weight_variance, above=0)
-    random = checks.generator("seed", seed)
+    random = checks.generator("rng", rng)
     m = np.sqrt(variance / dimension) * random.standard_normal((chains, width))  # (C, N)
     count = round(fraction * width)
     m[:, :count] = overlap * random.choice([-1.0, 1.0], size=(chains, count))  # (C, count)
@@ -98,14 +97,14 @@ def _start(start, model, free, randoms):
         return m, np.stack([s / d * random.chisquare(d - 1, n) for random in randoms]) if free else np.full(m.shape, s)
     state = checks.array("start", start, shape=(2, chains, n) if free else (chains, n))  # (2, C, N) or (C, N)
     m, across = state if free else (state, np.full(state.shape, s))  # (C, N), (C, N)
-    reach = _overlap_moves.FARTHEST * np.sqrt(s)
+    reach = _moves.FARTHEST * np.sqrt(s)
     checks.entries("start", m, at_least=-reach, at_most=reach)
     checks.entries("start", across, above=0, at_most=reach**2)
     return m, across
 
 
 def sample(
-    activation, target, dimension, width, effective_samples, chains, steps, seed, *, weight_variance=1.0,
+    activation, target, dimension, width, effective_samples, chains, steps, rng, *, weight_variance=1.0,
     readout_variance=1.0, start=None, burn_in=None, every=1, independence=0.5, barrier=None, edge=None, bins=100,
     perpendicular="free",
 ):  # fmt: skip
@@ -113,7 +112,7 @@ def sample(
 
     `activation`: "erf" or "relu"; `target` (n,): Y_n, not all zero, for n = 1, 3 or 1, 3, 5 (erf) or 0, 1, 2, 4 (relu);
     `dimension`: d >= 1, and >= 2 for free lengths; `width`: N >= 1; `effective_samples`: P_e = 1/κ, 0 leaves the prior,
-    P_e s_a² max(1, σ_w²) <= 1e10; `chains`, `steps`: C, S >= 1 records of each chain; `seed`: int or SeedSequence,
+    P_e s_a² max(1, σ_w²) <= 1e10; `chains`, `steps`: C, S >= 1 records of each chain; `rng`: int or SeedSequence,
     chain c draws from its c-th child; `weight_variance`: σ_w² > 0; `readout_variance`: s_a² > 0, with the mean-field
     factor, σ_a²/χ; `start` (2, C, N): first overlaps, of size up to 30 σ_w, and q⊥, above 0 and up to 900 σ_w², with
     fixed lengths overlaps (C, N) alone, by default from the prior; `burn_in`: sweeps thrown away first, by default as
@@ -122,26 +121,26 @@ def sample(
     0.75 σ_w; `edge`: the histogram reaches from -edge to edge, by default 4 σ_w; `bins`: B; `perpendicular`: "free", q⊥
     is sampled with m, as in a network, or "fixed", q⊥ = σ_w², as the source has it.  Returns OverlapChains.
 
-    >>> run = sample("erf", [1.0, -0.7], 50, 300, 600.0, 4, 500, seed=1, readout_variance=8.0)
+    >>> run = sample("erf", [1.0, -0.7], 50, 300, 600.0, 4, 500, rng=1, readout_variance=8.0)
     >>> round(float(run.perpendicular.mean()), 2), round(run.outlier_perpendicular().mean, 1)  # outliers are shorter
     (0.98, 0.4)
     """
     free = _projections.choice(perpendicular) == "free"
     dimension = _projections.dimension(dimension, free)
     given = activation, target, dimension, width, effective_samples, weight_variance, readout_variance
-    model = _overlap_moves.model(*given)
+    model = _moves.model(*given)
     chains, steps = checks.integer("chains", chains), checks.integer("steps", steps)
     every, bins = checks.integer("every", every), checks.integer("bins", bins)
     burn_in = steps * every if burn_in is None else checks.integer("burn_in", burn_in, at_least=0)
     share, scale = checks.number("independence", independence, at_least=0, below=1), np.sqrt(model.variance)
     barrier = 0.75 * scale if barrier is None else checks.number("barrier", barrier, above=0)
     edge = 4 * scale if edge is None else checks.number("edge", edge, above=0)
-    randoms = [checks.generator("seed", child) for child in children(seed, chains)]
+    randoms = [checks.generator("rng", child) for child in children(rng, chains)]
     m, across = _start(start, model, free, randoms)  # (C, N), (C, N)
     residuals, histogram = np.zeros((steps, chains, len(model.target))), np.zeros((chains, bins))  # (S, C, n), (C, B)
     records, counts = np.zeros((steps, chains, 5)), np.zeros((chains, 2, 2))  # accepted and proposed, local and not
     for c, random in enumerate(randoms):
-        _overlap_moves.chain(
+        _moves.chain(
             m[c], across[c], free, model, burn_in, every, share, barrier, edge,
             records[:, c], residuals[:, c], histogram[c], counts[c], random,
         )  # fmt: skip

@@ -11,7 +11,8 @@ and of general degree, κ for ReLU, how He_3 mixes with He_1.
 import numpy as np
 
 from lib.common import checks
-from lib.fields import effective_ridge, nngp
+from lib.fields.kernels import effective_ridge
+from lib.fields.networks import nngp
 from lib.fields.overlaps import _projections
 from lib.fields.overlaps._projections import DEGREES as DEGREES
 

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from lib.common import checks
-from lib.fields.overlaps import _overlap_density, _projections, single_index
+from lib.fields.overlaps import _density, _projections, single_index
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +80,8 @@ def action(overlap, residual, coupling, dimension, *, weight_variance=1.0, perpe
     left, strength, s = _action_arguments(residual, coupling, weight_variance)
     d = _projections.dimension(dimension, free)
     with np.errstate(over="ignore", invalid="ignore"):
-        nodes = _projections.lengths(d, s, free, _overlap_density.slope(left, strength))  # (K,), (K,)
-        return checks.finite("overlap", _overlap_density.action(m, left, strength, d, s, nodes)[0])[()]
+        nodes = _projections.lengths(d, s, free, _density.slope(left, strength))  # (K,), (K,)
+        return checks.finite("overlap", _density.action(m, left, strength, d, s, nodes)[0])[()]
 
 
 def landau(residual, coupling, *, weight_variance=1.0):
@@ -95,7 +95,7 @@ def landau(residual, coupling, *, weight_variance=1.0):
     [0.4, -0.3333, 0.0889]
     """
     left, strength, s = _action_arguments(residual, coupling, weight_variance)
-    return _overlap_density.landau(left, strength, 1, s, _projections.lengths(1, s, False))  # (3,)
+    return _density.landau(left, strength, 1, s, _projections.lengths(1, s, False))  # (3,)
 
 
 def extrema(residual, coupling, *, weight_variance=1.0):
@@ -107,7 +107,7 @@ def extrema(residual, coupling, *, weight_variance=1.0):
     >>> extrema([0.02, -0.3], 100.0).round(4).tolist()  # the barrier and the minimum
     [0.7766, 1.7446]
     """
-    return _overlap_density.extrema(*_action_arguments(residual, coupling, weight_variance))  # (E,)
+    return _density.extrema(*_action_arguments(residual, coupling, weight_variance))  # (E,)
 
 
 def _saddle(units, target, tau, averages, phase, held):
@@ -119,7 +119,7 @@ def _saddle(units, target, tau, averages, phase, held):
         beyond = units.piece(tau, barrier, max(units.reach(tau, barrier), 1.01 * minimum))
         share, length = np.exp(beyond.log - averages.log) if held is None else share, beyond.perpendicular
     learned = _projections.learnabilities(tau / units.samples, target)  # (2,)
-    landau = _overlap_density.landau(residual, units.coupling, units.d, units.s, units.nodes(tau))  # (3,)
+    landau = _density.landau(residual, units.coupling, units.d, units.s, units.nodes(tau))  # (3,)
     energy = float(tau @ target - tau @ tau / (2 * units.samples) - units.n * averages.log)
     shape = minimum, barrier, float(units.action(tau, barrier)[0]), float(share), length
     return Saddle(residual, learned, units.coupling, landau, second, fourth / second**2, *shape, energy, m, density)
@@ -146,7 +146,7 @@ def solve(
     samples, s = (checks.number(name, value, above=0) for name, value in given.items())
     d, width = _projections.dimension(dimension, free), checks.integer("width", width)
     gain = float(readout_variance) / width
-    units = _overlap_density.Units(d, width, samples, s, gain, strength, free)
+    units = _density.Units(d, width, samples, s, gain, strength, free)
     target = single_index.staircase(checks.number("epsilon", epsilon, at_least=-1e50, at_most=1e50))  # (2,)
     held = None if outliers is None else checks.number("outliers", outliers, at_least=0, below=1)
     equilibrium = units.minimum(target)

@@ -8,7 +8,7 @@ from bad_input import COUNT, NUMBER, SEED, exercised
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib.fields import hmc
+from lib.common import hmc
 from lib.fields.overlaps import escape_times, monte_carlo, single_index
 
 FIXED = {"perpendicular": "fixed"}  # |w_⊥|² = σ_w², as the source has it
@@ -89,7 +89,7 @@ def test_without_data_neurons_escape_one_by_one(width, barrier):
     predicted = escape_times.first_passage(m, 6 * m**2, barrier - spacing / 2, 0.6 / 12**0.5, neurons=width)
     assert found.escaped.all()
     assert abs(found.times.mean() - predicted) < 4 * found.times.std() / 20 + 0.01 * predicted
-    assert found.mean().mean == pytest.approx(found.times.mean()) and found.mean().standard_error == pytest.approx(
+    assert found.mean().mean == pytest.approx(found.times.mean()) and found.mean().error == pytest.approx(
         found.times.mean() / 20
     )
 
@@ -112,7 +112,7 @@ def test_the_first_escape_of_a_net_is_predicted_and_the_better_the_wider_it_is()
         found, predicted, height = measured(50, width, 3.6, 0.95, chains)
         assert 6 < height < 9
         gaps.append(1 - found.mean / predicted)
-        error = found.standard_error / predicted
+        error = found.error / predicted
     assert gaps[0] > 0.15  # neurons that fluctuate together help each other across
     assert abs(gaps[1]) < 4 * error and gaps[1] < gaps[0]
 
@@ -139,7 +139,7 @@ def test_more_outliers_take_longer_and_a_limit_is_kept():
     with pytest.raises(ValueError, match="^limit must be long enough"):
         short.mean()
     some = escape_times.EscapeTimes(np.array([1.0, 3.0, 8.0]), np.array([True, True, False]))
-    assert some.mean().mean == 6 and some.mean().standard_error == pytest.approx(6 / 2**0.5)
+    assert some.mean().mean == 6 and some.mean().error == pytest.approx(6 / 2**0.5)
 
 
 # --- the lazy phase -----------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ CALLS = {
         **PRIOR,
         "chains": 2,
         "limit": 5,
-        "seed": 1,
+        "rng": 1,
         "step": 0.5,
         "outliers": 1,
         "burn_in": 2,
@@ -219,7 +219,7 @@ BAD = {
     "effective_samples": [*OVER_ONE, 1e11],
     "weight_variance": NUMBER,
     "readout_variance": NUMBER,
-    "seed": SEED,
+    "rng": SEED,
     "burn_in": [-1, 1.5, "3", None, True],
     "barrier": [*NUMBER, 31.0],
     "step": [*NUMBER, 1e4],

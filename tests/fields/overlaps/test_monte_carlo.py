@@ -12,7 +12,7 @@ from scipy.optimize import root
 from scipy.special import roots_genlaguerre
 from scipy.stats import chi2, kstest, norm
 
-from lib.fields import hmc
+from lib.common import hmc
 from lib.fields.overlaps import monte_carlo as monte_carlo
 from lib.fields.overlaps import single_index, staircase
 
@@ -132,7 +132,7 @@ def test_with_free_lengths_one_and_two_neurons_have_the_averages_of_quadrature(b
     agree(run.second_moment, square, floor=2e-4)
     agree(run.perpendicular, length, floor=2e-4)
     found = run.outlier_perpendicular()
-    assert abs(found.mean - outlying) < 4 * found.standard_error + 2e-3
+    assert abs(found.mean - outlying) < 4 * found.error + 2e-3
     if width == 1:  # the coarser grid of two does not resolve the barrier
         agree(run.outliers, out, floor=1e-4)
     assert abs(length - 1.4 * 4 / 5) > 0.1  # not the prior's
@@ -375,7 +375,7 @@ CALLS = {
         "chains": 2,
         "fraction": 0.5,
         "overlap": 1.0,
-        "seed": 1,
+        "rng": 1,
         "weight_variance": 1.0,
     }
     | {"squared_length": 0.5},
@@ -388,7 +388,7 @@ CALLS = {
             "effective_samples": 3.0,
             "chains": 2,
             "steps": 3,
-            "seed": 1,
+            "rng": 1,
         },
         **{
             "weight_variance": 1.0,
@@ -409,7 +409,7 @@ BAD = {
     "effective_samples": [*OVER_ONE, 1e11],
     "weight_variance": NUMBER,
     "readout_variance": NUMBER,
-    "seed": SEED,
+    "rng": SEED,
     "start": [np.zeros((2, 3)), np.zeros(4), np.full((2, 4), np.nan), np.full((2, 4), 31.0), "x", 1.0],
     "burn_in": [-1, 1.5, "3", True],
     "independence": [*OVER_ONE, 1.0, 2.0],

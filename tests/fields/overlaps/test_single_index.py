@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 from scipy.special import erf, roots_genlaguerre
 from scipy.stats import norm
 
-from lib.fields import nngp
+from lib.fields.networks import nngp
 from lib.fields.overlaps import single_index
 
 ERF, RELU = single_index.DEGREES["erf"], single_index.DEGREES["relu"]

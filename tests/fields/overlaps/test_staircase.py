@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad, simpson
 from scipy.optimize import least_squares
 
-from lib.fields.overlaps import _overlap_density, single_index, staircase
+from lib.fields.overlaps import _density, single_index, staircase
 
 FIXED = {"perpendicular": "fixed"}  # |w_⊥|² = σ_w², as the source has it
 DECK = {"readout_variance": 8.0}  # with d = 50 and N = 300 the numbers of the source's transition
@@ -263,7 +263,7 @@ def test_many_units_sampled_together_agree_with_the_saddle():
 @settings(deadline=None, max_examples=60)
 @given(RESIDUAL, st.floats(0, 200))
 def test_beyond_the_end_of_the_grid_the_density_is_rounding(residual, strength):
-    units = _overlap_density.Units(40, 100, 1.0, 1.0, 0.01, strength)
+    units = _density.Units(40, 100, 1.0, 1.0, 0.01, strength)
     end = units.reach(residual * [1, np.sqrt(6)], 0.0)
     assert staircase.action(end * np.linspace(1, 3, 50), residual, strength, 40, **FIXED).min() > 49.99
 
@@ -271,7 +271,7 @@ def test_beyond_the_end_of_the_grid_the_density_is_rounding(residual, strength):
 def test_the_reach_covers_a_residual_of_equal_parts():
     assert (
         staircase.action(
-            _overlap_density.Units(40, 100, 1.0, 1.0, 0.01, 50.0).reach(np.array([1, np.sqrt(6)]), 0.0),
+            _density.Units(40, 100, 1.0, 1.0, 0.01, 50.0).reach(np.array([1, np.sqrt(6)]), 0.0),
             [1, 1],
             50.0,
             40,
@@ -366,7 +366,7 @@ def test_extreme_numbers_of_samples_are_solved_or_refused(monkeypatch):
     assert staircase.solve(50, 300, 1e-40, -0.3, **FIXED).learnabilities == pytest.approx([0, 0], abs=1e-12)
     with pytest.raises(ValueError, match="^effective_samples must be one finite number"):
         staircase.solve(50, 300, 1e90, -0.3, **FIXED)
-    monkeypatch.setattr(_overlap_density, "MOST_POINTS", 150)
+    monkeypatch.setattr(_density, "MOST_POINTS", 150)
     with pytest.raises(ValueError, match="^effective_samples must be in reach"):
         staircase.solve(50, 300, 1000.0, -0.3, readout_variance=8.0, **FIXED)
 

@@ -1,0 +1,64 @@
+"""A mean and how well it is known."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from lib.common import checks
+from lib.common.shapes import ArrayLike
+
+
+class Estimate(NamedTuple):
+    """A mean with its standard error, two floats or two arrays of one shape; it unpacks as ``mean, error``."""
+
+    mean: float | np.ndarray
+    error: float | np.ndarray
+
+    @classmethod
+    def of(cls, values: ArrayLike) -> "Estimate":
+        """Mean over the first axis and its standard error,  s/√n,  s² = Σ(x - x̄)²/(n - 1).
+
+        Parameters
+        ----------
+        values : array_like (n, ...)
+            n >= 2 independent entries, in any units.
+
+        Returns
+        -------
+        Estimate
+            Mean and error (...), floats for one axis.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer than two entries, or one is not finite.
+
+        Examples
+        --------
+        >>> Estimate.of([1.0, 3.0])
+        Estimate(mean=2.0, error=1.0)
+        """
+        values = checks.array("values", values)  # (n, ...)
+        if values.ndim == 0 or len(values) < 2 or values.size == 0:
+            checks.fail("values", "hold two or more independent entries along the first axis", f"shape {values.shape}")
+        mean, error = values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(len(values))  # (...), (...)
+        return cls(checks.plain(mean), checks.plain(error))
+
+    def sigmas(self, expected: float | ArrayLike) -> float | np.ndarray:
+        """Distance from an expected value in standard errors,  (mean - expected)/error.
+
+        Parameters
+        ----------
+        expected : float or array_like
+            Broadcasts with the mean.
+
+        Returns
+        -------
+        float or ndarray
+
+        Examples
+        --------
+        >>> Estimate(2.0, 0.5).sigmas(1.0)
+        2.0
+        """
+        return checks.plain((self.mean - np.asarray(expected)) / self.error)

@@ -1,0 +1,24 @@
+"""Annotations that say the shape of an array, for readers and for the tests, which check them; at run time they cost
+nothing.
+
+``Array["n K"]`` is an ``np.ndarray`` with two axes; one letter has one length within a signature, "..." any axes.
+A shape with one axis is written with a blank before it, ``Array[" n"]``, so that no linter takes it for a name.
+"""
+
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import ArrayLike as ArrayLike
+
+Rng = int | np.integer | np.random.SeedSequence | np.random.Generator  # a seed, or where to draw from
+
+
+class Array:
+    """``Array[shape]`` annotates an array of that shape, as in the table of jaxtyping.
+
+    >>> Array["n K"].__metadata__
+    ('n K',)
+    """
+
+    def __class_getitem__(cls, shape):
+        return Annotated[np.ndarray, shape.strip()]

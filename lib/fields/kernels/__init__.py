@@ -1,0 +1,1 @@
+"""Kernel regression: modes, the effective ridge, learning curves."""

@@ -1,0 +1,1 @@
+"""Wide networks: priors, corrections, adapted kernels, sampling."""

@@ -1,0 +1,71 @@
+"""Exact sampling of linear patch networks: readouts at given filters and filters at given readouts, in turn.
+
+The network  f(x) = Σ_{i≤N_p} Σ_{c≤C} a_ic w_c·x_i  of :mod:`lib.fields.patches.shared_filters` is linear in a and
+linear in w: each has a Gaussian posterior given the other, drawn without error; only the alternation takes time to
+forget.  Source: ringel2025talk, the deck, slides on convolutional networks; the sampler is not in it.
+"""
+
+import numpy as np
+
+from lib.common import checks
+from lib.fields import _data
+from lib.fields.networks import _readouts
+
+
+def sample(
+    inputs, targets, ridge, channels, chains, steps, rng, *,
+    mean_field=1.0, readout_variance=1.0, weight_variance=1.0, burn_in=None, observable=None,
+):  # fmt: skip
+    """Samples of a linear patch network: readouts given filters and filters given readouts, in turn, without error.
+
+    A linear model  y = Φθ + noise of variance T  with the prior  θ ~ N(0, v)  has the posterior sample
+    θ = θ_0 + vΦᵀ(vΦΦᵀ + T)⁻¹(y - Φθ_0 - ξ),  with θ_0 drawn from the prior and ξ from the noise (Matheron's rule).  A
+    sweep costs 2P²d and a solution, for any number of channels.  `inputs`, `targets`, `ridge`, `mean_field`,
+    `readout_variance`, `weight_variance`: as in :func:`lib.fields.patches.posterior.sample`; `channels`,
+    `chains`: C, M, each chain starts in the prior; `steps`: sweeps kept; `rng`: int, SeedSequence or Generator;
+    `burn_in`: sweeps thrown away first, by default as many as are kept, and 100 or more; `observable`: function of w
+    (M, C, S) and a (M, N_p, C) whose value (M, ...) is kept, by default the map β_i = Σ_c a_ic w_c (M, N_p, S), of
+    which the network is f = Σ_i β_i·x_i.  Returns the observable after each sweep (steps, M, ...).
+
+    >>> x = np.random.default_rng(1).standard_normal((60, 2, 5))
+    >>> float(sample(x, x[:, 0, 0], 0.1, 20, 4, 100, rng=2).mean(axis=(0, 1)).round(1)[0, 0])  # β_11
+    1.0
+    """
+    x, y = _data.examples(inputs, targets, patches=True)  # (P, N_p, S), (P,)
+    ridge, readout, weight = _readouts.prior(ridge, readout_variance, weight_variance, mean_field)
+    channels, chains = checks.integer("channels", channels), checks.integer("chains", chains)
+    steps = checks.integer("steps", steps)
+    burn_in = max(steps, 100) if burn_in is None else checks.integer("burn_in", burn_in, at_least=0)
+    observable = (lambda w, a: a @ w) if observable is None else observable
+    if not callable(observable):
+        checks.fail("observable", "be a function of the weights and readouts", observable)
+    random, (patches, size) = checks.generator("rng", rng), x.shape[1:]
+    readout, weight = readout / (patches * channels), weight / size
+    flat = x.reshape(len(x), patches * size)  # (P, d)
+
+    def answer(moved, start, variance, first):
+        """Xᵀ(vΦΦᵀ + T)⁻¹(y - Φθ_0 - ξ), (M, N_p, S);  ΦΦᵀ = `moved` Xᵀ,  Φθ_0 = X `start`."""
+        matrix = variance * moved.reshape(chains, *flat.shape) @ flat.T + ridge * np.eye(len(y))  # (M, P, P)
+        if first:
+            values = np.linalg.eigvalsh(matrix)  # (M, P)
+            _readouts.refuse_singular(np.where(_data.sound(values[:, :1], values[:, -1:]), 0, np.inf), ridge)
+        noise = np.sqrt(ridge) * random.standard_normal((chains, len(y)))  # (M, P)
+        missing = y - start.reshape(chains, -1) @ flat.T - noise  # (M, P)
+        solved = np.linalg.solve(matrix, missing[..., None])[..., 0]  # (M, P)
+        return (solved @ flat).reshape(chains, patches, size)  # (M, N_p, S)
+
+    w, kept = np.sqrt(weight) * random.standard_normal((chains, channels, size)), None  # (M, C, S)
+    for n in range(burn_in + steps):
+        a = np.sqrt(readout) * random.standard_normal((chains, patches, channels))  # (M, N_p, C)
+        a += readout * answer(x @ (w.swapaxes(1, 2) @ w)[:, None], a @ w, readout, n == 0) @ w.swapaxes(1, 2)
+        w = np.sqrt(weight) * random.standard_normal((chains, channels, size))  # (M, C, S)
+        w += weight * a.swapaxes(1, 2) @ answer((a @ a.swapaxes(1, 2))[:, None] @ x, a @ w, weight, n == 0)
+        if n < burn_in:
+            continue
+        value = checks.array("observable", observable(w.copy(), a))  # (M, ...)
+        if kept is None:
+            if value.shape[:1] != (chains,):
+                checks.fail("observable", f"return one row for each of {chains} chains", f"shape {value.shape}")
+            kept = np.empty((steps, *value.shape))  # (steps, M, ...)
+        kept[n - burn_in] = value
+    return kept

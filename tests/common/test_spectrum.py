@@ -1,0 +1,38 @@
+"""One object for eigenvalues: what it holds, its sums, and what it refuses."""
+
+import numpy as np
+import pytest
+
+from lib.common.spectrum import Spectrum
+
+
+def test_sums_count_every_eigenvalue_as_often_as_it_occurs():
+    spectrum = Spectrum([3.0, 1.0, 0.5], [1, 2, 4])
+    whole = np.repeat([3.0, 1.0, 0.5], [1, 2, 4])
+    assert spectrum.dimension == 7 and spectrum.trace == whole.sum()
+    assert spectrum.shares.tolist() == [1 / 7, 2 / 7, 4 / 7]
+    mean_one = spectrum.normalized()
+    assert mean_one.trace == pytest.approx(7, rel=1e-15)
+    assert mean_one.eigenvalues == pytest.approx([3 / whole.mean(), 1 / whole.mean(), 0.5 / whole.mean()], rel=1e-15)
+
+
+def test_power_law_has_the_decay_that_its_slope_shows():
+    values = Spectrum.power_law(1000, decay=1.7).eigenvalues
+    assert np.diff(np.log(values)) / np.diff(np.log(np.arange(1, 1001))) == pytest.approx(np.full(999, -1.7), rel=1e-9)
+
+
+def test_eigenvalues_are_read_as_a_spectrum_and_cannot_be_changed():
+    own = Spectrum([1.0, 0.5])
+    assert Spectrum.read("spectrum", own) is own
+    read = Spectrum.read("spectrum", [1.0, 0.5])
+    assert read.multiplicities.tolist() == [1.0, 1.0]
+    with pytest.raises(ValueError, match="read-only"):
+        read.eigenvalues[0] = 2.0
+
+
+@pytest.mark.parametrize("wrong", [[], [0.0], [-1.0, 2.0], "x", None, [[1.0]], [np.nan], 3.0])
+def test_what_is_no_spectrum_is_refused(wrong):
+    with pytest.raises(ValueError, match="^modes must be a Spectrum"):
+        Spectrum.read("modes", wrong)
+    with pytest.raises(ValueError, match="^multiplicities must"):
+        Spectrum([1.0, 2.0], [1.0])

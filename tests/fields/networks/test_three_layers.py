@@ -1,0 +1,215 @@
+"""three_layers against quadrature given the first layer, plain sampling, infinite widths, more points."""
+
+import numpy as np
+import pytest
+from bad_input import NUMBER, SEED, exercised
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import erf
+from scipy.stats import multivariate_normal, ortho_group
+
+from lib.common import hmc
+from lib.fields.networks import kernel_adaptation, network_posterior, nngp, three_layers
+
+RNG = np.random.default_rng(5)
+X, Y, POINTS = RNG.standard_normal((6, 3)), 2 * RNG.standard_normal(6), RNG.standard_normal((4, 3))
+VARIANCES = (0.9, 1.4, 1.2)
+PHI = {"erf": erf, "relu": lambda u: np.maximum(u, 0)}
+activations = pytest.mark.parametrize("activation", PHI)
+
+
+def prior_kernel(activation, x, other=None):
+    return nngp.kernel(activation, x, other, weight_variance=VARIANCES[0], readout_variance=VARIANCES[1])
+
+
+# --- random networks ------------------------------------------------------------------------------
+
+
+@activations
+def test_the_characteristic_functional_of_narrow_networks_by_plain_sampling_and_by_quadrature_given_the_first_layer(
+    activation,
+):
+    x, sources, widths = X[:2], np.array([1.2, -0.6]) * {"erf": 0.5, "relu": 1.0}[activation], (7, 5)
+    found = three_layers.characteristic_functional(activation, x, sources, widths, 100_000, 1, variances=VARIANCES)
+    waves = np.cos(three_layers.outputs(activation, x, widths, 200_000, 2, variances=VARIANCES) @ sources)
+    error = waves.std() / np.sqrt(len(waves))
+    assert abs(found.mean - waves.mean()) < 4 * np.hypot(found.error, error) and found.error < error < 8e-4
+    assert 0.7 < found.mean < 0.95
+
+    rng = np.random.default_rng(3)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(24)
+    weights = weights / weights.sum()
+    first = PHI[activation](np.sqrt(VARIANCES[0] / 3) * rng.standard_normal((4000, 7, 3)) @ x.T)
+    given_first = np.empty(4000)
+    for i, features in enumerate(first):
+        values, axes = np.linalg.eigh(VARIANCES[1] / 7 * features.T @ features)
+        root = axes * np.sqrt(np.maximum(values, 0))
+        h = np.stack(np.meshgrid(nodes, nodes, indexing="ij"), axis=-1) @ root.T
+        field = PHI[activation](h) @ sources
+        given_first[i] = (weights @ np.exp(-VARIANCES[2] / 10 * field**2) @ weights) ** 5
+    spread = given_first.std() / np.sqrt(4000)
+    assert abs(found.mean - given_first.mean()) < 4 * np.hypot(found.error, spread) and spread < 2e-3
+
+
+def test_half_the_exponent_is_what_makes_it_right():
+    double = three_layers.characteristic_functional(
+        "erf", X[:2], [1.2, -0.6], (7, 5), 20_000, 1, variances=(0.9, 1.4, 2.4)
+    )
+    waves = np.cos(three_layers.outputs("erf", X[:2], (7, 5), 20_000, 2, variances=VARIANCES) @ [1.2, -0.6])
+    assert waves.mean() - double.mean > 20 * double.error
+
+
+@activations
+def test_wide_networks_have_the_gaussian_functional(activation):
+    sources, deviation = np.array([0.9, -0.5, 0.4]), []
+    hidden = prior_kernel(activation, X[:3])
+    kernel = nngp.kernel(activation, np.eye(3), weight_covariance=hidden, readout_variance=VARIANCES[2])
+    for width in (10, 160):
+        found = three_layers.characteristic_functional(
+            activation, X[:3], sources, (width, width), 160_000 // width, 4, variances=VARIANCES
+        )
+        deviation.append((found.mean - np.exp(-sources @ kernel @ sources / 2), found.error))
+    assert abs(deviation[1][0]) < 4 * deviation[1][1] + 0.25 * abs(deviation[0][0])
+    samples = three_layers.outputs(activation, X[:3], (200, 200), 1500, 5, variances=VARIANCES)
+    error = np.sqrt((kernel**2 + np.outer(kernel.diagonal(), kernel.diagonal())) / 1500)
+    assert np.all(np.abs(samples.T @ samples / 1500 - kernel) < 4.5 * error)
+
+
+def test_without_sources_it_is_one_and_many_networks_are_drawn_in_blocks():
+    assert three_layers.characteristic_functional("erf", X, np.zeros(6), (3, 2), 10, 0).mean == 1
+    found = three_layers.outputs("relu", X, (300, 200), 40, 0)
+    assert found.shape == (40, 6) and np.all(np.ptp(found, axis=0) > 0)
+
+
+# --- the second layer's kernel --------------------------------------------------------------------
+
+
+@activations
+def test_the_equation_holds_and_the_free_energy_is_stationary(activation):
+    found = three_layers.adapt(activation, X, Y, 0.3, 6, variances=VARIANCES)
+    prior, hidden = prior_kernel(activation, X), found.covariance
+    kernel = nngp.kernel(activation, np.eye(6), weight_covariance=hidden, readout_variance=VARIANCES[2])
+    dual = np.linalg.solve(kernel + 0.3 * np.eye(6), Y)
+    force = kernel_adaptation.slope(activation, np.eye(6), np.outer(dual, dual), hidden)
+    np.testing.assert_allclose(
+        np.linalg.inv(hidden), np.linalg.inv(prior) - VARIANCES[2] / 6 * force, rtol=1e-6, atol=1e-6
+    )
+    np.testing.assert_allclose(found.dual, dual, rtol=1e-8)
+
+    def energy(change):
+        matrix = nngp.kernel(
+            activation, np.eye(6), weight_covariance=hidden + change, readout_variance=VARIANCES[2]
+        ) + 0.3 * np.eye(6)
+        pull = multivariate_normal.logpdf(0 * Y, cov=matrix) - multivariate_normal.logpdf(Y, cov=matrix)
+        ratio = np.linalg.solve(prior, hidden + change)
+        return pull + 3 * (np.trace(ratio) - np.linalg.slogdet(ratio)[1] - 6)
+
+    assert found.free_energy == pytest.approx(energy(0), rel=1e-10)
+    rng = np.random.default_rng(2)
+    for _ in range(4):
+        step = 1e-4 * rng.standard_normal((6, 6))
+        there, back = energy(step + step.T), energy(-step - step.T)
+        assert there > found.free_energy < back and abs(there - back) < 0.1 * (there + back - 2 * found.free_energy)
+
+
+@activations
+def test_wide_second_layers_are_lazy(activation):
+    prior, deviation = prior_kernel(activation, X), []
+    for width in (1e4, 1e5, 1e8):
+        found = three_layers.adapt(activation, X, Y, 0.3, width, variances=VARIANCES)
+        deviation.append(np.abs(found.covariance - prior).max())
+    assert deviation[0] / deviation[1] == pytest.approx(10, rel=0.03) and deviation[2] < 1e-6
+
+
+@activations
+def test_fields_adapted_at_more_points_at_once_are_the_same_at_the_examples(activation):
+    both = np.vstack([X, POINTS])
+    everywhere = kernel_adaptation.adapt(
+        activation,
+        np.eye(10)[:6],
+        Y,
+        0.3,
+        6,
+        weight_covariance=prior_kernel(activation, both),
+        readout_variance=VARIANCES[2],
+    ).covariance
+    found = three_layers.adapt(activation, X, Y, 0.3, 6, variances=VARIANCES)
+    np.testing.assert_allclose(found.covariance, everywhere[:6, :6], rtol=1e-6, atol=1e-8)
+
+
+@activations
+@settings(max_examples=6)
+@given(st.integers(0, 99))
+def test_turned_inputs_change_nothing_and_a_new_order_is_followed(activation, seed):
+    turn, order = ortho_group.rvs(3, random_state=seed), np.random.default_rng(seed).permutation(6)
+    one = three_layers.adapt(activation, X, Y, 0.3, 6)
+    other = three_layers.adapt(activation, X[order] @ turn, Y[order], 0.3, 6)
+    np.testing.assert_allclose(other.covariance, one.covariance[np.ix_(order, order)], rtol=1e-6, atol=1e-8)
+
+
+def test_the_sampled_fields_of_an_infinitely_wide_first_layer_have_the_adapted_kernel():
+    """Fields L z, K⁰ = LLᵀ, z ~ N(0, 1), are the weights of a two-layer network on the rows of L: exact."""
+    rng = np.random.default_rng(0)
+    x, width, variances, distance = rng.standard_normal((10, 3)), 30, (1.0, 1.0, 0.5), []
+    y = 2.5 * x[:, 0]
+    prior = nngp.kernel("erf", x)
+    root = np.linalg.cholesky(prior)
+
+    def kept(z):
+        h = z @ root.T
+        return (h.swapaxes(1, 2) @ h / width).reshape(len(z), -1)
+
+    chains = network_posterior.sample(
+        "erf",
+        root,
+        y,
+        0.1,
+        width,
+        20,
+        200,
+        1,
+        weight_variance=10,
+        readout_variance=variances[2],
+        observable=kept,
+        burn_in=100,
+    )
+    sampled = hmc.summary(chains.samples)
+    learned = np.linalg.norm(sampled.mean - prior.ravel())
+    for fluctuations in (False, True):
+        adapted = three_layers.adapt("erf", x, y, 0.1, width, variances=variances, fluctuations=fluctuations).covariance
+        distance.append(np.linalg.norm(adapted.ravel() - sampled.mean) / learned)
+    assert np.linalg.norm(sampled.error) < 0.04 * learned and max(distance) < 0.12
+
+
+def test_examples_that_the_first_layer_cannot_tell_apart_get_the_same_kernel():
+    same = np.vstack([X, X[:1]])
+    found = three_layers.adapt("erf", same, [*Y, Y[0]], 0.3, 6)
+    assert found.covariance[0, 0] == pytest.approx(found.covariance[0, 6], rel=1e-6)
+
+
+# --- bad input ------------------------------------------------------------------------------------
+
+NET = {"activation": "erf", "inputs": X, "widths": (4, 3), "variances": VARIANCES}
+DATA = {"activation": "erf", "inputs": X, "targets": Y, "ridge": 0.3, "variances": VARIANCES}
+OPTIONS = {"fluctuations": False, "start": np.eye(6), "damping": 0.5, "tolerance": 1e-8, "iterations": 500}
+CALLS = {
+    three_layers.outputs: {**NET, "networks": 3, "rng": 0},
+    three_layers.characteristic_functional: {**NET, "sources": np.ones(6), "samples": 5, "rng": 0},
+    three_layers.adapt: {**DATA, "width": 5, **OPTIONS},
+}
+BAD = {
+    "activation": ["tanh", "linear", None, 1, ["erf"], np.sin],
+    "inputs": [[], Y, np.zeros((6, 0)), np.full((6, 3), np.inf), "x", None, 1.0],
+    "targets": [[], X, Y[:5], np.full(6, np.nan), "y", None, 1.0],
+    "sources": [[], X, Y[:5], np.full(6, np.nan), "t", None, 1.0],
+    "widths": [4, (4,), (4, 3, 2), (0, 3), (4, 2.0), (4, None), "4", "ab", None],
+    "variances": [1.0, (1, 1), (1, 1, 0), (1, -1, 1), (1, 1, np.nan), "123", None],
+    **dict.fromkeys(("ridge", "width", "tolerance"), NUMBER),
+    "damping": [*NUMBER, 1.5],
+    "start": [[], 1.0, np.eye(3), np.full((6, 6), np.nan), np.triu(np.ones((6, 6))), -np.eye(6), "x"],
+    "fluctuations": [0, 1, "yes", None],
+    **{name: [0, -1, 2.0, "2", None] for name in ("networks", "iterations")},
+    "samples": [0, 1, 2.0, "2", None],
+    "rng": SEED,
+}
+test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)
