@@ -5,12 +5,14 @@ import inspect
 import re
 
 import pytest
-from public import FUNCTIONS, MODULES, named
+from public import modules, named, own
 
 from lib.criticality import equilibria
 from lib.fluctuations import regression
 from lib.representations import nets
 
+MODULES = modules()
+FUNCTIONS = [function for module in MODULES for function in own(module, inspect.isfunction)]
 THEORY = [
     function
     for function in FUNCTIONS

@@ -116,7 +116,7 @@ def tries():
     found = {}
     with pytest.MonkeyPatch.context() as patch:
         watch = Watch(patch)
-        for module in public.MODULES:
+        for module in public.modules():
             if module.__name__.startswith("lib.services.cluster"):
                 continue
             for function in public.own(module, inspect.isfunction):
@@ -128,7 +128,7 @@ def tries():
                 if hasattr(owner, "__post_init__"):
                     patch.setattr(owner, "__init__", watch.follow(owner.__init__, public.named(owner)))
         runner = doctest.DocTestRunner(verbose=False)
-        for module in public.MODULES:
+        for module in public.modules():
             for test in doctest.DocTestFinder(exclude_empty=True).find(module, module.__name__):
                 runner.run(test, out=lambda _: None, clear_globs=False)
         for key, calls in watch.calls.items():

@@ -12,11 +12,10 @@ def inner(name):
     return "._" in name or name.endswith("_formulas")
 
 
-MODULES = [
-    importlib.import_module(info.name)
-    for info in pkgutil.walk_packages(lib.__path__, "lib.")
-    if not info.ispkg and not inner(info.name)
-]
+def modules():
+    """Every public module, imported."""
+    names = [info.name for info in pkgutil.walk_packages(lib.__path__, "lib.") if not info.ispkg]
+    return [importlib.import_module(name) for name in names if not inner(name)]
 
 
 def own(module, kind):
@@ -26,10 +25,6 @@ def own(module, kind):
         for name, found in vars(module).items()
         if kind(found) and not name.startswith("_") and found.__module__ == module.__name__
     ]
-
-
-FUNCTIONS = [function for module in MODULES for function in own(module, inspect.isfunction)]
-CLASSES = [found for module in MODULES for found in own(module, inspect.isclass)]
 
 
 def methods(found):

@@ -5,8 +5,10 @@ call or an object.  Arguments may be lists, which the functions turn into arrays
 """
 
 import dataclasses
+import functools
 import inspect
-from functools import wraps
+import operator
+import sys
 from types import UnionType
 from typing import Annotated, Union, get_args, get_origin, get_type_hints
 
@@ -24,7 +26,7 @@ def readable(hint):
     if get_origin(hint) is tuple:
         return tuple[inner]
     if get_origin(hint) in (Union, UnionType):
-        return Union[inner]
+        return functools.reduce(operator.or_, inner)
     return hint
 
 
@@ -32,7 +34,7 @@ def checked(function, hint, where):
     """The function, which fails where what it returns has not the declared form."""
     wanted = readable(hint)
 
-    @wraps(function)
+    @functools.wraps(function)
     def wrapper(*arguments, **options):
         result = function(*arguments, **options)
         with jaxtyped("context"):
@@ -54,7 +56,7 @@ def checked_fields(owner):
     names = [field.name for field in dataclasses.fields(owner)]
     init = owner.__init__
 
-    @wraps(init)
+    @functools.wraps(init)
     def wrapper(self, *arguments, **options):
         init(self, *arguments, **options)
         with jaxtyped("context"):
@@ -67,8 +69,9 @@ def checked_fields(owner):
 
 
 def install():
-    """Let every annotated function and dataclass of lib check what it returns or holds, in this process."""
-    for module in public.MODULES:
+    """Let the annotated functions and dataclasses of the modules of lib that were imported check what they make."""
+    imported = [module for name, module in sys.modules.items() if name.startswith("lib.") and not public.inner(name)]
+    for module in imported:
         for function in public.own(module, inspect.isfunction):
             hints = get_type_hints(function, include_extras=True)
             if "return" in hints:
