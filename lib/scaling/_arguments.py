@@ -1,5 +1,7 @@
 """Checks that several modules of this package share; each names the argument as its callers do."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from lib.common import checks
@@ -39,6 +41,14 @@ def trained(value, size):
     if value > size:
         checks.fail("trained", f"be at most {size}, all that there is", value)
     return value
+
+
+def without_axis(times, result, names, axis=0):
+    """The result; without its axis of times in the fields `names`, if `times` is one number."""
+    if np.ndim(times) > 0:
+        return result
+    taken = {name: checks.plain(np.take(getattr(result, name), 0, axis=axis)) for name in names}
+    return replace(result, times=float(result.times[0]), **taken)
 
 
 def whole_steps(times, size):

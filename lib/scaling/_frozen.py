@@ -13,7 +13,7 @@ from math import exp
 import numpy as np
 
 from lib.common.compiled import loops
-from lib.foundations import committee_formulas
+from lib.foundations.committee import Fields
 
 SERIES = 1 / np.arange(15.0, 3.0, -1.0)  # (12,)  1/15, ..., 1/4
 BLOCK = 2**14  # sets of weights that are held at a time
@@ -188,11 +188,11 @@ class Flow:
 
     @cached_property
     def fields(self):
-        return committee_formulas.Fields(np.eye(self.units), np.zeros((self.units, len(self.teacher))), self.teacher)
+        return Fields(np.eye(self.units), np.zeros((self.units, len(self.teacher))), self.teacher)
 
     def velocity(self, q, r):
         """dQ^k/dα and dR^k/dα of what was checked, or of a small step out of the covariances: analytic there."""
-        fields = committee_formulas.Fields(*(np.tensordot(self.lam, part, axes=1) for part in (q, r)), self.teacher)
+        fields = Fields(*(np.tensordot(self.lam, part, axes=1) for part in (q, r)), self.teacher)
         a, g = fields.drift()
         units, teachers = a.shape
         slow = (self.rate * self.lam / units)[:, None, None]  # (L, 1, 1)
@@ -214,7 +214,7 @@ class Flow:
         return seen[..., :own].reshape(*shape, self.units), seen[..., own:].reshape(*shape, len(self.teacher))
 
     def error(self, seen):
-        return committee_formulas.error(*self.overlaps(seen), self.teacher)
+        return Fields.error(*self.overlaps(seen), self.teacher)
 
     def differences(self, seen):
         """What tells the units apart; on a plateau it is tiny, and it alone decides when the plateau ends."""

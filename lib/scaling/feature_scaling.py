@@ -16,13 +16,9 @@ from lib.scaling import _arguments, _linear
 
 
 def error_floor(
-    spectrum: Spectrum | ArrayLike,
-    trained: int,
-    learning_rate: float,
-    *,
-    finite: bool = False,
+    spectrum: Spectrum | ArrayLike, trained: int, learning_rate: float, *, finite: bool = False,
     student_variance: float = 0.0,
-) -> float:
+) -> float:  # fmt: skip
     """Error that is left at the end at any learning rate: the frozen tail acts as label noise.
 
     ε_∞(η) = ε_∞(0) / (1 - (η/2) Σ_{k≤N_l} n_kλ_k),  ε_∞(0) = ½(1+σ_J²) Σ_{k>N_l} n_kλ_k,  for N → ∞, and with

@@ -16,7 +16,7 @@ from lib.common.linalg import psd_root
 from lib.common.random import children
 from lib.common.shapes import ArrayLike, Rng
 from lib.common.spectrum import Spectrum
-from lib.foundations import committee_formulas
+from lib.foundations.committee import Fields
 from lib.scaling import _arguments
 from lib.scaling.structured import Path, ResolvedOverlaps
 
@@ -110,15 +110,9 @@ def _one_replica(joint, factors, lam, counts, teachers, learning_rate, steps, rn
 
 
 def simulate(
-    times: ArrayLike,
-    start: ResolvedOverlaps,
-    spectrum: Spectrum | ArrayLike,
-    learning_rate: float,
-    rng: Rng,
-    *,
-    replicas: int = 1,
-    workers: int = 1,
-) -> Path:
+    times: ArrayLike, start: ResolvedOverlaps, spectrum: Spectrum | ArrayLike, learning_rate: float, rng: Rng, *,
+    replicas: int = 1, workers: int = 1,
+) -> Path:  # fmt: skip
     """Replicas of stochastic gradient descent from given overlaps, in the space of Gram matrices.
 
     Inputs are Gaussian with L eigenspaces of dimensions m_k.  With G^k = C Cᵀ and u ~ N(0, 1) the next example has  h^k
@@ -170,5 +164,6 @@ def simulate(
     # (replicas, n, K, K), (replicas, n, K, M), (replicas, L, K, K), (replicas, L, K, M)
     student, cross, *at_end = (part[:, :, teachers:, s] for part in (seen, last) for s in np.s_[teachers:, :teachers])
     teacher = np.tensordot(lam, t, axes=1)  # (M, M)
-    error = committee_formulas.error(student, cross, teacher)  # (replicas, n)
-    return Path(steps / dimension, student, cross, teacher, error, *at_end)
+    error = Fields.error(student, cross, teacher)  # (replicas, n)
+    path = Path(steps / dimension, student, cross, teacher, error, *at_end)
+    return _arguments.without_axis(times, path, ("student_overlap", "cross_overlap", "generalization_error"), axis=1)

@@ -11,6 +11,7 @@ from scipy.linalg import eigh
 from lib.common import checks
 from lib.common.shapes import Array, ArrayLike
 from lib.common.spectrum import Spectrum
+from lib.foundations import stability
 from lib.scaling import _arguments
 from lib.scaling.site_symmetric import site_means
 from lib.scaling.structured import ResolvedOverlaps
@@ -88,27 +89,18 @@ class LatePhase:
     def _matrix(self, inside):
         """Symmetric matrix (2L, 2L) of the pairs (y_k, √(M-1) z_k)/√n_k, or of r_k, s_k; (L, L) for M = 1.
 
-        -ηa diag(λ) ⊗ 𝒢 + (η²/M²) v vᵀ ⊗ 𝒞,  v_k = λ_k √n_k,  with drift 𝒢 and noise 𝒞; inside with 𝒢/2 and what the
-        fields feed back in place of 𝒞.
+        -ηa diag(λ) ⊗ 𝒢 + (η²/M²) v vᵀ ⊗ 𝒞,  v_k = λ_k √n_k,  with drift 𝒢 and noise 𝒞 of one eigenvalue; inside with
+        𝒢/2 and what the fields feed back in place of 𝒞.
         """
-        m, root = self.units, np.sqrt(self.units - 1)
-        drift = np.array([[2, np.sqrt(3) * root], [np.sqrt(3) * root, 2 + np.sqrt(3) * (m - 2)]])
+        (drift, noise), modes = stability.near_teacher(self.units), min(self.units, 2)
         if inside:
-            drift, feedback = (
-                drift / 2,
-                self._pace * np.array([[2 / 3, np.sqrt(3) * root / 4], [np.sqrt(3) * root / 4, 0]]),
-            )
+            side = np.sqrt(3 * (self.units - 1)) / 4
+            drift, feedback = drift / 2, self._pace * np.array([[2 / 3, side], [side, 0]])[:modes, :modes]
         else:
-            # E_ij = (1/M) Σ_nm <g'_i g'_j g'_n g'_m> E_nm at J = B, by the number of units that coincide;
-            # <g'^p> = (2/π)^{p/2}/√(1+p)
-            mixed = root * (1 / np.sqrt(2) + (m - 2) / (2 * np.sqrt(3)))
-            off = 2 / 3 + 2 * (m - 2) / np.sqrt(3) + (m - 2) * (m - 3) / 4
-            noise = 4 / np.pi**2 * np.array([[1 / np.sqrt(5) + (m - 1) / 3, mixed], [mixed, off]])
-            feedback = (self.learning_rate / m) ** 2 * noise
-        modes, lam = min(m, 2), self.spectrum.eigenvalues
+            feedback = (self.learning_rate / self.units) ** 2 * noise
+        lam = self.spectrum.eigenvalues
         v = lam * np.sqrt(self.spectrum.shares)  # (L,)
-        pull = self._pace * np.kron(np.diag(lam), drift[:modes, :modes])
-        return np.kron(np.outer(v, v), feedback[:modes, :modes]) - pull
+        return np.kron(np.outer(v, v), feedback) - self._pace * np.kron(np.diag(lam), drift)
 
     def _moved(self, times, own, other, inside):
         """The pairs (n, L, modes) of :meth:`_matrix` at the times, times √n_k, from y, z or r, s at the start."""

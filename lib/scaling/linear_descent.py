@@ -24,7 +24,7 @@ class Runs:
     Parameters
     ----------
     times : ndarray (n,)
-        α, rounded to whole examples.
+        α, rounded to whole examples.  For a single time, a number, no other field has the axis n either.
     space_errors : ndarray (replicas, n, L)
         e_k = |P_k D|²/N in every eigenspace.
     generalization_error : ndarray (replicas, n)
@@ -33,9 +33,9 @@ class Runs:
         D = J - B at the last time.
     """
 
-    times: Array[" n"]
-    space_errors: Array["replicas n L"]
-    generalization_error: Array["replicas n"]
+    times: float | Array[" n"]
+    space_errors: Array["replicas ... L"]
+    generalization_error: Array["replicas ..."]
     deviation: Array["replicas N"]
 
 
@@ -105,15 +105,9 @@ def _one_replica(deviation, variances, trained, rate, steps, first, rng):
 
 
 def simulate(
-    deviation: ArrayLike,
-    spectrum: Spectrum | ArrayLike,
-    learning_rate: float,
-    times: ArrayLike,
-    rng: Rng,
-    *,
-    trained: int | None = None,
-    workers: int = 1,
-) -> Runs:
+    deviation: ArrayLike, spectrum: Spectrum | ArrayLike, learning_rate: float, times: ArrayLike, rng: Rng, *,
+    trained: int | None = None, workers: int = 1,
+) -> Runs:  # fmt: skip
     """Train linear students on independent streams of examples and record their errors.
 
     D ← D - (η/N) (D·ξ) ξ  in the first N_l components; the others stay.
@@ -166,4 +160,5 @@ def simulate(
     if not (np.isfinite(spaces).all() and np.isfinite(errors).all()):
         wanted = "keep every replica inside the floating-point range up to the last time"
         checks.fail("learning_rate", wanted, learning_rate)
-    return Runs(steps / size, spaces, errors, last)
+    runs = Runs(steps / size, spaces, errors, last)
+    return _arguments.without_axis(times, runs, ("space_errors", "generalization_error"), axis=1)

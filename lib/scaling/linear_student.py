@@ -18,13 +18,9 @@ from lib.scaling import _arguments, _linear
 
 @checks.one_or_many
 def generalization_error(
-    times: ArrayLike,
-    spectrum: Spectrum | ArrayLike,
-    learning_rate: float,
-    *,
-    student_variance: float = 0.0,
+    times: ArrayLike, spectrum: Spectrum | ArrayLike, learning_rate: float, *, student_variance: float = 0.0,
     derivative: bool = False,
-) -> float | Array[" n"]:
+) -> float | Array[" n"]:  # fmt: skip
     """Generalization error for N → ∞ at a fixed number of eigenvalues, exact in the learning rate.
 
     ε_g = ½ vᵀ e^{Sα} w(0),  S = -2η diag(λ) + η² v vᵀ,  v_k = λ_k √n_k,  w_k = e_k/√n_k:  worschech2024 eq. (6),
@@ -64,13 +60,9 @@ def generalization_error(
 
 @checks.one_or_many
 def gradient_flow_error(
-    times: ArrayLike,
-    spectrum: Spectrum | ArrayLike,
-    learning_rate: float,
-    *,
-    trained: int | None = None,
+    times: ArrayLike, spectrum: Spectrum | ArrayLike, learning_rate: float, *, trained: int | None = None,
     student_variance: float = 0.0,
-) -> float | Array[" n"]:
+) -> float | Array[" n"]:  # fmt: skip
     """Generalization error for η → 0 at fixed ηα, also if only the first eigenspaces are trained.
 
     ε_g = ½ (1 + σ_J²) [Σ_{k≤N_l} n_k λ_k e^{-2ηλ_kα} + Σ_{k>N_l} n_k λ_k]:  worschech2024 eqs. (8) and (10).
@@ -173,14 +165,9 @@ def modes(spectrum: Spectrum | ArrayLike, learning_rate: float) -> tuple[Array["
 
 @checks.one_or_many
 def finite_size_error(
-    times: ArrayLike,
-    spectrum: Spectrum | ArrayLike,
-    learning_rate: float,
-    *,
-    trained: int | None = None,
-    squares: ArrayLike | None = None,
-    student_variance: float = 0.0,
-) -> float | Array["... n"]:
+    times: ArrayLike, spectrum: Spectrum | ArrayLike, learning_rate: float, *, trained: int | None = None,
+    squares: ArrayLike | None = None, student_variance: float = 0.0,
+) -> float | Array["... n"]:  # fmt: skip
     """Mean generalization error of stochastic gradient descent on N Gaussian inputs, exact at every N, L and η.
 
     With a_k = ηλ_k/N a step changes the means of the trained e_k to  (1 - 2a_k + 2a_k²) e_k + a_k m_k Σ_{j≤L} a_j e_j.
@@ -269,15 +256,9 @@ def finite_size_threshold(spectrum: Spectrum | ArrayLike) -> float:
 
 @checks.one_or_many
 def power_law_error(
-    times: ArrayLike,
-    levels: int,
-    tail_index: float,
-    learning_rate: float,
-    *,
-    trained: int | None = None,
-    student_variance: float = 0.0,
-    ends: str = "midpoint",
-) -> float | Array[" n"]:
+    times: ArrayLike, levels: int, tail_index: float, learning_rate: float, *, trained: int | None = None,
+    student_variance: float = 0.0, ends: str = "midpoint",
+) -> float | Array[" n"]:  # fmt: skip
     """:func:`gradient_flow_error` over a power-law spectrum as an integral:  two incomplete Gamma functions and a tail.
 
     ε_g ≈ (1+σ_J²) λ₊/(2L) {c^{-s}/(1+β) [Γ(s, c b^{-(1+β)}) - Γ(s, c a^{-(1+β)})] + (b^{-β} - z^{-β})/β},  c = 2ηλ₊α,

@@ -13,7 +13,7 @@ import numpy as np
 from lib.common import checks
 from lib.common.shapes import Array, ArrayLike
 from lib.common.spectrum import Spectrum
-from lib.foundations import committee_formulas
+from lib.foundations.committee import Fields
 from lib.scaling import _arguments, _collocation, _frozen
 
 
@@ -24,7 +24,7 @@ class SymmetricPath:
     Parameters
     ----------
     times : ndarray (n,)
-        α = examples / N.
+        α = examples / N.  For a single time, a number, no other field has the axis n either.
     student, cross : ndarray (n, 2)
         Q_ii, Q_ij and R_ii, R_ij of the fields.
     generalization_error : ndarray (n,)
@@ -34,14 +34,14 @@ class SymmetricPath:
         The same at all times.
     """
 
-    times: Array[" n"]
-    student: Array["n 2"]
-    cross: Array["n 2"]
-    generalization_error: Array[" n"]
+    times: float | Array[" n"]
+    student: Array["... 2"]
+    cross: Array["... 2"]
+    generalization_error: float | Array[" n"]
     student_resolved: Array["L 2"]
     cross_resolved: Array["L 2"]
-    student_history: Array["n L 2"]
-    cross_history: Array["n L 2"]
+    student_history: Array["... L 2"]
+    cross_history: Array["... L 2"]
 
 
 def site_means(resolved: ArrayLike) -> Array["... 2"]:
@@ -120,7 +120,7 @@ def _error(student, cross, teacher, units):
 
 
 def _drift(student, cross, teacher, units):
-    """Diagonal and off-diagonal part of a and of G, as in :func:`lib.foundations.committee.drift_coefficients`."""
+    """Diagonal and off-diagonal part of a and of G, as in :meth:`lib.foundations.committee.Overlaps.drift`."""
     others = units - 1
     width = 1 + student[0]
     a = 2 / pi / np.sqrt(width * (1 + teacher) - cross**2)  # (2,)
@@ -141,17 +141,15 @@ def _pairs_of_sites(units, kept, special):
 
 
 def _noise(student, cross, teacher, units):
-    """The same parts of E, as in :func:`lib.foundations.committee.noise_matrix`, from at most four of the M sites."""
+    """The same parts of E, the ``noise_matrix`` of Overlaps, from at most four of the M sites."""
     kept = min(units, 4)
     same = np.eye(kept, dtype=bool)
     q, r = (np.where(same, *pair) for pair in (student, cross))  # (kept, kept), (kept, kept)
-    s = np.block([[q, r], [r.T, teacher * np.eye(kept)]])  # (2 kept, 2 kept)
-    room, width = np.empty_like(s), np.empty(2 * kept)
-    result = np.zeros(2)
+    fields, result = Fields(q, r, teacher * np.eye(kept)), np.zeros(2)
     for part in range(min(units, 2)):
         counts = _pairs_of_sites(units, kept, part + 1)  # (kept, kept)
         weights = np.block([[counts, -counts], [-counts, counts]]) / units  # (2 kept, 2 kept)
-        result[part] = committee_formulas.tilted_sum(s, 0, part, weights, room, width)
+        result[part] = fields.tilted_sum(0, part, weights)
     return result
 
 
@@ -196,23 +194,15 @@ class _SymmetricFlow:
 
 
 def solve(
-    times: ArrayLike,
-    student: ArrayLike,
-    cross: ArrayLike,
-    teacher: ArrayLike,
-    spectrum: Spectrum | ArrayLike,
-    units: int,
-    learning_rate: float,
-    *,
-    second_order: bool = True,
-    tolerance: float = 1e-5,
-) -> SymmetricPath:
+    times: ArrayLike, student: ArrayLike, cross: ArrayLike, teacher: ArrayLike, spectrum: Spectrum | ArrayLike,
+    units: int, learning_rate: float, *, second_order: bool = True, tolerance: float = 1e-5,
+) -> SymmetricPath:  # fmt: skip
     """Follow a site-symmetric committee from α = 0, as :meth:`lib.scaling.structured.ResolvedOverlaps.solve` does.
 
     Parameters
     ----------
     times : float or array_like (n,)
-        α = examples / N >= 0, increasing; a number is one time, n = 1.
+        α = examples / N >= 0, increasing.
     student, cross : array_like (L, 2)
         q_k, c_k and r_k, s_k: diagonal and off-diagonal entries of Q^k, R^k at α = 0; equal r_k, s_k never specialize.
     teacher : array_like (L,)
@@ -243,7 +233,7 @@ def solve(
     >>> bool(path.generalization_error[1] < path.generalization_error[0])
     True
     """
-    times, spectrum = checks.times("times", times), _arguments.spectrum(spectrum)
+    grid, spectrum = checks.times("times", times), _arguments.spectrum(spectrum)
     lam, units = spectrum.eigenvalues, checks.integer("units", units)
     q = _sectors(checks.array("student", student, shape=(lam.size, 2)), units)  # (L, 2)
     r = _sectors(checks.array("cross", cross, shape=(lam.size, 2)), units)  # (L, 2)
@@ -258,7 +248,10 @@ def solve(
     second_order = checks.boolean("second_order", second_order)
     single = _frozen.Flow(t[:, None, None], lam, spectrum.shares, rate / units, second_order, 1)
     flow = _SymmetricFlow(single, units, float(lam @ t))
-    path = _collocation.follow(times, (q, r), flow, rate, lam, tolerance)
-    q, r = (_pair(part, units) for part in path)  # (n, L, 2), (n, L, 2)
+    sectors = _collocation.follow(grid, (q, r), flow, rate, lam, tolerance)
+    q, r = (_pair(part, units) for part in sectors)  # (n, L, 2), (n, L, 2)
     students, crosses = (np.tensordot(part, lam, axes=(1, 0)) for part in (q, r))  # (n, 2), (n, 2)
-    return SymmetricPath(times, students, crosses, _error(students, crosses, flow.teacher, units), q[-1], r[-1], q, r)
+    error = _error(students, crosses, flow.teacher, units)  # (n,)
+    path = SymmetricPath(grid, students, crosses, error, q[-1], r[-1], q, r)
+    with_axis = "student", "cross", "generalization_error", "student_history", "cross_history"
+    return _arguments.without_axis(times, path, with_axis)

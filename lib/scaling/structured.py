@@ -11,8 +11,8 @@ import numpy as np
 from lib.common import checks
 from lib.common.shapes import Array, ArrayLike, Rng
 from lib.common.spectrum import Spectrum
-from lib.foundations import committee, committee_formulas
-from lib.foundations.committee_formulas import STEP
+from lib.foundations import committee
+from lib.foundations.committee import STEP, Fields
 from lib.scaling import _arguments, _collocation, _frozen
 
 
@@ -23,7 +23,8 @@ class Path(committee.Trajectory):
     Parameters
     ----------
     times, student_overlap, cross_overlap, teacher_overlap, generalization_error : ndarray
-        α (n,), Q (..., n, K, K), R (..., n, K, M), T (M, M), ε_g (..., n); an axis of replicas, if any, comes first.
+        α (n,), Q (..., n, K, K), R (..., n, K, M), T (M, M), ε_g (..., n); an axis of replicas, if any, comes first,
+        and for a single time, a number, there is no axis n.
     student_resolved, cross_resolved : ndarray (..., L, K, K), (..., L, K, M)
         Q^k and R^k at the last time.
     student_history, cross_history : ndarray (n, L, K, K), (n, L, K, M), optional
@@ -32,8 +33,8 @@ class Path(committee.Trajectory):
 
     student_resolved: Array["... L K K"]
     cross_resolved: Array["... L K M"]
-    student_history: Array["n L K K"] | None = None
-    cross_history: Array["n L K M"] | None = None
+    student_history: Array["... L K K"] | None = None
+    cross_history: Array["... L K M"] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +78,8 @@ class ResolvedOverlaps:
             if not square or not np.allclose(part, part.mT, rtol=0, atol=1e-10 * np.abs(part).max()):
                 checks.fail(name, "hold symmetric matrices", f"shape {part.shape}")
         r = checks.array("cross", self.cross, shape=(len(q), q.shape[1], t.shape[1]))  # (L, K, M)
-        lowest = committee_formulas.lowest_correlation(np.block([[q, r], [r.mT, t]]), 1e-9)
-        if lowest < -committee_formulas.ROUNDING:
+        lowest = committee.lowest_correlation(q, r, t, 1e-9)
+        if lowest < -committee.ROUNDING:
             wanted = "form a positive semidefinite matrix with Q and T in every eigenspace"
             checks.fail("cross", wanted, f"correlations with the lowest eigenvalue {lowest:.3g}")
         checks.keep(self, student=q, cross=r, teacher=t)
@@ -120,14 +121,9 @@ class ResolvedOverlaps:
         return self._flow(spectrum, learning_rate, second_order).velocity(self.student, self.cross)
 
     def solve(
-        self,
-        times: ArrayLike,
-        spectrum: Spectrum | ArrayLike,
-        learning_rate: float,
-        *,
-        second_order: bool = True,
+        self, times: ArrayLike, spectrum: Spectrum | ArrayLike, learning_rate: float, *, second_order: bool = True,
         tolerance: float = 1e-5,
-    ) -> Path:
+    ) -> Path:  # fmt: skip
         """Follow the overlaps from α = 0, with thousands of eigenvalues if need be, by collocation of fourth order.
 
         Errors at the reported times, of Q and R in parts of the largest entry of Q (or one), of Q^k and R^k in parts of
@@ -138,7 +134,7 @@ class ResolvedOverlaps:
         Parameters
         ----------
         times : float or array_like (n,)
-            α = examples / N >= 0, increasing; a number is one time, n = 1.
+            α = examples / N >= 0, increasing.
         spectrum : Spectrum or array_like (L,)
             λ_k > 0 with mean one and multiplicities m_k, up to a factor.
         learning_rate : float
@@ -164,11 +160,13 @@ class ResolvedOverlaps:
         >>> bool(path.generalization_error[1] < 1e-6 * path.generalization_error[0])
         True
         """
-        times, flow = checks.times("times", times), self._flow(spectrum, learning_rate, second_order)
-        q, r = _collocation.follow(times, (self.student, self.cross), flow, flow.rate, flow.lam, tolerance)
+        grid, flow = checks.times("times", times), self._flow(spectrum, learning_rate, second_order)
+        q, r = _collocation.follow(grid, (self.student, self.cross), flow, flow.rate, flow.lam, tolerance)
         students, crosses = (np.tensordot(part, flow.lam, axes=(1, 0)) for part in (q, r))  # (n, K, K), (n, K, M)
-        error = committee_formulas.error(students, crosses, flow.teacher)  # (n,)
-        return Path(times, students, crosses, flow.teacher, error, q[-1], r[-1], q, r)
+        error = Fields.error(students, crosses, flow.teacher)  # (n,)
+        path = Path(grid, students, crosses, flow.teacher, error, q[-1], r[-1], q, r)
+        with_axis = "student_overlap", "cross_overlap", "generalization_error", "student_history", "cross_history"
+        return _arguments.without_axis(times, path, with_axis)
 
     def jacobian(
         self, spectrum: Spectrum | ArrayLike, learning_rate: float, *, second_order: bool = True
@@ -218,14 +216,9 @@ def _gram(random, scales, freedom):
 
 
 def random_overlaps(
-    multiplicities: ArrayLike,
-    students: int,
-    teachers: int,
-    rng: Rng,
-    *,
-    student_variance: float = 1.0,
+    multiplicities: ArrayLike, students: int, teachers: int, rng: Rng, *, student_variance: float = 1.0,
     orthonormal_teachers: bool = False,
-) -> ResolvedOverlaps:
+) -> ResolvedOverlaps:  # fmt: skip
     """Overlaps in every eigenspace for weights with independent Gaussian entries, drawn from their Wishart law.
 
     Parameters

@@ -46,7 +46,7 @@ def test_law_is_that_of_full_descent(counts, units, teachers):
     scale = np.sqrt(np.repeat(spectrum.eigenvalues, counts))
     q, r = descend(*vectors_with(start, counts, rng), scale, rate, 3 * size, replicas, rng)
     path = gram_descent.simulate(3.0, start, spectrum, rate, rng=6, replicas=replicas)
-    for full, reduced in ((q, path.student_overlap[:, 0]), (r, path.cross_overlap[:, 0])):
+    for full, reduced in ((q, path.student_overlap), (r, path.cross_overlap)):
         error = np.hypot(full.std(0), reduced.std(0)) / np.sqrt(replicas)
         assert (np.abs(full.mean(0) - reduced.mean(0)) < 4.5 * error).all()
         centred = [(part - part.mean(0)) ** 2 for part in (full, reduced)]
@@ -58,7 +58,7 @@ def test_law_is_that_of_full_descent(counts, units, teachers):
 def test_replicas_follow_the_equations_for_large_dimensions_and_their_spread_falls_as_one_over_root_n():
     lam, rate = power_law(4, 1.0), 0.5
     start = structured.random_overlaps([64] * 4, 2, 2, 3, student_variance=0.05)
-    expected = start.solve(2.0, lam, rate, tolerance=1e-6).generalization_error[0]
+    expected = start.solve(2.0, lam, rate, tolerance=1e-6).generalization_error
     spreads, misses = [], []
     for size in (400, 6400):
         path = gram_descent.simulate([2.0], start, Spectrum(lam, [size // 4] * 4), rate, rng=8, replicas=24)

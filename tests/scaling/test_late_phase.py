@@ -8,7 +8,8 @@ from power_law import power_law
 from scipy.linalg import expm
 
 from lib.common.spectrum import Spectrum
-from lib.foundations import committee, stability
+from lib.foundations import stability
+from lib.foundations.committee import Overlaps
 from lib.scaling import late_phase, structured
 from lib.scaling.late_phase import LatePhase
 from lib.scaling.site_symmetric import site_matrices, site_means
@@ -106,7 +107,7 @@ def test_threshold_of_the_isotropic_theory_is_that_of_every_spectrum(units):
 def test_quadratic_error_misses_the_exact_one_in_third_order(seed, units):
     for size in (1e-2, 1e-3):
         fields = [part[0] for part in near(1, units, size, seed)[1]]
-        exact = committee.generalization_error(*fields)
+        exact = Overlaps(*fields).generalization_error
         assert abs(late_phase.quadratic_error(*fields[:2]) - exact) < 5 * size * exact
 
 

@@ -9,9 +9,9 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
 from lib.common.spectrum import Spectrum
-from lib.foundations import committee, gaussian, stability
-from lib.scaling import _collocation, _frozen, structured
-from lib.scaling.plateau import Plateau
+from lib.foundations import gaussian, stability
+from lib.foundations.committee import Overlaps
+from lib.scaling import _collocation, _frozen, plateau, structured
 from lib.scaling.structured import ResolvedOverlaps
 
 LAM = power_law(5, 0.75)
@@ -103,7 +103,7 @@ def test_first_order_is_a_sum_of_three_point_averages(units, teachers):
 def test_noise_is_shared_out_by_eigenvalue_and_multiplicity():
     begin, spectrum = start(3, 2, 3), Spectrum([2.0, 1.0, 0.5], [1, 2, 4]).normalized()
     with_noise, without = (begin.derivative(spectrum, 0.7, second_order=option)[0] for option in (True, False))
-    e = committee.noise_matrix(*(structured.fields(part, spectrum.eigenvalues) for part in begin))
+    e = Overlaps(*(structured.fields(part, spectrum.eigenvalues) for part in begin)).noise_matrix
     share = (spectrum.eigenvalues * spectrum.shares)[:, None, None]
     np.testing.assert_allclose(with_noise - without, 0.49 * 3 / 4 * share * e, rtol=1e-9)
 
@@ -133,20 +133,21 @@ def test_the_hierarchy_of_powers_closed_by_cayley_and_hamilton_has_the_same_solu
 
     def velocity(_, state):
         student, cross = state[: 4 * levels].reshape(levels, 2, 2), state[4 * levels :].reshape(levels, 2, 2)
-        a, g = committee.drift_coefficients(student[1], cross[1], teacher[1])
+        seen = Overlaps(student[1], cross[1], teacher[1])
+        a, g = seen.drift()
         next_q = np.concatenate([student[1:], np.tensordot(closing, student, axes=1)[None]])
         next_r = np.concatenate([cross[1:], np.tensordot(closing, cross, axes=1)[None]])
         half = a @ next_r.mT - g @ next_q
         dq = rate / 2 * (half + half.mT)
         if second_order:
-            dq = dq + rate**2 / 2 * nu[:, None, None] * committee.noise_matrix(student[1], cross[1], teacher[1])
+            dq = dq + rate**2 / 2 * nu[:, None, None] * seen.noise_matrix
         return np.concatenate([dq.ravel(), (rate / 2 * (a @ teacher[1:] - g @ next_r)).ravel()])
 
     first = np.concatenate([np.tensordot(powers, part, axes=1).ravel() for part in (begin.student, begin.cross)])
     state = solve_ivp(velocity, (0, end), first, method="DOP853", rtol=1e-11, atol=1e-13).y[:, -1]
     path = begin.solve(end, lam, rate, second_order=second_order, tolerance=1e-7)
-    np.testing.assert_allclose(path.student_overlap[0].ravel(), state[4:8], atol=1e-6)
-    np.testing.assert_allclose(path.cross_overlap[0].ravel(), state[4 * levels + 4 : 4 * levels + 8], atol=1e-6)
+    np.testing.assert_allclose(path.student_overlap.ravel(), state[4:8], atol=1e-6)
+    np.testing.assert_allclose(path.cross_overlap.ravel(), state[4 * levels + 4 : 4 * levels + 8], atol=1e-6)
 
 
 def test_one_eigenvalue_is_the_isotropic_theory_and_equal_eigenvalues_may_be_merged():
@@ -156,7 +157,7 @@ def test_one_eigenvalue_is_the_isotropic_theory_and_equal_eigenvalues_may_be_mer
     together = merged.solve(times, Spectrum([1.5, 0.75], [1, 2]), 0.5, tolerance=1e-6)
     np.testing.assert_allclose(together.generalization_error, apart.generalization_error, rtol=1e-9)
     one = ResolvedOverlaps(*(part[:1] for part in begin)).solve(times, [1.0], 0.5, tolerance=1e-6)
-    isotropic = committee.solve(times, *(part[0] for part in begin), 0.5)
+    isotropic = Overlaps(*(part[0] for part in begin)).solve(times, 0.5)
     np.testing.assert_allclose(one.generalization_error, isotropic.generalization_error, rtol=2e-5)
     np.testing.assert_allclose(one.student_overlap, isotropic.student_overlap, atol=1e-5)
 
@@ -221,7 +222,7 @@ def test_the_tolerance_bounds_overlaps_and_error_alike(name):
     begin = start(levels, units, teachers, size=600 // levels, variance=variance)
     students, crosses = reference(times, begin, lam, rate, second_order)  # (n, L, K, K), (n, L, K, M)
     fields = [np.tensordot(part, lam, axes=(1, 0)) for part in (students, crosses)]
-    error = committee.generalization_error(*fields, structured.fields(begin.teacher, lam))
+    error = Overlaps(*fields, structured.fields(begin.teacher, lam)).generalization_error
     size = max(1.0, fields[0].max())
     for tolerance in (1e-3, 1e-5, 1e-8):
         path = begin.solve(times, lam, rate, second_order=second_order, tolerance=tolerance)
@@ -240,8 +241,8 @@ def test_reported_times_do_not_change_the_way_and_a_number_is_one_time():
     begin = start(5, 2, 2)
     few, many, one = (begin.solve(t, LAM, 0.5, tolerance=1e-6) for t in ([7.0, 30.0], np.linspace(1, 30, 59), 30.0))
     np.testing.assert_allclose(few.generalization_error, many.generalization_error[[12, 58]], rtol=1e-12)
-    assert one.times.shape == (1,) and one.student_history.shape == (1, 5, 2, 2)
-    np.testing.assert_allclose(one.generalization_error[0], few.generalization_error[1], rtol=1e-12)
+    assert one.times == 30 and one.student_history.shape == (5, 2, 2)
+    assert one.generalization_error == pytest.approx(few.generalization_error[1], rel=1e-12)
 
 
 def test_the_late_phase_does_not_ring_where_coefficients_from_the_past_would(monkeypatch):
@@ -306,10 +307,10 @@ def test_perfect_learning_is_a_fixed_point_and_a_step_that_shrinks_without_end_i
 def test_a_plateau_ends_at_the_right_time_however_alike_the_units_are():
     """The step may not jump over the growth of differences that are far below the tolerance of the overlaps."""
     t = start(5, 1, 3, size=4000).teacher
-    point = Plateau(structured.fields(t, LAM))
-    mix = np.tile(point.weights, (5, 3, 1))  # (L, K, M): in eigenspace k the students are mix_k B
+    first, second = (structured.fields(t, LAM**order) for order in (1, 2))
+    mix = np.tile(plateau.weights(first), (5, 3, 1))  # (L, K, M): in eigenspace k the students are mix_k B
     mix[2, 0] += [1e-10, -2e-10, 3e-10]
-    fastest = point.escape_rates(structured.fields(t, LAM**2), 0.5)[0]
+    fastest = stability.escape_rates(first, 0.5, second_overlap=second)[0]
     times = np.array([0.0, 8.0, 12.0]) / fastest
     path = ResolvedOverlaps(mix @ t @ mix.mT, mix @ t, t).solve(times, LAM, 0.5, second_order=False)
     apart = np.abs(path.cross_overlap - path.cross_overlap.mean(axis=1, keepdims=True)).max(axis=(1, 2))
@@ -335,7 +336,7 @@ def test_coordinates_and_directions_are_inverse(levels, students, teachers, seed
 def test_one_eigenvalue_has_the_isotropic_jacobian(second_order):
     for size in (1.0, 1e4):
         state = ResolvedOverlaps(*(size * part for part in structured.random_overlaps([50], 3, 2, rng=1)))
-        wanted = stability.jacobian(*(part[0] for part in state), 0.7, second_order=second_order)
+        wanted = Overlaps(*(part[0] for part in state)).jacobian(0.7, second_order=second_order)
         found = state.jacobian([1.0], 0.7, second_order=second_order)
         np.testing.assert_allclose(found, wanted, atol=1e-13 * np.abs(wanted).max())
 
