@@ -26,16 +26,7 @@ def step_modes(name, share, counts):
     v = share * np.sqrt(counts)  # (L,)
     with np.errstate(over="ignore", invalid="ignore"):
         lost = np.diag(2 * share * (1 - share)) - np.outer(v, v)  # (L, L)
-    if not np.isfinite(lost).all():
-        checks.fail(name, "keep the matrix of a step inside the floating-point range", "one that leaves it")
-    return *eigh(lost), v
-
-
-def in_range(error):
-    if not np.isfinite(error).all():
-        wanted = "keep the error inside the floating-point range up to the last time"
-        checks.fail("learning_rate", wanted, "an error that is not finite")
-    return error
+    return *eigh(checks.finite(name, lost)), v
 
 
 def power_law_top(levels, tail_index):

@@ -15,7 +15,6 @@ from lib.common.linalg import slices
 from lib.common.shapes import Array, ArrayLike
 from lib.fluctuations import regression
 from lib.fluctuations.regression import Regression
-from lib.scaling import _linear
 
 LARGEST = 80  # inputs for the exact mean: a dense matrix for the N(N+1)/2 entries of G
 
@@ -29,7 +28,7 @@ def _decay(times, matrix, start, read, size):
         # Factors may be negative at large rates, and `steps` are whole; 1 - loss alone would lose a small loss.
         slow = np.exp(np.outer(steps, np.log1p(-np.minimum(loss, 0.5))))  # (n, l)
         decay = np.where(loss < 0.5, slow, np.power(1 - loss, steps[:, None]))  # (n, l)
-        return _linear.in_range(decay @ weights)  # (n,)
+        return checks.finite("learning_rate", decay @ weights)  # (n,)
 
 
 def _moments(problem):

@@ -159,8 +159,7 @@ def simulate(
     given = joint, _start(joint, counts), lam, counts, teachers, rate, steps
     done = Parallel(n_jobs=workers, prefer="threads")(delayed(_one_replica)(*given, stream) for stream in streams)
     seen, last = (np.stack(part) for part in zip(*done))  # (replicas, n, K+M, K+M), (replicas, L, K+M, K+M)
-    if not np.isfinite(seen).all():
-        checks.fail("learning_rate", "keep the overlaps inside the floating-point range", learning_rate)
+    checks.finite("learning_rate", seen)
     # (replicas, n, K, K), (replicas, n, K, M), (replicas, L, K, K), (replicas, L, K, M)
     student, cross, *at_end = (part[:, :, teachers:, s] for part in (seen, last) for s in np.s_[teachers:, :teachers])
     teacher = np.tensordot(lam, t, axes=1)  # (M, M)

@@ -157,8 +157,7 @@ def simulate(
     one = delayed(_one_replica)
     jobs = (one(start, variances, trained, rate, steps, first, stream) for start, stream in zip(deviation, streams))
     spaces, errors, last = (np.stack(part) for part in zip(*Parallel(n_jobs=workers, prefer="threads")(jobs)))
-    if not (np.isfinite(spaces).all() and np.isfinite(errors).all()):
-        wanted = "keep every replica inside the floating-point range up to the last time"
-        checks.fail("learning_rate", wanted, learning_rate)
+    checks.finite("learning_rate", spaces)
+    checks.finite("learning_rate", errors)
     runs = Runs(steps / size, spaces, errors, last)
     return _arguments.without_axis(times, runs, ("space_errors", "generalization_error"), axis=1)

@@ -55,7 +55,7 @@ def generalization_error(
     if checks.boolean("derivative", derivative):
         weights = weights * rates
     with np.errstate(over="ignore", invalid="ignore"):
-        return _linear.in_range(0.5 * np.exp(np.outer(times, rates)) @ weights)  # (n,)
+        return checks.finite("learning_rate", 0.5 * np.exp(np.outer(times, rates)) @ weights)  # (n,)
 
 
 @checks.one_or_many
@@ -219,7 +219,9 @@ def finite_size_error(
         sums = np.tile(steps, (trained, 1))  # (N_l, n)  1 + M + M² + ..., here for modes that keep their size
         np.divide(-np.expm1(exponent), loss[:, None], out=sums, where=loss[:, None] != 0)
         moved = ((start / root)[..., :trained] @ modes * reach) @ np.exp(exponent)  # (..., n)
-        return _linear.in_range((moved + (drive @ modes * reach) @ sums + (held @ lam[trained:])[..., None]) / 2)
+        return checks.finite(
+            "learning_rate", (moved + (drive @ modes * reach) @ sums + (held @ lam[trained:])[..., None]) / 2
+        )
 
 
 def finite_size_threshold(spectrum: Spectrum | ArrayLike) -> float:

@@ -11,7 +11,6 @@ import numpy as np
 from lib.common import checks
 from lib.common.linalg import largest
 from lib.common.shapes import Array, ArrayLike
-from lib.scaling import _linear
 
 SINGULAR = 1e-13  # rates of the drift below this part of the largest are zero up to rounding
 
@@ -151,7 +150,7 @@ class NearTeacher:
         steps, found = checks.whole_steps("times", times, self.eigenvalues.size), {}  # (n,)
         with np.errstate(over="ignore", invalid="ignore"):
             for number in range(steps[-1] + 1):
-                found[number] = _linear.in_range(np.sum(drift * moment) / 2)
+                found[number] = checks.finite("learning_rate", np.sum(drift * moment) / 2)
                 pull = drift @ moment  # (MN, MN)
                 moment = moment - rate * (pull + pull.T) + rate**2 * noise(moment)
         return np.array([found[number] for number in steps])  # (n,)

@@ -37,6 +37,14 @@ class Path(committee.Trajectory):
     cross_history: Array["... L K M"] | None = None
 
 
+def _symmetric(name, value):
+    value = checks.array(name, value, ndim=3)  # (L, n, n)
+    square = value.shape[1] == value.shape[2] and value.size > 0
+    if not square or not np.allclose(value, value.mT, rtol=0, atol=1e-10 * np.abs(value).max()):
+        checks.fail(name, "hold symmetric matrices", f"shape {value.shape}")
+    return value
+
+
 @dataclass(frozen=True, eq=False)
 class ResolvedOverlaps:
     """Overlaps of K students and M teachers in each of L eigenspaces.
@@ -71,12 +79,8 @@ class ResolvedOverlaps:
     teacher: Array["L M M"]
 
     def __post_init__(self):
-        q = checks.array("student", self.student, ndim=3)  # (L, K, K)
-        t = checks.array("teacher", self.teacher, shape=(len(q), None, None))  # (L, M, M)
-        for name, part in (("student", q), ("teacher", t)):
-            square = part.shape[1] == part.shape[2] and part.size > 0
-            if not square or not np.allclose(part, part.mT, rtol=0, atol=1e-10 * np.abs(part).max()):
-                checks.fail(name, "hold symmetric matrices", f"shape {part.shape}")
+        q, t = _symmetric("student", self.student), _symmetric("teacher", self.teacher)  # (L, K, K), (L, M, M)
+        checks.fail_if(len(t) != len(q), "teacher", f"have {len(q)} matrices, one for each eigenspace", f"{len(t)}")
         r = checks.array("cross", self.cross, shape=(len(q), q.shape[1], t.shape[1]))  # (L, K, M)
         lowest = committee.lowest_correlation(q, r, t, 1e-9)
         if lowest < -committee.ROUNDING:
@@ -302,10 +306,7 @@ def coordinates(student_direction: ArrayLike, cross_direction: ArrayLike) -> Arr
     >>> coordinates([[[1.0, 2.0], [2.0, 3.0]]], [[[4.0], [5.0]]]).tolist()
     [1.0, 2.0, 3.0, 4.0, 5.0]
     """
-    x = checks.array("student_direction", student_direction, ndim=3)  # (L, K, K)
-    square = x.size > 0 and x.shape[1] == x.shape[2]
-    if not square or not np.allclose(x, x.mT, rtol=0, atol=1e-10 * np.abs(x).max()):
-        checks.fail("student_direction", "hold symmetric matrices", f"shape {x.shape}")
+    x = _symmetric("student_direction", student_direction)  # (L, K, K)
     y = checks.array("cross_direction", cross_direction, shape=(*x.shape[:2], None))  # (L, K, M)
     i, j = np.triu_indices(x.shape[1])
     return np.concatenate([x[:, i, j].ravel(), y.ravel()])  # (n,)

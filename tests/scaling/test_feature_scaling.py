@@ -9,7 +9,7 @@ from scipy.linalg import expm
 from scipy.stats import ortho_group
 
 from lib.common.spectrum import Spectrum
-from lib.scaling import feature_scaling, linear_descent, linear_student
+from lib.scaling import feature_scaling, linear_student
 
 LAM = power_law(40, 0.75)
 
@@ -57,14 +57,6 @@ def test_the_tail_as_an_integral_is_close_to_its_sum():
     assert (printed > 2e-3).all() and (printed < 0.05).all()
     flat = np.log(256.5 / 50.5) / (2 * (1 / np.arange(1, 257)).sum())  # β → 0: the integral of λ₊/k
     assert feature_scaling.tail_floor(256, 50, 1e-16, student_variance=0.5) == pytest.approx(1.5 * flat, rel=1e-13)
-
-
-def test_feature_exponent_is_minus_beta():
-    trained = np.array([20, 40, 80])
-    for beta in (0.5, 1.0):
-        lam = power_law(20_000, beta)
-        tails = np.array([lam[n:].sum() for n in trained]) / lam[0] + 20_000.0**-beta / beta  # the spectrum's end
-        assert np.polyfit(np.log(trained + 0.5), np.log(tails), 1)[0] == pytest.approx(-beta, abs=0.01)
 
 
 def test_split_is_the_best_of_all_sizes_and_its_error_the_least():
@@ -132,24 +124,6 @@ def test_decoupled_descent_is_descent_in_the_given_basis_example_by_example(seed
     assert variances[trained:].sum() / 18 == pytest.approx(floor, rel=1e-11, abs=1e-15)
     whole = np.linalg.eigvalsh(sigma)
     assert np.all(variances[trained:] >= whole[: 9 - trained] * (1 - 1e-10))  # Cauchy: no basis beats the eigenbasis
-
-
-def test_simulator_and_exact_mean_in_the_new_frame_agree_with_descent_on_correlated_inputs():
-    size, trained, rate, replicas = 12, 4, 0.4, 4000
-    sigma, random = rotated(power_law(size, 0.75), 3), np.random.default_rng(8)
-    start = random.standard_normal(size)
-    direct, factor = np.tile(start, (replicas, 1)), np.linalg.cholesky(sigma)
-    for _ in range(10 * size):
-        examples = random.standard_normal((replicas, size)) @ factor.T
-        direct[:, :trained] -= rate / size * (direct * examples).sum(axis=1)[:, None] * examples[:, :trained]
-    errors = 0.5 * np.einsum("ri,ij,rj->r", direct, sigma, direct) / size
-    variances, transform = feature_scaling.decoupled(sigma, trained)
-    moved = transform @ start
-    exact = linear_student.finite_size_error(10.0, variances, rate, trained=trained, squares=moved**2)
-    runs = linear_descent.simulate(np.tile(moved, (replicas, 1)), variances, rate, [10.0], 6, trained=trained)
-    for sample in (errors, runs.generalization_error[:, 0]):
-        error = sample.std() / np.sqrt(replicas)
-        assert abs(sample.mean() - exact) < 4 * error < 0.05 * exact
 
 
 def test_random_basis_floor_solves_a_quadratic_for_two_eigenvalues():

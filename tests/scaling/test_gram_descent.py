@@ -92,7 +92,7 @@ def test_seed_fixes_every_replica_whatever_the_workers_and_what_does_not_fit_is_
         gram_descent.simulate([1.0], start, Spectrum(spectrum.eigenvalues, [2, 2]), 0.5, rng=1)
     with pytest.raises(ValueError, match="^spectrum must have whole multiplicities"):
         gram_descent.simulate([1.0], start, Spectrum(spectrum.eigenvalues, [9.5, 9.5]), 0.5, rng=1)
-    with pytest.raises(ValueError, match="^learning_rate must keep the overlaps"):
+    with pytest.raises(ValueError, match="^learning_rate must keep the result"):
         gram_descent.simulate([100.0], start, spectrum, 1e200, rng=1)
     with pytest.raises(ValueError, match="^times must lie at least one example"):
         gram_descent.simulate([1.0, 1.001], start, spectrum, 0.5, rng=1)

@@ -66,21 +66,6 @@ def test_the_error_is_that_of_the_spaces_and_spaces_are_sums_of_components():
     np.testing.assert_allclose(single.space_errors[:, 0], start**2 / 6, rtol=1e-14)
 
 
-def test_the_error_of_a_large_system_follows_the_limit():
-    """N = 3000, L = 6: single runs scatter as N^-1/2 about the equations for N → ∞."""
-    start, times = linear_descent.random_deviations(6, 3000, 15), np.array([1.0, 5.0])
-    runs = linear_descent.simulate(start, Spectrum(LAM, np.full(6, 500)), 0.8, times, 16, workers=2)
-    limit = linear_student.generalization_error(times, LAM, 0.8)
-    np.testing.assert_allclose(runs.generalization_error.mean(axis=0), limit, rtol=0.06)
-
-
-def test_only_the_scale_of_the_start_matters():
-    start = linear_descent.random_deviations(2, 6, 17)
-    one, three, none = (linear_descent.simulate(f * start, LAM, 0.4, 4, 18).generalization_error for f in (1, -3, 0))
-    np.testing.assert_allclose(three, 9 * one, rtol=1e-12)
-    assert np.all(none == 0)
-
-
 def test_results_depend_on_the_seed_alone():
     start, lam = linear_descent.random_deviations(4, 20, 19), power_law(20, 1.0)
     before, seed = start.copy(), np.random.SeedSequence(20)
@@ -108,7 +93,7 @@ def test_times_are_rounded_to_whole_examples_and_what_does_not_fit_together_is_r
     np.testing.assert_array_equal(runs.times, [6 / 64, 19 / 64])
     with pytest.raises(ValueError, match="^times must lie at least one example"):
         linear_descent.simulate(start, np.ones(64), 0.5, [0.1, 0.101], 23)
-    with pytest.raises(ValueError, match="^learning_rate must keep every replica inside"):
+    with pytest.raises(ValueError, match="^learning_rate must keep the result"):
         linear_descent.simulate(start, np.ones(64), 50.0, [400.0], 25)
     for spectrum, said in (([1.0], "multiplicities that add up to"), (Spectrum([1.0, 1.0], [0.5, 63.5]), "whole")):
         with pytest.raises(ValueError, match=f"^spectrum must have {said}"):

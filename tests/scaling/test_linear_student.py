@@ -59,7 +59,7 @@ def test_stability_ends_at_two_for_every_spectrum():
         late, below, above = (linear_student.generalization_error([1e3, 2e3], lam, rate) for rate in (2.0, 1.98, 2.02))
         assert late[1] / late[0] == pytest.approx(1, abs=1e-6)
         assert below[1] < 0.99 * below[0] and above[1] > 1.01 * above[0]
-    with pytest.raises(ValueError, match="^learning_rate must keep the error inside"):
+    with pytest.raises(ValueError, match="^learning_rate must keep the result"):
         linear_student.generalization_error([1e6], LAM, 3.0)
 
 
@@ -146,14 +146,6 @@ def test_finite_size_error_is_the_recursion_below_and_above_the_threshold(traine
     np.testing.assert_allclose(mean, brute_force(steps, spectrum, trained, rate, np.full(12, 1.5)), rtol=1e-11)
 
 
-def test_finite_size_error_grows_step_by_step_at_the_threshold():
-    # one trained component with a = 2/3: the matrix of a step is 1 - 2a + 3a² = 1, and every step adds the same
-    found = linear_student.finite_size_error([0.0, 0.5, 1.0, 50.0], [1.5, 0.5], 8 / 9, trained=1)
-    expected = brute_force([0, 1, 2, 100], Spectrum([1.5, 0.5]), 1, 8 / 9, np.ones(2))
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
-    assert found[3] - found[0] == pytest.approx(100 * (found[1] - found[0]), rel=1e-12)
-
-
 def test_finite_size_tends_to_the_limit_as_one_over_n_and_to_the_flow_as_the_rate():
     times, gaps = np.array([1.0, 10.0]), []
     limit = linear_student.generalization_error(times, LAM, 0.7)
@@ -220,17 +212,6 @@ def test_power_law_error_is_the_integral(ends, first, last):
         assert got == pytest.approx(1.2 * lam[0] / 512 * integral, rel=1e-9)
 
 
-def test_midpoints_are_closer_to_the_sum_than_endpoints():
-    lam = power_law(256, 0.75)
-    times = np.geomspace(1, 1000, 7) / (2 * 0.1 * lam[0])
-    total = linear_student.gradient_flow_error(times, lam, 0.1)
-    miss = [
-        np.abs(linear_student.power_law_error(times, 256, 0.75, 0.1, ends=e) / total - 1)
-        for e in ("midpoint", "endpoint")
-    ]
-    assert (miss[0] < miss[1]).all() and miss[0][0] == pytest.approx(0.04, abs=0.01) and miss[0][-1] < 1e-4
-
-
 def test_frozen_modes_are_counted_once():
     lam, times = power_law(256, 0.75), np.geomspace(0.3, 1e4, 9)
     exact = linear_student.gradient_flow_error(times, lam, 0.1, trained=50, student_variance=0.2)
@@ -281,6 +262,6 @@ def test_what_does_not_fit_together_is_refused():
             linear_student.finite_size_error([1.0], [1.5, 0.5], 0.1, squares=squares)
     with pytest.raises(ValueError, match=r"^student_variance must be left at 0"):
         linear_student.finite_size_error([1.0], [1.5, 0.5], 0.1, squares=[1.0, 1.0], student_variance=0.2)
-    for rate, what in ((3.0, "error"), (1e200, "matrix")):
-        with pytest.raises(ValueError, match=f"^learning_rate must keep the {what}"):
+    for rate in (3.0, 1e200):
+        with pytest.raises(ValueError, match="^learning_rate must keep the result"):
             linear_student.finite_size_error([1e6], [1.5, 0.5], rate)

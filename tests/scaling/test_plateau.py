@@ -57,12 +57,6 @@ def test_general_rates_are_the_symmetric_one_where_teachers_are_alike(units, sha
     np.testing.assert_allclose(rates[: units - 1], one, rtol=1e-8)
 
 
-def test_escape_time_grows_as_the_square_of_the_number_of_units():
-    for units in (10, 30, 100):
-        ratio = 1 / plateau.symmetric_escape_rate(units, 1.0, 0.0, 1.0, 0.0, 1.0) / (2 * np.pi * units**2)
-        assert ratio == pytest.approx(1 + 1 / (2 * units), rel=0.01)
-
-
 def test_excess_error_grows_at_twice_the_rate_of_the_overlaps():
     units, lam, t = 3, np.array([1.5, 0.5]), np.stack([np.eye(3) / 2] * 2)
     rest, kick = on_plateau(lam, t), np.eye(units) - (1 - np.eye(units)) / (units - 1)
