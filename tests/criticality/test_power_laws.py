@@ -3,7 +3,7 @@ scatter of repeated samples, and SciPy's lognormal."""
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
@@ -185,6 +185,7 @@ def test_a_lognormal_shows_its_variance_and_is_rejected(log_variance):
     assert test.p_value < 1e-100
 
 
+@settings(deadline=None, max_examples=25)
 @given(st.integers(0, 99), st.floats(1e-6, 1e6))
 def test_curvature_does_not_depend_on_the_unit_nor_on_the_direction(seed, scale):
     s = LOW * np.exp(WIDTH * np.random.default_rng(seed).beta(1.3, 0.8, size=40))
