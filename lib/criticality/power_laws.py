@@ -359,5 +359,5 @@ def curvature_test(samples: ArrayLike, low: float, high: float) -> CurvatureTest
     ratio = max(0.0, 2 * count * float(gain))  # below zero by rounding only
     second = 12 / width**2  # d²/du² of the second polynomial
     error = float(np.sqrt(covariance[1, 1] / count) * second)
-    exponents = tuple(float(1 - 2 * (tilt + 3 * end * bend) / width) for end in (-1, 1))
+    exponents = tuple(float(1 - 2 * slope / width) for slope in (tilt - 3 * bend, tilt + 3 * bend))
     return CurvatureTest(float(bend * second), error, exponents, ratio, float(chi2.sf(ratio, 1)), ratio - 2, count)

@@ -226,8 +226,11 @@ def test_a_step_within_a_fold_has_two_causes_and_one_beyond_it_none(label, fold)
     assert causes.tolist() == [2, 2, 2, 0, 0]
 
 
-@pytest.mark.parametrize("made", [*(figure(name, t) for name in ("relu", "quartic") for t in (0, 1)),
-                                  StepMap(Composition("relu"), 1.0, 0.0, 0)])  # fmt: skip
+@pytest.mark.parametrize("made", [
+    *(figure(name, label) for name in ("relu", "quartic") for label in (0, 1)),
+    StepMap(Composition("relu"), 1.0, 0.0, 0),
+    StepMap(Composition("relu", "power", power=3), 0.1, 1.0, 1),  # a zero at x = 0, where y rounds
+])  # fmt: skip
 def test_branches_end_at_the_zeros_of_the_amplitude_and_small_steps_have_inputs(made):
     found = made.branches()
     assert np.count_nonzero(found.at_left == 0) + np.count_nonzero(found.at_right == 0) == 1 + made.label
