@@ -16,20 +16,38 @@ from lib.common.shapes import Array, ArrayLike
 
 @dataclass(frozen=True, eq=False)
 class SingularPairs:
-    """Leading r singular pairs of N Jacobians, J ≈ U diag(σ) Vᵀ, the largest first."""
+    """Leading r singular pairs of N Jacobians, J ≈ U diag(σ) Vᵀ, the largest first.
 
-    left: Array["N K r"]  # columns u_i
-    values: Array["N r"]  # σ_i
-    right: Array["N d r"]  # columns v_i
+    Attributes
+    ----------
+    left, right : ndarray (N, K, r), (N, d, r)
+        Columns u_i and v_i.
+    values : ndarray (N, r)
+        σ_i.
+    """
+
+    left: Array["N K r"]
+    values: Array["N r"]
+    right: Array["N d r"]
 
 
 @dataclass(frozen=True, eq=False)
 class OneDimensionalMap:
-    """The best description of one number by a function of another."""
+    """The best description of one number by a function of another.
 
-    predicted: Array[" n"]  # g(x') of every sample
-    explained: float  # share of the variance, at most 1
-    distance: float  # Kolmogorov-Smirnov, between the laws of g(x') and of the number itself
+    Attributes
+    ----------
+    predicted : ndarray (n,)
+        g(x') of every sample.
+    explained : float
+        Share of the variance, at most 1.
+    distance : float
+        Kolmogorov-Smirnov, between the laws of g(x') and of the number itself.
+    """
+
+    predicted: Array[" n"]
+    explained: float
+    distance: float
 
 
 def _jacobians(value):

@@ -16,11 +16,19 @@ from lib.common.shapes import Array, ArrayLike
 
 @dataclass(frozen=True)
 class Classification:
-    """Whether the step in the weight obeys  dẇ/dx = (Aẇ + B)^k  exactly, with one k at all points and biases."""
+    """Whether the step in the weight obeys  dẇ/dx = (Aẇ + B)^k  exactly, with one k at all points and biases.
+
+    Attributes
+    ----------
+    exact, exponent : bool, float or None
+        The answer, and k if it is yes.
+    lowest, highest : float
+        Smallest and largest shift-free exponent met.
+    """
 
     exact: bool
-    exponent: float | None  # k if exact
-    lowest: float  # smallest and largest shift-free exponent met
+    exponent: float | None
+    lowest: float
     highest: float
 
 

@@ -26,7 +26,15 @@ CHUNK = 2**16  # inputs that a descent draws at a time
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Mean gradient g, expected Hessian A = ∂g/∂(w, b) and covariance C of one gradient by the parameters."""
+    """Moments of one gradient by the parameters.
+
+    Attributes
+    ----------
+    gradient : ndarray (d,)
+        Its mean g.
+    hessian, covariance : ndarray (d, d)
+        Expected Hessian  A = ∂g/∂(w, b),  and covariance C of one gradient.
+    """
 
     gradient: Array[" d"]
     hessian: Array["d d"]
@@ -67,7 +75,17 @@ class Moments:
 
 @dataclass(frozen=True, eq=False)
 class Equilibrium:
-    """Parameters at rest, the probability that the class is named right there, and the moments of the gradient."""
+    """Where a neuron rests.
+
+    Attributes
+    ----------
+    weight, bias : float
+        w and b.
+    accuracy : float
+        Probability that the class is named right there.
+    moments : Moments
+        Of the gradient there.
+    """
 
     weight: float
     bias: float
@@ -77,18 +95,31 @@ class Equilibrium:
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """Parameters of R replicas after the steps counted in `steps`, and the next step of each, none from the last."""
+    """Parameters of R replicas at n records, and the next step of each after all records but the last.
+
+    Attributes
+    ----------
+    steps : ndarray (n,)
+        Steps taken before each record.
+    weight, bias : ndarray (n, R)
+        w and b.
+    weight_step, bias_step : ndarray (n-1, R)
+        ẇ and ḃ.
+    label : ndarray (n-1, R)
+        Share of class 1 in the batch: 0 or 1 for M = 1.
+    amplitude : ndarray (n-1, R)
+        Length of the steps with the sign of ḃ: the amplitude of a StepMap at frozen parameters.
+    """
 
     steps: Array[" n"]
     weight: Array["n R"]
     bias: Array["n R"]
-    weight_step: Array["n-1 R"]  # ẇ
-    bias_step: Array["n-1 R"]  # ḃ
-    label: Array["n-1 R"]  # share of class 1 in the batch: 0 or 1 for M = 1
+    weight_step: Array["n-1 R"]
+    bias_step: Array["n-1 R"]
+    label: Array["n-1 R"]
 
     @property
     def amplitude(self) -> Array["m R"]:
-        """Length of the steps with the sign of ḃ, (n-1, R): the amplitude of a StepMap at frozen parameters."""
         return np.copysign(np.hypot(self.weight_step, self.bias_step), self.bias_step)  # (n-1, R)
 
 

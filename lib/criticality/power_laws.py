@@ -22,37 +22,71 @@ _COARSE = 100  # whole numbers from here on are nearly continuous: their steps a
 
 @dataclass(frozen=True)
 class Window:
-    """A contiguous range of |s| on which the exponent is as claimed."""
+    """A contiguous range of |s| on which the exponent is as claimed.
+
+    Attributes
+    ----------
+    low, high, decades : float
+        Its ends, and log10(high/low).
+    probability : float or None
+        Of a step in the range; None without a density.
+    open_low, open_high : bool
+        Whether it reaches the first or the last amplitude of the grid, beyond which it may go on.
+    """
 
     low: float
     high: float
-    decades: float  # log10(high/low)
-    probability: float | None  # of a step in the range; None without a density
-    open_low: bool  # the range reaches the first amplitude of the grid: it may go on below
-    open_high: bool  # and the last one
+    decades: float
+    probability: float | None
+    open_low: bool
+    open_high: bool
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Exponent of the samples in a window."""
+    """Exponent of the samples in a window.
 
-    exponent: float  # k
-    error: float  # 1/√(Fisher information)
-    count: int  # samples in the window
-    share: float  # of all samples
+    Attributes
+    ----------
+    exponent, error : float
+        k and 1/√(Fisher information).
+    count, share : int, float
+        Samples in the window, and their share of all.
+    """
+
+    exponent: float
+    error: float
+    count: int
+    share: float
 
 
 @dataclass(frozen=True)
 class CurvatureTest:
-    """A power law against the same with curvature in the log-log plot, a cut lognormal where that is negative."""
+    """A power law against the same with curvature in the log-log plot, a cut lognormal where that is negative.
 
-    curvature: float  # c: k(u) changes by -c per unit of ln s; a lognormal has c = -1/σ²
-    error: float  # of c
-    exponents: tuple  # the local k of the curved law at the lower and at the upper end of the window
-    likelihood_ratio: float  # 2 ln(L_curved/L_power); chi-square with one degree of freedom if the power law holds
-    p_value: float  # probability of such a ratio, or a larger one, under the power law
-    aic_difference: float  # AIC of the power law minus AIC of the curved one, LR - 2; > 0 speaks for curvature
-    count: int  # samples in the window
+    Attributes
+    ----------
+    curvature, error : float
+        c, k(u) changes by -c per unit of ln s, and its error; a lognormal has c = -1/σ².
+    exponents : tuple of float
+        The local k of the curved law at the lower and at the upper end of the window.
+    likelihood_ratio : float
+        2 ln(L_curved/L_power); chi-square with one degree of freedom if the power law holds.
+    p_value : float
+        Probability of such a ratio, or a larger one, under the power law.
+    aic_difference : float
+        AIC of the power law minus AIC of the curved one, LR - 2; > 0 speaks for curvature.
+    count : int
+        Samples in the window.
+    """
+
+    curvature: float
+    error: float
+    exponents: tuple
+    likelihood_ratio: float
+    p_value: float
+    aic_difference: float
+    count: int
 
 
 @dataclass(frozen=True, eq=False)

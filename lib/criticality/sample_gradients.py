@@ -21,11 +21,21 @@ LOSSES = ("cross_entropy", "squared")
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """End of full-batch training."""
+    """End of full-batch training.
+
+    Attributes
+    ----------
+    parameters : ndarray (K,)
+        q.
+    loss : float
+        Mean of H plus λ|q|²/2.
+    gradient_norm : float
+        Euclidean, of the gradient of this.
+    """
 
     parameters: Array[" K"]
-    loss: float  # mean of H plus λ|q|²/2
-    gradient_norm: float  # Euclidean
+    loss: float
+    gradient_norm: float
 
 
 @dataclass(frozen=True)

@@ -28,34 +28,64 @@ _TINY = 1e-100  # what rounding means at x = 0; a pole there stays inside the fl
 
 @dataclass(frozen=True, eq=False)
 class Branches:
-    """The B intervals of x, in rising order, on which s is monotone and not zero, and the values of s at their ends."""
+    """The B intervals of x, in rising order, on which s is monotone and not zero.
+
+    Attributes
+    ----------
+    left, right : ndarray (B,)
+        Their ends.
+    at_left, at_right : ndarray (B,)
+        s there, zero where it vanishes.
+    folds : ndarray (C,)
+        The x at which s' changes sign inside a smooth piece.
+    """
 
     left: Array[" B"]
     right: Array[" B"]
-    at_left: Array[" B"]  # zero where s vanishes there
+    at_left: Array[" B"]
     at_right: Array[" B"]
-    folds: Array[" C"]  # the x at which s' changes sign inside a smooth piece
+    folds: Array[" C"]
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Branches as curves with P points each; s is monotone along a row."""
+    """Branches as curves with P points each; s is monotone along a row.
+
+    Attributes
+    ----------
+    x, amplitude : ndarray (B, P)
+        x and s.
+    log_density, log_jacobian : ndarray (B, P)
+        ln p_x - ln|s'|, of this branch alone, and -ln|s'|.
+    jacobian_exponent, data_exponent : ndarray (B, P)
+        k_J and k_D.
+    """
 
     x: Array["B P"]
-    amplitude: Array["B P"]  # s
-    log_density: Array["B P"]  # ln p_x - ln|s'|, of this branch alone
-    log_jacobian: Array["B P"]  # -ln|s'|
-    jacobian_exponent: Array["B P"]  # k_J
-    data_exponent: Array["B P"]  # k_D
+    amplitude: Array["B P"]
+    log_density: Array["B P"]
+    log_jacobian: Array["B P"]
+    jacobian_exponent: Array["B P"]
+    data_exponent: Array["B P"]
 
 
 class FoldEdges(NamedTuple):
-    """The C folds of a step map, in rising order of x."""
+    """The C folds of a step map, in rising order of x.
 
-    x: Array[" C"]  # x_c
-    s: Array[" C"]  # s_c
-    constant: Array[" C"]  # of the density beside it
-    side: Array[" C"]  # -1 where the two inputs have s < s_c, 1 where s > s_c
+    Attributes
+    ----------
+    x, s : ndarray (C,)
+        x_c and s_c.
+    constant : ndarray (C,)
+        C of the density  C |s - s_c|^{-1/2}  beside it.
+    side : ndarray (C,)
+        -1 where the two inputs have s < s_c, 1 where s > s_c.
+    """
+
+    x: Array[" C"]
+    s: Array[" C"]
+    constant: Array[" C"]
+    side: Array[" C"]
 
 
 @dataclass(frozen=True)
