@@ -270,7 +270,7 @@ class StepMap:
             beyond = (self._derivatives(middle)[0] > s[point]) == rises  # (n,)
             left, right = np.where(beyond, left, middle), np.where(beyond, middle, right)  # (n,), (n,)
         roots = np.full((found.left.size, s.size), np.nan)  # (B, S)
-        roots[branch, point] = left + (right - left) / 2
+        roots[branch, point] = middle
         return roots
 
     def preimages(self, s: ArrayLike) -> Array["B S"]:
