@@ -46,15 +46,8 @@ def lowest_correlation(student: ArrayLike, cross: ArrayLike, teacher: ArrayLike,
     0.5
     """
     joint = np.block([[student, cross], [np.swapaxes(cross, -1, -2), teacher]])  # (..., K+M, K+M)
-    spot = np.arange(joint.shape[-1])
     floor = 1e-11 * min(1.0, max(np.abs(joint).max(), 1e-280))
-    variance = joint[..., spot, spot] * (1 + slack) + floor  # (..., K+M)
-    if variance.min() <= 0:
-        return -np.inf
-    width = np.sqrt(variance)  # (..., K+M)
-    correlation = joint / width[..., :, None] / width[..., None, :]  # (..., K+M, K+M)
-    correlation[..., spot, spot] = 1.0
-    return float(np.linalg.eigvalsh(correlation).min())
+    return float(checks.lowest_correlation(joint + floor / (1 + slack) * np.eye(joint.shape[-1]), slack).min())
 
 
 class Fields:
@@ -125,13 +118,6 @@ class Fields:
         rate = learning_rate / self.units
         _committee.velocity(state, self.s, self.units, self.weights, *self.room, self.pull, rate, second_order, out)
         return out
-
-    def velocity(self, learning_rate, second_order):
-        """dQ/dα (K, K) and dR/dα (K, M), as :meth:`Overlaps.derivative`."""
-        units, rows = self.units, self.s[: self.units]  # (K, K+M)
-        state = np.concatenate([rows[:, :units].ravel(), rows[:, units:].ravel()])  # (K² + KM,)
-        rates = self.flow(state, learning_rate, second_order)  # (K² + KM,)
-        return rates[: units**2].reshape(units, -1), rates[units**2 :].reshape(units, -1)  # (K, K), (K, M)
 
 
 class _Settling(DOP853):
@@ -246,13 +232,30 @@ class Overlaps:
             part.flags.writeable = False
         checks.keep(self, student=q, cross=r, teacher=t)
 
-    def _single(self):
+    def _fields(self, kind=float):
         if self.student.ndim > 2:
             checks.fail("student", "be one matrix (K, K): the equations are for a single student", "a stack of them")
-        return self.student, self.cross
+        return Fields(self.student.astype(kind), self.cross, self.teacher)
 
-    def _fields(self):
-        return Fields(*self._single(), self.teacher)
+    def _equations(self, learning_rate, second_order):
+        """The state (K² + KM,), Q and R one after the other, and its velocity as a function, of complex states too."""
+        fields = {kind: self._fields(kind) for kind in (np.float64, np.complex128)}
+        learning_rate = checks.number("learning_rate", learning_rate, above=0)
+        second_order = checks.boolean("second_order", second_order)
+        state = np.concatenate([self.student.ravel(), self.cross.ravel()])  # (K² + KM,)
+        return state, lambda state: fields[state.dtype.type].flow(state, learning_rate, second_order)
+
+    def _matrices(self, states):
+        """Q and R, or their rates, (..., K, K) and (..., K, M), of states (..., K² + KM)."""
+        parts = np.split(states, [self.student.size], axis=-1)
+        shapes = self.student.shape, self.cross.shape
+        return tuple(part.reshape(*states.shape[:-1], *shape) for part, shape in zip(parts, shapes))
+
+    def _independent(self):
+        """Where a state has the upper triangle of Q, and then R, and where it has the same numbers once more; (n,)."""
+        i, j = np.triu_indices(len(self.student))
+        rest = self.student.size + np.arange(self.cross.size)  # (KM,)
+        return np.append(i * len(self.student) + j, rest), np.append(j * len(self.student) + i, rest)
 
     @cached_property
     def generalization_error(self) -> float | Array["..."]:
@@ -306,8 +309,8 @@ class Overlaps:
         >>> bool(np.allclose(perfect.derivative(0.5)[1], 0))
         True
         """
-        learning_rate = checks.number("learning_rate", learning_rate, above=0)
-        return self._fields().velocity(learning_rate, checks.boolean("second_order", second_order))
+        state, velocity = self._equations(learning_rate, second_order)
+        return self._matrices(velocity(state))
 
     def solve(
         self, times: ArrayLike, learning_rate: float, *, second_order: bool = True, rtol: float = 1e-12,
@@ -345,22 +348,15 @@ class Overlaps:
         True
         """
         grid = checks.times("times", times)  # (n,)
-        learning_rate = checks.number("learning_rate", learning_rate, above=0)
-        second_order = checks.boolean("second_order", second_order)
+        start, velocity = self._equations(learning_rate, second_order)
         rtol = checks.number("rtol", rtol, at_least=1e-13, below=1)
         atol = checks.number("atol", atol, above=0)
-        fields, units = self._fields(), len(self.student)
-        start = np.concatenate([self.student.ravel(), self.cross.ravel()])  # (K² + KM,)
         end = grid[-1] if grid[-1] > 0 else 1.0  # the integrator wants an interval, even to report only its beginning
-
-        def velocity(_, state):
-            return fields.flow(state, learning_rate, second_order)
-
-        solution = solve_ivp(velocity, (0, end), start, method=_Settling, t_eval=grid, rtol=rtol, atol=atol)
+        options = {"method": _Settling, "t_eval": grid, "rtol": rtol, "atol": atol}
+        solution = solve_ivp(lambda _, state: velocity(state), (0, end), start, **options)
         if not solution.success:
             raise RuntimeError(f"the equations could not be integrated to {grid[-1]:g}: {solution.message}")
-        q = solution.y[: units**2].T.reshape(-1, units, units)  # (n, K, K)
-        r = solution.y[units**2 :].T.reshape(-1, *self.cross.shape)  # (n, K, M)
+        q, r = self._matrices(solution.y.T)  # (n, K, K), (n, K, M)
         error = Fields.error(q, r, self.teacher)  # (n,)
         if np.ndim(times) == 0:
             return Trajectory(float(grid[0]), q[0], r[0], self.teacher, float(error[0]))
@@ -388,14 +384,12 @@ class Overlaps:
         >>> Overlaps([[1]], [[1]], [[1]]).jacobian(0.5).shape
         (2, 2)
         """
-        learning_rate = checks.number("learning_rate", learning_rate, above=0)
-        second_order = checks.boolean("second_order", second_order)
-        q, r, upper, columns = *self._single(), np.triu_indices(len(self.student)), []
-        for direction in np.eye(len(upper[0]) + r.size):
-            x, y = np.zeros(q.shape), direction[len(upper[0]) :].reshape(r.shape)  # (K, K), (K, M)
-            x[upper] = x.T[upper] = direction[: len(upper[0])]
-            dq, dr = Fields(q + 1j * STEP * x, r + 1j * STEP * y, self.teacher).velocity(learning_rate, second_order)
-            columns.append(np.concatenate([dq[upper], dr.ravel()]).imag / STEP)
+        state, velocity = self._equations(learning_rate, second_order)
+        columns = []
+        for place, twin in np.transpose(self._independent()):
+            moved = state.astype(complex)  # (K² + KM,)
+            moved.imag[[place, twin]] = STEP
+            columns.append(velocity(moved)[self._independent()[0]].imag / STEP)
         return np.stack(columns, axis=1)
 
     def growth_rate(self, learning_rate: float, *, second_order: bool = True) -> float:
@@ -453,26 +447,21 @@ class Overlaps:
         """
         relaxation_time = checks.number("relaxation_time", relaxation_time, above=0)
         late = self.solve(relaxation_time, learning_rate, second_order=second_order, rtol=1e-7)
-        t, learning_rate = self.teacher, float(learning_rate)  # as it was checked
-        upper = np.triu_indices(len(self.student))
+        state, velocity = self._equations(learning_rate, second_order)
+        place, twin = self._independent()  # (n,), (n,)
 
-        def overlaps(state):
-            q = np.zeros(self.student.shape)
-            q[upper] = q.T[upper] = state[: len(upper[0])]
-            return q, state[len(upper[0]) :].reshape(self.cross.shape)
+        def whole(vector):
+            state[place] = state[twin] = vector
+            return state
 
-        def velocity(state):
-            dq, dr = Fields(*overlaps(state), t).velocity(learning_rate, second_order)
-            return np.concatenate([dq[upper], dr.ravel()])
-
-        start = np.concatenate([late.student_overlap[upper], late.cross_overlap.ravel()])  # (K(K+1)/2 + KM,)
-        found = root(velocity, start, tol=1e-13).x  # (K(K+1)/2 + KM,)
-        speed = np.abs(velocity(found)).max()
-        if not speed <= 1e-12 * learning_rate * max(1.0, np.abs(t).max()):  # NaN, too, is no rest
+        start = np.concatenate([late.student_overlap.ravel(), late.cross_overlap.ravel()])[place]  # (n,)
+        found = root(lambda vector: velocity(whole(vector))[place], start, tol=1e-13).x  # (n,)
+        speed = np.abs(velocity(whole(found))).max()
+        if not speed <= 1e-12 * learning_rate * max(1.0, np.abs(self.teacher).max()):  # NaN, too, is no rest
             found_none = f"no fixed point found from α = {relaxation_time:g}: a speed of {speed:.1e} is left"
             raise RuntimeError(f"{found_none}; let learning relax for longer")
         try:
-            return Overlaps(*overlaps(found), t)
+            return Overlaps(*self._matrices(whole(found)), self.teacher)
         except ValueError as reason:
             left = f"the search from α = {relaxation_time:g} left the covariance matrices: {reason}"
             raise RuntimeError(left) from reason
