@@ -35,7 +35,7 @@ def test_the_list_is_not_empty():
     assert {
         "lib.foundations.committee.solve",
         "lib.foundations.gaussian.erf_i4",
-        "lib.foundations.trajectories.simulate",
+        "lib.foundations.langevin.estimate_covariance",
     } <= {named(f) for f in FUNCTIONS}
 
 

@@ -14,7 +14,7 @@ from scipy.special import ndtr
 
 from lib.common import checks
 from lib.criticality import _neuron
-from lib.foundations import langevin_formulas
+from lib.foundations.langevin import LangevinSystem
 
 LIVE = 0.01  # least probability of a gradient, in each class, at an equilibrium: a dead neuron rests anywhere
 FAR = 1e3  # times the natural scales of w and b: a search beyond has run away to where every gradient is small
@@ -230,4 +230,4 @@ def stationary_covariance(hessian, covariance, learning_rate, *, batch=1):
     stiffest = np.linalg.eigvalsh(hessian)[-1]
     learning_rate = checks.number("learning_rate", learning_rate, above=0, below=2 / stiffest)
     diffusion = learning_rate * covariance / (2 * checks.integer("batch", batch))  # (d, d)
-    return langevin_formulas.euler(hessian, diffusion, learning_rate)
+    return LangevinSystem(hessian, diffusion).euler_covariance(learning_rate)

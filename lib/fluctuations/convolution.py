@@ -318,7 +318,10 @@ class Layers:
         if len(series) % (record_every := checks.integer("record_every", record_every)):
             checks.fail("record_every", f"divide the number of steps, {len(series)}", record_every)
         taps, weights, records = self.taps.copy(), self.weights.copy(), len(series) // record_every + 1
-        all_taps, all_weights = np.empty((records, taps.size)), np.empty((records, *weights.shape))  # (R, c²), (R, p, h)
+        all_taps, all_weights = (
+            np.empty((records, taps.size)),
+            np.empty((records, *weights.shape)),
+        )  # (R, c²), (R, p, h)
         moved = np.zeros((2, records))  # (2, R)
         all_taps[0], all_weights[0] = taps.ravel(), weights
         data = (images.reshape(len(images), -1), targets, self._seen)  # (N, d), (N, p), (h, c²)

@@ -1,8 +1,8 @@
 """Minibatch descent on a least-squares loss: its stationary law, exact in the learning rate, and its simulator.
 
 V = W - W₀ moves by  V' = V + B',  B' = μB - ε(VS - ξ),  with a fresh minibatch every step; without momentum μ this is
-han2021 (3.2),  V' = V(1 - εS) + εξ.  Then G = E[VᵀV] obeys  AG + GA = ε E[SGS] + ε D,  closed and linear; the source has
-the limit ε -> 0, eq. (2.10), with ε D(0) on the right, and no momentum.
+han2021 (3.2),  V' = V(1 - εS) + εξ.  Then G = E[VᵀV] obeys  AG + GA = ε E[SGS] + ε D,  closed and linear; the source
+has the limit ε -> 0, eq. (2.10), with ε D(0) on the right, and no momentum.
 """
 
 from dataclasses import dataclass, field, replace

@@ -157,9 +157,7 @@ class Unit:
         """
         return _sums.batch_variance(len(self.inputs), batch, replacement) * _sums.weighted(self.inputs, self.slope**2)
 
-    def leading_order_covariance(
-        self, learning_rate: float, batch: int, *, replacement: bool = False
-    ) -> Array["d d"]:
+    def leading_order_covariance(self, learning_rate: float, batch: int, *, replacement: bool = False) -> Array["d d"]:
         """Stationary covariance about the minimum to leading order in ε:  HG + GH = ε D,  as han2021 (2.10).
 
         Parameters

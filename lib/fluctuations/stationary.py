@@ -8,9 +8,7 @@ from lib.common.shapes import Array, ArrayLike
 EDGE = 1e-9  # closer to the threshold than this part of it, rounding decides whether a variance is finite
 
 
-def gaussian_covariance(
-    eigenvalues: ArrayLike, noise: ArrayLike, learning_rate: float, batch: int
-) -> Array[" n"]:
+def gaussian_covariance(eigenvalues: ArrayLike, noise: ArrayLike, learning_rate: float, batch: int) -> Array[" n"]:
     """Stationary variances of the weights for fresh Gaussian inputs, exact in the learning rate.
 
     g_k = ε(cTλ_k + d_k) / {λ_k [2 - ε(1+c)λ_k]},  T = Σ_k λ_k g_k, c = 1/m:  the fourth moments of
