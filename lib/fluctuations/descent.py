@@ -231,6 +231,12 @@ class Descent:
             checks.fail("learning_rate", wanted, rate)
         return stiffness + rate * variance * square, rate * variance
 
+    def _solved(self, pair=None):
+        noise, (metric, coupling) = self._noise(pair), self._equation  # (n, n), (n, n)
+        return _sums.solve(self.problem.inputs, metric, coupling, self.learning_rate * noise)
+
+    _whole = cached_property(_solved)  # of images it costs as much as a simulation
+
     def stationary_covariance(self, pair: tuple[int, int] | None = None) -> Array["n n"]:
         """Stationary weight covariance  G = E[VᵀV],  exact:  AG + GA = ε E[SGS] + ε D.
 
@@ -259,8 +265,7 @@ class Descent:
         array([[0.6]])
         """
         checks.fail_if(self.epochs, "epochs", "be False for the law of independent minibatches", True)
-        noise, (metric, coupling) = self._noise(pair), self._equation  # (n, n), (n, n)
-        return _sums.solve(self.problem.inputs, metric, coupling, self.learning_rate * noise)
+        return self._whole.copy() if pair is None else self._solved(pair)
 
     def leading_order_covariance(self, pair: tuple[int, int] | None = None) -> Array["n n"]:
         """Stationary weight covariance to leading order in ε:  AG + GA = ε D,  that is  G_kl = ε D_kl / (λ_k + λ_l).
@@ -322,15 +327,15 @@ class Descent:
 
         With a = ελ_k, b = ελ_l, stationarity leaves  E[VᵀB] = (a - μb)/(1 - μ²) · G,  E[BᵀB] = (a + b)/(1 + μ) · G.
         """
-        exact, size, outputs = replace(self, epochs=False).stationary_covariance, *self.problem.optimum.shape[::-1]
+        outputs, size = self.problem.optimum.shape
         if pair is not None:
             checks.fail_if(self.momentum > 0, "start", "be an array where a pair of outputs has momentum", "stationary")
             i, k = pair
-            cross = exact(pair)  # (n, n)
-            joint = cross if i == k else np.block([[exact((i, i)), cross], [cross, exact((k, k))]])  # (n, n), (2n, 2n)
+            exact = {each: self._solved(each) for each in dict.fromkeys([(i, i), pair, (k, k)])}  # (n, n) each
+            joint = np.block([[exact[i, i], exact[pair]], [exact[pair], exact[k, k]]]) if i != k else exact[pair]
             state = rng.standard_normal((replicas, len(joint))) @ psd_root(joint).T
             return state.reshape(replicas, -1, size), None  # (replicas, 1 or 2, n)
-        spread = exact() / outputs  # (n, n)
+        spread = self._whole / outputs  # (n, n)
         if self.momentum == 0:
             return rng.standard_normal((replicas, outputs, size)) @ psd_root(spread).T, None  # (replicas, p, n)
         mu, rates = self.momentum, self.learning_rate * self.problem.eigenvalues  # (n,)

@@ -5,6 +5,7 @@ In epochs: successive minibatches share out one permutation; then the stationary
 """
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from lib.common import checks
 from lib.common.compiled import loops
@@ -86,9 +87,22 @@ def moment_fluctuations(problem: Regression, batches: ArrayLike) -> Array[" step
     array([0.6, 0.6])
     """
     batches, lam = _read(problem, batches), problem.eigenvalues  # (steps, m), (n,)
-    chosen = (problem.inputs[batch] for batch in batches)  # (m, n) each
-    sizes = [np.linalg.norm(z.T @ z / len(z) - np.diag(lam)) for z in chosen]
-    return np.array(sizes) / np.linalg.norm(lam)  # (steps,)
+    squares = []
+    for z in (problem.inputs[batch] for batch in batches):  # (m, n) each
+        if len(z) < len(lam):  # ‖S‖² - 2<S, A> + ‖A‖² by the products of samples, fewer than those of inputs
+            squares.append(np.sum((z @ z.T / len(z)) ** 2) - 2 * np.mean(z**2 @ lam) + lam @ lam)
+        else:
+            squares.append(np.sum((z.T @ z / len(z) - np.diag(lam)) ** 2))
+    return np.sqrt(np.maximum(squares, 0)) / np.linalg.norm(lam)  # (steps,)
+
+
+def _noise_products(problem, late, early):
+    """Sum of  ξ'ᵀξ  over two series (steps, m): Xᵀ M X, with r_α·r_β summed over the pairs of samples that meet."""
+    products = problem.residuals[late] @ np.swapaxes(problem.residuals[early], 1, 2) / late.shape[1] ** 2
+    (first, rows), (second, columns) = (np.unique(each, return_inverse=True) for each in (late, early))
+    places = np.broadcast_arrays(rows.reshape(late.shape)[:, :, None], columns.reshape(early.shape)[:, None, :])
+    met = csr_array((products.ravel(), [place.ravel() for place in places]), shape=(len(first), len(second)))
+    return problem.inputs[first].T @ (met @ problem.inputs[second])
 
 
 def noise_correlation(problem: Regression, batches: ArrayLike, lags: ArrayLike) -> Array["L n n"]:
@@ -121,6 +135,10 @@ def noise_correlation(problem: Regression, batches: ArrayLike, lags: ArrayLike) 
     inputs, residuals = problem.inputs, problem.residuals
     outputs, size = residuals.shape[1], inputs.shape[1]
     total = np.zeros((len(lags), size, size))  # (L, n, n)
+    if 50 * batches.shape[1] ** 2 < outputs * size:  # small minibatches of images
+        for k, lag in enumerate(lags):
+            total[k] = _noise_products(problem, batches[lag:], batches[: len(batches) - lag])
+        return total / (len(batches) - lags)[:, None, None]
     for piece in slices(len(batches), size * max(outputs, batches.shape[1])):
         rows = piece.stop - piece.start
         late = batches[piece.start : piece.stop + lags[-1]]  # (rows + lag, m)

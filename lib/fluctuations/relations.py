@@ -157,8 +157,8 @@ def circulation(problem: Regression, covariance: ArrayLike) -> tuple[float, floa
     symmetric, turning = split(problem, covariance)  # (n, n) each
     checks.fail_if(not symmetric.any(), "covariance", "have a symmetric part of AG that differs from zero", covariance)
     norms = np.linalg.norm(turning) / np.linalg.norm(symmetric)
-    largest = [np.abs(problem.in_input_basis(part)).max() for part in (turning, symmetric)]
-    return float(norms), float(largest[0] / largest[1])
+    flow = problem.in_input_basis(symmetric + turning)  # (d, d)
+    return float(norms), float(np.abs(flow - flow.T).max() / np.abs(flow + flow.T).max())
 
 
 def entropy_production(problem: Regression, *, pairs: bool = True) -> float:

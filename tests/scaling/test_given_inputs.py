@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from bad_input import exercised
 
-from lib.fluctuations import linear, regression
+from lib.fluctuations import regression
 from lib.scaling import given_inputs, linear_student, spectra
 
 
@@ -42,7 +42,7 @@ def test_exact_mean_and_squares_alone_step_by_step():
     for step in range(max(steps) + 1):
         full[step], diagonal[step] = np.diag(second) @ lam / 12, squares @ lam / 12
         drift = lam[:, None] * second + second * lam
-        second = second - rate / 6 * drift + (rate / 6) ** 2 * regression.fourth_moment(data, second)
+        second = second - rate / 6 * drift + (rate / 6) ** 2 * data.fourth_moment(second)
         squares = (1 - 2 * rate * lam / 6) * squares + (rate / 6) ** 2 * fourth @ squares
     alpha = np.array(steps) / 6
     np.testing.assert_allclose(
@@ -83,7 +83,7 @@ def test_small_rates_lead_to_gradient_flow_and_the_squares_are_right_to_second_o
 
 def test_the_mean_stays_bounded_up_to_the_threshold_of_the_exact_identity():
     data = problem(50, 4, seed=2)
-    edge = 4 * linear.learning_rate_threshold(data, 1, replacement=True)
+    edge = 4 * data.learning_rate_threshold(1, replacement=True)
     below, above = (given_inputs.generalization_error([1e3, 2e3], data, factor * edge) for factor in (0.99, 1.01))
     assert below[1] < below[0] and above[1] > above[0]
 
@@ -98,7 +98,7 @@ def test_a_common_contrast_multiplies_the_kurtosis_and_acts_as_a_larger_rate():
     assert given_inputs.contrast_kurtosis(regression.fit(7 * scaled, np.zeros((len(scaled), 1)))) == pytest.approx(
         kappa, rel=1e-12
     )
-    exact = 4 * linear.learning_rate_threshold(data, 1, replacement=True)
+    exact = 4 * data.learning_rate_threshold(1, replacement=True)
     assert exact == pytest.approx(linear_student.finite_size_threshold(lam) / kappa, rel=1e-9)
 
 
