@@ -360,11 +360,14 @@ def minimum(taps: ArrayLike, moment: ArrayLike, cross_moment: ArrayLike) -> Laye
     >>> [round(float(layer[0, 0]), 9) for layer in (best.taps, best.weights)]
     [2.0, 2.0]
     """
-    taps, side = _taps(taps), isqrt(np.shape(moment)[0] if np.ndim(moment) else 0)  # (c, c)
-    moment, cross_moment = _moments(moment, cross_moment, side)  # (d, d), (p, d)
-    wanted = f"be positive definite, over the pixels of images of a side L >= {len(taps)}"
-    checks.fail_if(side < len(taps), "moment", wanted, f"shape {moment.shape}")
-    checks.symmetric("moment", moment, definite="strict")
+    taps, moment = (
+        _taps(taps),
+        checks.symmetric("moment", _array("moment", moment), definite="strict"),
+    )  # (c, c), (d, d)
+    side = isqrt(len(moment))
+    wanted = f"have shape (L², L²) with an integer L >= {len(taps)}, the side of the filter"
+    checks.fail_if(side < len(taps) or side**2 != len(moment), "moment", wanted, f"shape {moment.shape}")
+    cross_moment = _array("cross_moment", cross_moment, shape=(None, len(moment)))  # (p, d)
     for name, value in (("taps", taps), ("cross_moment", cross_moment)):
         checks.fail_if(not value.any(), name, "have an entry that is not zero", value)
     pixels = _pixels(side, len(taps))  # (h, c²)

@@ -31,7 +31,7 @@ def _exponentials(rates, span):
         return checks.finite("rates", expm(-span * rates))  # (n, d, d)
 
 
-def products(factors: ArrayLike, *, latest_leftmost: bool = False) -> Array["n+1 d d"]:
+def products(factors: ArrayLike, *, latest_leftmost: bool = False) -> Array["times d d"]:
     """Running products of matrices in the order of time, j factors in entry j:  1, F_0, F_0 F_1, F_0 F_1 F_2, ...
 
     Parameters
@@ -56,7 +56,7 @@ def products(factors: ArrayLike, *, latest_leftmost: bool = False) -> Array["n+1
         return checks.finite("factors", _product(factors, latest_leftmost))
 
 
-def propagators(rates: ArrayLike, step: float, *, latest_leftmost: bool = False) -> Array["n+1 d d"]:
+def propagators(rates: ArrayLike, step: float, *, latest_leftmost: bool = False) -> Array["times d d"]:
     """Time-ordered exponentials  U(0, t) = P exp[-∫_0^t a(t') dt']  at t = 0, h, 2h, ..., the earliest leftmost.
 
     han2021 (A3): V(t) = V(0) U(0, t), with an error O(h²).  The inverse is
@@ -87,7 +87,7 @@ def propagators(rates: ArrayLike, step: float, *, latest_leftmost: bool = False)
         return checks.finite("rates", _product(_exponentials(rates, step), latest_leftmost))
 
 
-def wiener_integral(start: ArrayLike, rates: ArrayLike, kicks: ArrayLike, step: float) -> Array["n+1 p d"]:
+def wiener_integral(start: ArrayLike, rates: ArrayLike, kicks: ArrayLike, step: float) -> Array["times p d"]:
     """Solution of  dV/dt = -V a(t) + b(t):  V(t) = V(0) U(0, t) + ∫_0^t b(t') U(t', t) dt'  at t = 0, h, 2h, ...
 
     han2021 (A3), second form, gathered step by step: no propagator is inverted.  The error is O(h²).
