@@ -33,7 +33,7 @@ THEORY = [
 
 def test_the_list_is_not_empty():
     assert {
-        "lib.foundations.committee.solve",
+        "lib.foundations.stability.plateau",
         "lib.foundations.gaussian.erf_i4",
         "lib.foundations.langevin.estimate_covariance",
     } <= {named(f) for f in FUNCTIONS}
