@@ -151,9 +151,8 @@ class Regression:
         return _sums.fourth(self.inputs, self._read("matrix", matrix))
 
     def _sandwich(self, matrix, variance):
-        return (1 - variance) * np.outer(self.eigenvalues, self.eigenvalues) * matrix + variance * _sums.fourth(
-            self.inputs, matrix
-        )
+        square, fourth = np.outer(self.eigenvalues, self.eigenvalues), _sums.fourth(self.inputs, matrix)  # (n, n) each
+        return (1 - variance) * square * matrix + variance * fourth
 
     def sandwich_moment(self, matrix: ArrayLike, batch: int, *, replacement: bool = False) -> Array["n n"]:
         """Average of  S G S  over the minibatches:  E[SGS] = AGA + c(F[G] - AGA).
