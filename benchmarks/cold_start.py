@@ -45,18 +45,18 @@ start = linear_descent.random_deviations(2, 100, 1)
 def call():
     return linear_descent.simulate(start, np.ones(100), 0.5, [0, 1, 10], 2)
 """,
-    "descent.simulate": """
+    "Descent.simulate": """
 from lib.fluctuations import descent, regression
 random = np.random.default_rng(0)
 problem = regression.fit(random.standard_normal((50, 5)), random.standard_normal((50, 2)))
 def call():
-    return descent.simulate(problem, 0.05, 5, steps=1000, chains=10, seed=1)
+    return descent.Descent(problem, 0.05, 5).simulate(steps=1000, replicas=10, rng=1)
 """,
-    "sigmoid.simulate": """
+    "Unit.simulate": """
 from lib.fluctuations import sigmoid
 unit = sigmoid.minimum(4 * [[1.0]], [0, 1, 1, 1])
 def call():
-    return sigmoid.simulate(unit, 0.1, 1, steps=1000, chains=10, seed=1)
+    return unit.simulate(0.1, 1, steps=1000, replicas=10, rng=1)
 """,
     "monte_carlo.sample": """
 from lib.fields.overlaps import monte_carlo

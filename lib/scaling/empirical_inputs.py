@@ -3,8 +3,8 @@
 D = J - B moves by  D ← D - (η/N)(D·x) x  with x drawn from N-dimensional samples of any law.  G = E[DDᵀ] obeys  G ← G -
 (η/N)(ΛG + GΛ) + (η/N)² <(xᵀGx) x xᵀ>,  ε_g = Tr(ΛG)/(2N),  in the PCA basis of :mod:`lib.fluctuations.regression`,
 where <x xᵀ> = Λ: only fourth moments enter.  All start at G = 1, random teachers and students that are zero; targets
-play no part.  The threshold of the rate is N times :func:`lib.fluctuations.linear.learning_rate_threshold` with batch 1
-and replacement.  Not in worschech2024, where inputs are Gaussian.
+play no part.  The threshold of the rate is N times ``problem.learning_rate_threshold(1, replacement=True)``.
+Not in worschech2024, where inputs are Gaussian.
 """
 
 import numpy as np
