@@ -44,7 +44,7 @@ def squared_distances(points: ArrayLike) -> Array["N N"]:
     >>> squared_distances([[0.0, 0.0], [3.0, 4.0]]).tolist()
     [[0.0, 25.0], [25.0, 0.0]]
     """
-    return checks.finite("points", squareform(pdist(_points("points", points), "sqeuclidean")))  # (N, N)
+    return checks.finite("points", squareform(pdist(_points("points", points), "sqeuclidean")))
 
 
 def label_distances(labels: ArrayLike) -> Array["N N"]:
@@ -67,7 +67,7 @@ def label_distances(labels: ArrayLike) -> Array["N N"]:
     values = checks.array("labels", labels, ndim=1)  # (N,)
     if values.size == 0 or np.any(values != np.rint(values)):
         checks.fail("labels", "hold one or more integers", labels)
-    return 2.0 * (values[:, None] != values)  # (N, N)
+    return 2.0 * (values[:, None] != values)
 
 
 def low_weights(inputs: ArrayLike, targets: ArrayLike, *, ratio: float = 1.0) -> Array["N N"]:
@@ -96,7 +96,7 @@ def low_weights(inputs: ArrayLike, targets: ArrayLike, *, ratio: float = 1.0) ->
     # The factors are norms, not roots of a product of squares, which over- and underflows earlier.
     root = np.sqrt(checks.number("ratio", ratio, above=0))
     with np.errstate(over="ignore", invalid="ignore"):
-        return checks.finite("inputs", root * squareform(pdist(x)) * squareform(pdist(y)))  # (N, N)
+        return checks.finite("inputs", root * squareform(pdist(x)) * squareform(pdist(y)))
 
 
 def exponential_weighing(distances: ArrayLike, *, scale: float = 1.0, normalised: bool = False) -> Array["N N"]:
@@ -168,7 +168,7 @@ def linear_map(inputs: ArrayLike, targets: ArrayLike, *, ridge: float = 0.0, int
     left, size, right = np.linalg.svd(x, full_matrices=False)  # (N, r), (r,), (r, n)
     size = size[size > max(x.shape) * np.finfo(float).eps * size.max()]  # (r,)  the rest is rounding
     shrink = 1 / (size + ridge / size)  # (r,)  s/(s² + r) without the square
-    return (y.T @ left[:, : size.size] * shrink) @ right[: size.size]  # (m, n)
+    return (y.T @ left[:, : size.size] * shrink) @ right[: size.size]
 
 
 def map_metric(inputs: ArrayLike, end_to_end: ArrayLike, *, ratio: float = 1.0) -> Array["N N"]:
@@ -200,7 +200,7 @@ def map_metric(inputs: ArrayLike, end_to_end: ArrayLike, *, ratio: float = 1.0) 
     _, size, right = np.linalg.svd(end_to_end, full_matrices=False)  # (r,), (r, n)
     with np.errstate(over="ignore", invalid="ignore"):
         hidden = x @ right.T * np.sqrt(np.sqrt(checks.number("ratio", ratio, above=0)) * size)  # (N, r)
-        return checks.finite("inputs", squareform(pdist(hidden, "sqeuclidean")))  # (N, N)
+        return checks.finite("inputs", squareform(pdist(hidden, "sqeuclidean")))
 
 
 def correlation(predicted: ArrayLike, measured: ArrayLike) -> float:

@@ -46,7 +46,7 @@ def two_points(
     apart = np.sqrt(checks.number("input_distance", input_distance, above=0))
     gap = np.sqrt(checks.number("target_distance", target_distance, at_least=0))
     x, y = checks.number("first_input", first_input), checks.number("first_target", first_target)
-    return np.array([[x], [x + apart]]), np.array([[y], [y + gap]])  # (2, 1) each
+    return np.array([[x], [x + apart]]), np.array([[y], [y + gap]])
 
 
 def exclusive_or() -> tuple[Array["4 2"], Array["4 1"]]:

@@ -124,6 +124,7 @@ class TwoPoints:
             checks.keep(self, **{name: checks.number(name, getattr(self, name), above=0)})
         y = checks.number("target_distance", self.target_distance, at_least=0)
         checks.keep(self, start=_bounded("start", start, y), target_distance=y)
+        start.flags.writeable = False  # what is solved once stays solved
 
     @cached_property
     def _modes(self):

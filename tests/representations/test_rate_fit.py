@@ -49,16 +49,6 @@ def test_rates_are_found_from_many_starts():
         np.testing.assert_allclose(rates(found), known, rtol=1e-5)
 
 
-def test_uncertainty_is_that_of_white_noise_times_the_root_of_the_number_of_data():
-    settings = {"weighting": "range", "restarts": 0}
-    runs = [rate_fit.fit(TIMES, *measured(noise=0.02, seed=k), X, Y, rng=k, **settings) for k in range(60)]
-    logs = np.log([rates(run)[:2] for run in runs])  # (60, 2)
-    expected = np.mean([run.uncertainty[:2] for run in runs], axis=0) / np.sqrt(3 * TIMES.size)  # (2,)
-    # both are free of bias; the standard deviation of 60 runs has a relative error of 1/√120
-    np.testing.assert_allclose(logs.std(axis=0, ddof=1) / expected, 1, atol=4.5 / np.sqrt(120))
-    assert np.all(np.abs(logs.mean(axis=0) - np.log([ALPHA, BETA])) < 4.5 * expected / np.sqrt(60))
-
-
 def test_the_cost_doubles_at_the_uncertainty():
     """Least cost as a function of one rate, the other one following; noise so small that it is a parabola."""
     states, loss = measured(noise=1e-4, seed=2)

@@ -142,6 +142,8 @@ def test_starts_without_a_growing_part_rest_at_the_saddle():
     slower = TwoPoints([1.0, 4.0, 6.0], 1.0, 1.0, 1.0, 0.25).solve([0.0, 1.0, 3.0])
     run = TwoLayerFlow([1.0], [[-2.0]], [1.0], 1.0, 1.0, 0.25).integrate([0.0, 1.0, 3.0])
     np.testing.assert_allclose(slower, two_points.state(run.hidden, run.output, [1.0]), rtol=1e-8)
+    saddle = TwoLayerFlow([1.0], [[-1.0], [0.0]], [1.0, 0.0], 1.0, 1.0, 1.0)
+    same(saddle.solve([0.0, 1.0, 3.0]), saddle.integrate([0.0, 1.0, 3.0]), 1e-9)
     still = TwoPoints([4.0, 0.0, 0.0], 1.0, 0.0, 1.0, 1.0).solve([0.0, 1e5])  # the same outputs and targets
     np.testing.assert_array_equal(still, [[4.0, 0.0, 0.0]] * 2)
 
@@ -316,21 +318,6 @@ def test_final_distance_of_one_output(seed):
     assert parallel == pytest.approx(TwoPoints(start, x, delta[0] ** 2, *rates).fixed_point[0], rel=1e-10)
     large = TwoLayerFlow(dh, [1e6 * dh], delta, x, *rates).final_distance
     assert large == pytest.approx(two_points_limits.final_distance(dh @ dh * (1 - 1e12 * ratio * x), low), rel=1e-8)
-
-
-def test_gradient_descent_on_a_linear_net_comes_to_the_solution_at_first_order():
-    random = np.random.default_rng(2)
-    first, last = 0.4 * random.normal(size=6), 0.4 * random.normal(size=6)
-    errors = []
-    for rate in (0.02, 0.01):
-        h, v, curve = first.copy(), last.copy(), []
-        for _ in range(round(12 / rate)):
-            curve.append(h @ h)
-            error = np.array([-0.5, 0.5]) * (v @ h) - np.array([-0.5, 0.5])  # inputs ∓½, targets ∓½
-            h, v = h - rate * v * (error @ [-0.5, 0.5]) / 2, v - rate * h * (error @ [-0.5, 0.5]) / 2
-        exact = TwoLayerFlow(first, [last], [1.0], 1.0, 0.5, 0.5).solve(rate * np.arange(len(curve)))
-        errors.append(np.abs((exact.hidden**2).sum(axis=1) - curve).max())
-    assert errors[1] < 1e-2 and errors[0] / errors[1] == pytest.approx(2, abs=0.1)
 
 
 def test_flows_without_a_closed_form_are_refused():
