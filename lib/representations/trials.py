@@ -28,6 +28,7 @@ class Fits:
     mean_rate: Array[" R"]  # γ
     r_squared: Array["R 3"]  # of a, b and w
     loss_r_squared: Array[" R"]
+    cost: Array[" R"]  # ∫[(a-â)² + (b-b̂)² + (w-ŵ)²] dt, in the weighting of the fit
     identifiable: Array["R 3"]  # α, β and γ; False where there is no fit
 
 
