@@ -10,9 +10,11 @@ import numpy as np
 
 from lib.common import checks
 from lib.common.estimate import Estimate
+from lib.common.shapes import Array, ArrayLike, Rng
 from lib.fields._data import points
 from lib.fields.networks import kernel_adaptation, nngp
 from lib.fields.networks._units import KERNELS, units
+from lib.fields.networks.two_layers import TwoLayer
 
 BLOCK = 2**20  # values of neurons in memory at a time
 
@@ -44,17 +46,38 @@ class _Networks:
                 yield slice(start, start + size), self.phi(between @ inner)  # (size, N_1, n)
 
 
-def outputs(activation, inputs, widths, networks, rng, *, variances=(1.0, 1.0, 1.0)):
+def outputs(
+    activation: str, inputs: ArrayLike, widths: tuple[int, int], replicas: int, rng: Rng, *,
+    variances: ArrayLike = (1.0, 1.0, 1.0),
+) -> Array["S n"]:  # fmt: skip
     """Outputs f(x) of random networks of three layers at the given inputs, each network at all of them.
 
-    `activation`: φ of both layers, "erf" or "relu"; `inputs` (n, d): x; `widths`: (N_0, N_1), `networks`: S; `rng`:
-    int, SeedSequence or Generator; `variances` (3,): σ_0², σ_1², σ_2².  Returns f (S, n).
+    Parameters
+    ----------
+    activation : str
+        φ of both layers, "erf" or "relu".
+    inputs : array_like (n, d)
+        x.
+    widths : pair of int
+        (N_0, N_1).
+    replicas : int
+        S networks.
+    rng : int, SeedSequence or Generator
+    variances : array_like (3,)
+        σ_0², σ_1², σ_2² > 0.
 
-    >>> outputs("erf", [[1.0, 0.0], [-1.0, 0.0]], (7, 5), 3, rng=1).shape
+    Returns
+    -------
+    ndarray (S, n)
+
+    Examples
+    --------
+    >>> outputs("erf", [[1.0, 0.0], [-1.0, 0.0]], (7, 5), 3, rng=1, variances=[1.0, 2.0, 0.5]).shape
     (3, 2)
     """
-    drawn = _Networks(activation, inputs, widths, checks.integer("networks", networks), rng, variances)
-    width, result = drawn.widths[1], np.empty((networks, len(drawn.x)))  # (S, n)
+    replicas = checks.integer("replicas", replicas)
+    drawn = _Networks(activation, inputs, widths, replicas, rng, variances)
+    width, result = drawn.widths[1], np.empty((replicas, len(drawn.x)))  # (S, n)
     for block, hidden in drawn.hidden():
         readouts = np.sqrt(drawn.variances[2] / width) * drawn.random.standard_normal((len(hidden), 1, width))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -62,15 +85,37 @@ def outputs(activation, inputs, widths, networks, rng, *, variances=(1.0, 1.0, 1
     return checks.finite("inputs", result)  # (S, n)
 
 
-def characteristic_functional(activation, inputs, sources, widths, samples, rng, *, variances=(1.0, 1.0, 1.0)):
+def characteristic_functional(
+    activation: str, inputs: ArrayLike, sources: ArrayLike, widths: tuple[int, int], samples: int, rng: Rng, *,
+    variances: ArrayLike = (1.0, 1.0, 1.0),
+) -> Estimate:  # fmt: skip
     """Characteristic functional  ⟨exp(i Σ_μ t_μ f(x_μ))⟩ = ⟨exp[-(σ_2²/2N_1) Σ_i (Σ_μ t_μ φ(h_i(x_μ)))²]⟩,  sampled.
 
     The readouts are averaged exactly; some slides drop the ½.  At N_0, N_1 → ∞ it is exp(-½ tᵀKt) with the kernel of
-    three layers.  `activation`, `inputs`, `widths`, `rng`, `variances`: as in :func:`outputs`; `sources` (n,): t_μ;
-    `samples`: networks drawn, >= 2.  Returns Estimate, mean and standard error.
+    three layers.
 
-    >>> found = characteristic_functional("relu", [[1.0]], [1.0], (1, 1), 100_000, rng=1)  # 3 nets in 4 are silent
-    >>> bool(0.75 < found.mean < 1 and found.error < 0.005)
+    Parameters
+    ----------
+    activation : str
+        φ of both layers, "erf" or "relu".
+    inputs, sources : array_like (n, d), (n,)
+        x_μ and t_μ.
+    widths : pair of int
+        (N_0, N_1).
+    samples : int
+        Networks drawn, >= 2.
+    rng : int, SeedSequence or Generator
+    variances : array_like (3,)
+        σ_0², σ_1², σ_2² > 0.
+
+    Returns
+    -------
+    Estimate
+
+    Examples
+    --------
+    >>> sampled = characteristic_functional("relu", [[1.0]], [1.0], (1, 1), 100_000, rng=1)  # 3 nets in 4 are silent
+    >>> 0.75 < sampled.mean < 1 and sampled.error < 0.005
     True
     """
     samples = checks.integer("samples", samples, at_least=2)
@@ -81,27 +126,43 @@ def characteristic_functional(activation, inputs, sources, widths, samples, rng,
         with np.errstate(over="ignore", invalid="ignore"):
             fields = checks.finite("inputs", hidden @ t)  # (size, N_1)
             values[block] = np.exp(-drawn.variances[2] / (2 * drawn.widths[1]) * (fields**2).sum(axis=1))
-    return Estimate(*(float(part) for part in Estimate.of(values)))
+    return Estimate.of(values)
 
 
 def adapt(
-    activation, inputs, targets, ridge, width, *, variances=(1.0, 1.0, 1.0),
-    fluctuations=False, start=None, damping=0.3, tolerance=1e-9, iterations=2000,
-):  # fmt: skip
+    activation: str, inputs: ArrayLike, targets: ArrayLike, ridge: float, width: float, *,
+    variances: ArrayLike = (1.0, 1.0, 1.0), **ways: object,
+) -> kernel_adaptation.Adaptation:  # fmt: skip
     """Kernel of the second layer adapted to the data:  [K_h]⁻¹ = [K⁰]⁻¹ - (σ_2²/N_1) ∂_{K_h}[tᵀQ(K_h)t].
 
     t = (σ_2² Q(K_h) + T)⁻¹ y,  Q = ⟨φ(h)φ(h)ᵀ⟩ over h ~ N(0, K_h) at the examples; the first layer is infinitely wide.
-    `activation`, `variances`: as in :func:`outputs`; `inputs` (P, d), `targets` (P,): X, y, one example or more;
-    `ridge`, `width`: T, N_1 > 0; `start` (P, P): first K_h, positive definite where K⁰ is, by default K⁰;
-    `fluctuations`, `damping`, `tolerance`, `iterations`: as in :func:`lib.fields.networks.kernel_adaptation.adapt`.
-    Returns kernel_adaptation.Adaptation with the covariance K_h (P, P) and the kernel σ_2² Q(K_h).
 
+    Parameters
+    ----------
+    activation : str
+        φ of both layers, "erf" or "relu".
+    inputs, targets : array_like (P, d), (P,)
+        X, y, one example or more.
+    ridge, width : float
+        T, N_1 > 0.
+    variances : array_like (3,)
+        σ_0², σ_1², σ_2² > 0.
+    **ways
+        `start` (P, P), first K_h, by default K⁰; `fluctuations`, `damping`, `tolerance` and `iterations` of
+        `kernel_adaptation.adapt`: whether ½ log det A counts, first step, wanted residual, steps at most.
+
+    Returns
+    -------
+    kernel_adaptation.Adaptation
+        With the covariance K_h (P, P) and the kernel σ_2² Q(K_h).
+
+    Examples
+    --------
     >>> (3 * adapt("erf", np.eye(2), [2.0, 0.0], 0.1, 10).covariance).round(2).tolist()  # K⁰ is 1/3 without overlap
     [[1.41, 0.0], [0.0, 1.0]]
     """
     x = points("inputs", inputs)  # (P, d)
     variances = checks.entries("variances", variances, above=0, shape=(3,))  # (3,)
     prior = nngp.kernel(activation, x, weight_variance=variances[0], readout_variance=variances[1])  # (P, P)
-    ways = {"fluctuations": fluctuations, "start": start, "damping": damping, "tolerance": tolerance}
-    ways |= {"weight_covariance": prior, "readout_variance": variances[2], "iterations": iterations}
-    return kernel_adaptation.adapt(activation, np.eye(len(x)), targets, ridge, width, **ways)
+    fields = TwoLayer(activation, np.eye(len(x)), targets, ridge, readout_variance=variances[2])
+    return kernel_adaptation.adapt(fields, width, weight_covariance=prior, **ways)
