@@ -331,16 +331,14 @@ class LearningCurve:
 
 
 def degenerate(
-    eigenvalue: float, multiplicity: float, samples: float | ArrayLike, *, ridge: float | ArrayLike
+    eigenvalue: ArrayLike, multiplicity: ArrayLike, samples: ArrayLike, *, ridge: ArrayLike
 ) -> float | Array["..."]:
     """Effective ridge per sample for one eigenvalue, in closed form: the root of  Pκ² + (Pλ - gλ - T)κ - Tλ = 0.
 
     Parameters
     ----------
-    eigenvalue, multiplicity : float
-        λ > 0, g > 0.
-    samples, ridge : float or array_like
-        P > 0, T >= 0, broadcast to one shape.
+    eigenvalue, multiplicity, samples, ridge : float or array_like
+        λ > 0, g > 0, P > 0, T >= 0, broadcast to one shape.
 
     Returns
     -------
@@ -352,9 +350,8 @@ def degenerate(
     >>> degenerate(1.0, 4.0, [2, 8], ridge=0.0).tolist()
     [1.0, 0.0]
     """
-    value = checks.number("eigenvalue", eigenvalue, above=0)
-    count = checks.number("multiplicity", multiplicity, above=0)
-    p, t = _settings(samples, ridge)
+    value = checks.entries("eigenvalue", eigenvalue, above=0)  # (...)
+    count, (p, t) = checks.entries("multiplicity", multiplicity, above=0), _settings(samples, ridge)  # (...) each
     with np.errstate(over="ignore", invalid="ignore"):
         t = checks.finite("ridge", t / value)  # (...)
         middle = (count - p) + t  # (...)  in this order: at P = g nothing of T is lost
