@@ -303,7 +303,7 @@ class LearningCurve:
         """Effective ridge per sample."""
         return self.theory.kappa
 
-    def coefficient_variance(self, *, own_error: float | ArrayLike = 0.0) -> Array["... n"]:
+    def coefficient_variance(self, *, own_error: ArrayLike = 0.0) -> Array["... n"]:
         """Variance of one learned coefficient over data sets,  [(test error) + E₀(1 - L_k)² v_k²] L_k²/P.
 
         The second term, not in the source, doubles the variance of a mode that holds all of the target.

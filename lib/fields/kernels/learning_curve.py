@@ -37,7 +37,7 @@ class PowerLaw:
         # sin(π/a) = sin(π(a - 1)/a): the smaller angle keeps its digits, as a approaches one and as it grows.
         return float((np.pi / a / np.sin(np.pi * min(1.0, a - 1) / a)) ** a)
 
-    def learnability_edge(self, kappa: float | ArrayLike) -> float | Array["..."]:
+    def learnability_edge(self, kappa: ArrayLike) -> float | Array["..."]:
         """Rank of the mode that is half learned,  k* = κ^{-1/a},  not rounded.
 
         Parameters
@@ -99,7 +99,7 @@ class PowerLaw:
         edge = self.edge_exponent(ridgeless=ridgeless)
         return min(checks.number("target_decay", target_decay, above=1) - 1, 2 * self.decay) * edge
 
-    def crossover(self, ridge: float | ArrayLike) -> float | Array["..."]:
+    def crossover(self, ridge: ArrayLike) -> float | Array["..."]:
         """Number of samples from which on a ridge dominates,  P ~ T^{-1/(a-1)}:  a scale, not a sharp point.
 
         There the unlearned variance is of order T; with fewer samples unlearned modes make the ridge.

@@ -41,7 +41,7 @@ def stiffness(kernel: ArrayLike) -> Array["n n"]:
 
 
 def action(
-    field: ArrayLike, stiffness: ArrayLike, observed: ArrayLike, targets: ArrayLike, ridge: float | ArrayLike
+    field: ArrayLike, stiffness: ArrayLike, observed: ArrayLike, targets: ArrayLike, ridge: ArrayLike
 ) -> tuple[float | Array["..."], Array["... n"]]:
     """Action S[f] of fields on a grid, and its gradient,  ∂S/∂f = K⁻¹f + Σ_μ e_μ (f(x_μ) - y_μ)/T_μ.
 

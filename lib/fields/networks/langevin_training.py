@@ -185,9 +185,7 @@ def train(
     return Training(outputs, losses, theta)
 
 
-def harmonic_variance(
-    curvature: float | ArrayLike, step: float, *, preconditioner: float = 1.0
-) -> float | Array["..."]:
+def harmonic_variance(curvature: ArrayLike, step: float, *, preconditioner: float = 1.0) -> float | Array["..."]:
     """Stationary variance of the step without acceptance on a harmonic mode, exact:  Var = 1/[k (1 - hDk/2)].
 
     The density has 1/k.
@@ -220,8 +218,8 @@ def harmonic_variance(
 
 
 def richardson(
-    at_step: float | ArrayLike, at_half_step: float | ArrayLike, *,
-    error: float | ArrayLike = 0.0, half_error: float | ArrayLike = 0.0,
+    at_step: ArrayLike, at_half_step: ArrayLike, *,
+    error: ArrayLike = 0.0, half_error: ArrayLike = 0.0,
 ) -> Estimate:  # fmt: skip
     """A mean without the error of order h, from runs at steps h and h/2:  2⟨·⟩_{h/2} - ⟨·⟩_h,  and its standard error.
 

@@ -19,31 +19,29 @@ from lib.fields.networks.two_layers import TwoLayer
 BLOCK = 2**20  # values of neurons in memory at a time
 
 
-class _Networks:
-    """Checked random networks of three layers at checked inputs, drawn a block at a time."""
+def _hidden(activation, x, widths, count, random, variances):
+    """A slice of `count` random networks with their φ(h) at the inputs, (networks, N_1, n), block after block."""
+    (first, second), (rows, dimension), (phi, _) = widths, x.shape, units(activation, KERNELS)
+    many = max(1, BLOCK // (max(widths) * max(rows, dimension, first)))
+    for start in range(0, count, many):
+        size = min(many, count - start)
+        weights = np.sqrt(variances[0] / dimension) * random.standard_normal((size, first, dimension))
+        with np.errstate(over="ignore", invalid="ignore"):
+            inner = phi(weights @ x.T)  # (size, N_0, n)
+            between = np.sqrt(variances[1] / first) * random.standard_normal((size, second, first))
+            yield slice(start, start + size), phi(between @ inner)  # (size, N_1, n)
 
-    def __init__(self, activation, inputs, widths, count, rng, variances):
-        self.phi, _ = units(activation, KERNELS)
-        self.x = points("inputs", inputs)  # (n, d)
-        try:
-            first, second = widths
-        except (TypeError, ValueError):
-            checks.fail("widths", "hold two numbers of units, N_0 and N_1", widths)
-        self.widths = checks.integer("widths", first), checks.integer("widths", second)
-        self.count, self.random = count, checks.generator("rng", rng)
-        self.variances = checks.entries("variances", variances, above=0, shape=(3,))  # (3,)
 
-    def hidden(self):
-        """A slice of the networks with their φ(h) at the inputs, (networks, N_1, n), block after block."""
-        (first, second), (rows, dimension) = self.widths, self.x.shape
-        many = max(1, BLOCK // (max(self.widths) * max(rows, dimension, first)))
-        for start in range(0, self.count, many):
-            size = min(many, self.count - start)
-            weights = np.sqrt(self.variances[0] / dimension) * self.random.standard_normal((size, first, dimension))
-            with np.errstate(over="ignore", invalid="ignore"):
-                inner = self.phi(weights @ self.x.T)  # (size, N_0, n)
-                between = np.sqrt(self.variances[1] / first) * self.random.standard_normal((size, second, first))
-                yield slice(start, start + size), self.phi(between @ inner)  # (size, N_1, n)
+def _network(activation, inputs, widths, rng, variances):
+    """The arguments that both kinds of samples share, checked."""
+    checks.one_of("activation", activation, KERNELS)
+    try:
+        first, second = widths
+    except (TypeError, ValueError):
+        checks.fail("widths", "hold two numbers of units, N_0 and N_1", widths)
+    widths = checks.integer("widths", first), checks.integer("widths", second)
+    variances = checks.entries("variances", variances, above=0, shape=(3,))  # (3,)
+    return points("inputs", inputs), widths, checks.generator("rng", rng), variances
 
 
 def outputs(
@@ -75,11 +73,10 @@ def outputs(
     >>> outputs("erf", [[1.0, 0.0], [-1.0, 0.0]], (7, 5), 3, rng=1, variances=[1.0, 2.0, 0.5]).shape
     (3, 2)
     """
-    replicas = checks.integer("replicas", replicas)
-    drawn = _Networks(activation, inputs, widths, replicas, rng, variances)
-    width, result = drawn.widths[1], np.empty((replicas, len(drawn.x)))  # (S, n)
-    for block, hidden in drawn.hidden():
-        readouts = np.sqrt(drawn.variances[2] / width) * drawn.random.standard_normal((len(hidden), 1, width))
+    x, widths, random, variances = _network(activation, inputs, widths, rng, variances)
+    result = np.empty((checks.integer("replicas", replicas), len(x)))  # (S, n)
+    for block, hidden in _hidden(activation, x, widths, len(result), random, variances):
+        readouts = np.sqrt(variances[2] / widths[1]) * random.standard_normal((len(hidden), 1, widths[1]))
         with np.errstate(over="ignore", invalid="ignore"):
             result[block] = (readouts @ hidden)[:, 0]
     return checks.finite("inputs", result)  # (S, n)
@@ -118,14 +115,13 @@ def characteristic_functional(
     >>> 0.75 < sampled.mean < 1 and sampled.error < 0.005
     True
     """
-    samples = checks.integer("samples", samples, at_least=2)
-    drawn = _Networks(activation, inputs, widths, samples, rng, variances)
-    t = checks.array("sources", sources, shape=drawn.x.shape[:1])  # (n,)
-    values = np.empty(samples)  # (S,)
-    for block, hidden in drawn.hidden():
+    x, widths, random, variances = _network(activation, inputs, widths, rng, variances)
+    t = checks.array("sources", sources, shape=x.shape[:1])  # (n,)
+    values = np.empty(checks.integer("samples", samples, at_least=2))  # (S,)
+    for block, hidden in _hidden(activation, x, widths, len(values), random, variances):
         with np.errstate(over="ignore", invalid="ignore"):
             fields = checks.finite("inputs", hidden @ t)  # (size, N_1)
-            values[block] = np.exp(-drawn.variances[2] / (2 * drawn.widths[1]) * (fields**2).sum(axis=1))
+            values[block] = np.exp(-variances[2] / (2 * widths[1]) * (fields**2).sum(axis=1))
     return Estimate.of(values)
 
 

@@ -43,7 +43,7 @@ class Bookkeeping:
     equivalent_kernel_accurate: bool | Array["..."]
 
 
-def running_ridge(spectrum: Spectrum | ArrayLike, ridge: float, cuts: int | ArrayLike) -> float | Array["..."]:
+def running_ridge(spectrum: Spectrum | ArrayLike, ridge: float, cuts: ArrayLike) -> float | Array["..."]:
     """Ridge after the modes beyond a cut have been integrated out:  T(Λ') = T + Σ_{k>Λ'} g_k λ_k.
 
     First order in the vertex, where the tail's variance does not depend on the input (see `tail_variance`).
@@ -121,7 +121,7 @@ class Decimation:
         learned = lam / np.where(lam > 0, lam + after / self.samples, 1.0)  # (n,)  of mode Λ'+1 for Λ' = 0..n-1
         return int(np.argmax(np.append(learned < threshold, True)))
 
-    def equivalent_kernel(self, cuts: int | ArrayLike) -> float | Array["..."]:
+    def equivalent_kernel(self, cuts: ArrayLike) -> float | Array["..."]:
         """Per-sample ridge by decimation and then the bare equivalent kernel:  κ = T(Λ')/P.
 
         Right only while the retained modes use up few of the data, N_< ≪ P; see `bookkeeping`.
@@ -142,7 +142,7 @@ class Decimation:
         """
         return running_ridge(self.spectrum, self.ridge, cuts) / self.samples
 
-    def self_consistent(self, cuts: int | ArrayLike) -> float | Array["..."]:
+    def self_consistent(self, cuts: ArrayLike) -> float | Array["..."]:
         """Per-sample ridge by decimation and then the self-consistent equation:  P = T(Λ')/κ + Σ_{k≤Λ'} g_k L_k.
 
         At Λ' = n it is the self-consistent κ itself, at Λ' = 0 the sum of all variances over P.
@@ -170,7 +170,7 @@ class Decimation:
                 kappa[place] = RidgeTheory(kept, self.samples, ridge=np.asarray(raised)[place]).kappa
         return checks.plain(kappa)
 
-    def bookkeeping(self, cuts: int | ArrayLike, *, kappa: float) -> Bookkeeping:
+    def bookkeeping(self, cuts: ArrayLike, *, kappa: float) -> Bookkeeping:
         """The self-consistent equation split at a cut,  κ = [T + Σ_{k>Λ'} g_k λ_k (1 - L_k)] / [P - Σ_{k≤Λ'} g_k L_k].
 
         It holds at every cut; decimation neglects L in the tail and, with the bare equivalent kernel, the sum below.
@@ -237,9 +237,7 @@ def tail_variance(features: ArrayLike, eigenvalues: ArrayLike) -> Array[" P"]:
     return phi**2 @ lam
 
 
-def coefficients(
-    features: ArrayLike, eigenvalues: ArrayLike, targets: ArrayLike, ridge: float | ArrayLike
-) -> Array[" m"]:
+def coefficients(features: ArrayLike, eigenvalues: ArrayLike, targets: ArrayLike, ridge: ArrayLike) -> Array[" m"]:
     """Coefficients of the regressed function,  f_k = λ_k Σ_μ φ_k(x_μ) [(K + diag T)⁻¹ y]_μ,  K = Σ_k λ_k φ_k φ_kᵀ.
 
     Parameters

@@ -82,7 +82,7 @@ def _leading(coupling, within, between, parity):
     return np.log(value), slope / value
 
 
-def strip(couplings: float | ArrayLike, width: int) -> Strip:
+def strip(couplings: ArrayLike, width: int) -> Strip:
     """Correlation length of an infinite strip,  ξ_L = 1/ln(λ_even/λ_odd),  its slope in K, and the free energy.
 
     Parameters

@@ -132,7 +132,7 @@ def _site_action(delta, ridge, u, s):
     The integrand has one peak, where  a t³ + b t = δ/s,  for t = δ + ζ.
     """
     a, b = 2 * u / ridge, 1 / ridge + 1 / s
-    if u == 0:
+    if u < 1e-100:  # no δ that is a loss feels it
         peak = delta / (s * b)  # (...)
     else:
         scale = 2 * np.sqrt(b / (3 * a))

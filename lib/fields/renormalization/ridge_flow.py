@@ -69,7 +69,7 @@ def averaged_vertex(discrepancies: ArrayLike, ridge: float, variance: float) -> 
         return checks.plain((ridge / raised) ** (delta.shape[-1] / 2) * np.exp(-(scaled**2).sum(axis=-1) / 2))
 
 
-def beta(coupling: float | ArrayLike, tail_index: float) -> float | Array["..."]:
+def beta(coupling: ArrayLike, tail_index: float) -> float | Array["..."]:
     """Flow of the coupling towards weaker cutoffs:  dτ/dl = τ(α - τ),  l = -ln Λ.
 
     Fixed points: τ = 0, unstable, and τ = α.
@@ -94,7 +94,7 @@ def beta(coupling: float | ArrayLike, tail_index: float) -> float | Array["..."]
     return checks.plain(checks.finite("coupling", tau * (checks.number("tail_index", tail_index, above=0) - tau)))
 
 
-def flow(cutoffs: float | ArrayLike, tail_index: float, ridge: float, samples: float, *, start: float = np.inf) -> Flow:
+def flow(cutoffs: ArrayLike, tail_index: float, ridge: float, samples: float, *, start: float = np.inf) -> Flow:
     """The theory with all modes between a cutoff and the first one integrated out:  T(Λ) = T + (Λ^{-α} - Λ₀^{-α})/α.
 
     The learnability of the mode at the cutoff then has  dp/dl = p(1 + α - τ);  stop at p = 1.
@@ -136,7 +136,7 @@ def flow(cutoffs: float | ArrayLike, tail_index: float, ridge: float, samples: f
     return Flow(*map(checks.plain, (total, tau, tau / 4, learnability)))
 
 
-def dressed_ridge(spectrum: Spectrum | ArrayLike, samples: float | ArrayLike, *, ridge: float) -> Array["m ..."]:
+def dressed_ridge(spectrum: Spectrum | ArrayLike, samples: ArrayLike, *, ridge: float) -> Array["m ..."]:
     """Running ridge of the unlearned part of each mode alone,  dT/dΛ = -λ/(1 + Pλ/T(Λ)),  from the weakest mode down.
 
     T at Λ = 0, over P, is a local guess for the per-sample ridge κ: within 2 % for a large ridge, low by tens of per
@@ -173,9 +173,7 @@ def dressed_ridge(spectrum: Spectrum | ArrayLike, samples: float | ArrayLike, *,
     return checks.finite("ridge", result)
 
 
-def functional_ridge(
-    kappa: float | ArrayLike, spectrum: Spectrum | ArrayLike, ridge: float, cuts: ArrayLike
-) -> Array["... C"]:
+def functional_ridge(kappa: ArrayLike, spectrum: Spectrum | ArrayLike, ridge: float, cuts: ArrayLike) -> Array["... C"]:
     """Exact flow of the self-consistent theory: a ridge that depends on κ,  T_Λ(κ) = T + Σ_{k>Λ} g_k λ_k κ/(λ_k + κ).
 
     It is closed by  Pκ = T_0(κ),  or at any cut by  P = T_Λ(κ)/κ + Σ_{k≤Λ} g_k L_k.  For κ ≫ λ it is the running ridge

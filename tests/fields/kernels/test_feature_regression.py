@@ -92,17 +92,6 @@ def test_gaussian_features_follow_the_effective_ridge(a):
     assert np.all(np.abs(ratio - 1) < 4 * np.sqrt(2 / 580) + 5 / p[:, None])
 
 
-def test_the_mode_that_holds_the_target_fluctuates_twice_as_much():
-    values, v, p, replicas = power_law(300, 1.5), np.eye(300)[9], 100, 1000
-    curves = feature_regression.measure(values, v, [p], [0.05], rng=4, replicas=replicas)
-    theory = RidgeTheory(values, p, ridge=0.05).predict(v**2)
-    own = theory.amplification * (1 - theory.theory.learnability) ** 2 * v**2
-    assert own[9] == pytest.approx(theory.test_error, rel=1e-12)
-    ratio = curves.coefficient_variance[0, 0] / theory.coefficient_variance(own_error=own)
-    assert ratio[9] == pytest.approx(1, abs=4 * np.sqrt(2 / replicas) + 5 / p)
-    assert np.delete(ratio, 9)[:30].mean() == pytest.approx(1, abs=5 / p)
-
-
 def test_other_spectra_follow_it_too():
     """Exponential, of two plateaus, and degenerate: deviations in standard errors over twelve settings."""
     pulls = []
@@ -136,42 +125,6 @@ def test_a_common_amplitude_of_the_tail_breaks_it():
         for s in (0.0, 1.0)
     )
     assert abs(plain - expected) < 3 * bar + 5 / 60 * expected and abs(uneven - expected) > 10 * wide
-
-
-def test_learnability_is_that_of_the_quenched_closure_at_every_amplitude_of_the_target():
-    """Mode 10 of k^-1.3, P = 100, T = 0.05: for amplitude 3 the annealed and half closures give 0.776 and 0.934."""
-    values, target = power_law(1000, 1.3), np.where(np.arange(1000) == 9, 3.0, 0.0)
-    loud, quiet = (
-        feature_regression.measure(values, scale * target, [100], [0.05], rng=14, replicas=60) for scale in (1, 0.01)
-    )
-    measured = loud.mean_coefficient[0, 0, 9] / 3
-    error = np.sqrt(loud.coefficient_variance[0, 0, 9] / 60) / 3
-    np.testing.assert_allclose(quiet.mean_coefficient, 0.01 * loud.mean_coefficient, rtol=1e-9, atol=1e-12)
-    theory = RidgeTheory(values, 100, ridge=0.05)
-    quenched, annealed, half = (
-        theory.closure_learnability(name, target**2)[9] for name in ("quenched", "annealed", "half")
-    )
-    assert error < 0.01 and abs(measured - quenched) < 4 * error
-    assert abs(measured - annealed) > 8 * error and abs(measured - half) > 8 * error
-
-
-def test_double_descent_and_its_cures():
-    """D = 60, noise 0.25: a peak above P = D, gone with a ridge of 5 or a tail of that weight."""
-    flat, target, noise = Spectrum([1.0], [60]), np.full(60, 60**-0.5), {"noise_variance": 0.25}
-    bare = feature_regression.measure(flat, target, [50, 70, 90], [1e-3], rng=15, replicas=60, **noise)
-    theory = RidgeTheory(flat, [50, 70, 90], ridge=1e-3).predict([1.0], **noise)
-    mean, error = Estimate.of(bare.test_error[:, :, 0])
-    # For P > D inverse Wishart matrices give σ²(1 + D/(P - D - 1)): the theory's D/(P - D) is its leading order.
-    exact = 0.25 * (1 + 60 / (np.array([70, 90]) - 61))
-    assert np.all(np.abs(mean[1:] - exact) < 4 * error[1:])
-    assert abs(mean[0] - theory.test_error[0]) < 4 * error[0] + 0.1 * mean[0]
-    tailed = Spectrum([1.0, 5 / 2000], [60, 2000])
-    for spectrum, t, power, seed, replicas in ((flat, 5.0, [1.0], 16, 60), (tailed, 1e-3, [1.0, 0.0], 17, 20)):
-        padded = np.append(target, np.zeros(int(spectrum.dimension) - 60))
-        curves = feature_regression.measure(spectrum, padded, [60], [t], rng=seed, replicas=replicas, **noise)
-        expected = RidgeTheory(spectrum, 60, ridge=t).predict(power, **noise).test_error
-        mean, error = (part[0, 0] for part in Estimate.of(curves.test_error))
-        assert abs(mean - expected) < 3 * error + 0.02 * expected and mean < 1
 
 
 def test_ridges_that_are_lost_in_the_rounding_of_the_kernel_are_refused():

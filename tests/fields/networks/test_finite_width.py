@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import erf
 
-from lib.common import checks, hmc
+from lib.common import checks
 from lib.fields.kernels.gp_regression import GaussianProcess
 from lib.fields.networks import finite_width, nngp
 from lib.fields.networks.two_layers import TwoLayer
@@ -86,16 +86,6 @@ def test_the_log_likelihood_varies_to_first_order_as_single_neurons_say_and_narr
     kernels_of_two = (erf(np.random.default_rng(9).standard_normal((200_000, 2))) ** 2).mean(axis=1) + T
     np.testing.assert_allclose(narrow, np.var(-np.log(kernels_of_two) / 2 - y**2 / kernels_of_two / 2), rtol=0.06)
     assert narrow > 1.5 * first / 2
-
-
-def test_a_narrow_network_has_the_mean_of_hamiltonian_monte_carlo():
-    network = NETWORKS["erf"]
-    found = finite_width.deviation(network, POINTS, 6, 40_000, 6)
-    chains = network.sample(6, 40, 400, 7, observable=lambda w: network.predict(w, POINTS))
-    K, k = kernels("erf")
-    sampled = hmc.summary(6 * (chains.samples - GaussianProcess(K, 0.3).mean(Y, k)))
-    error = np.sqrt(np.diag(found.covariance) + sampled.error**2)
-    assert np.all(np.abs(found.mean - sampled.mean) < 4 * error) and error.max() < 0.2
 
 
 def test_the_covariance_is_that_of_repeated_runs():

@@ -239,30 +239,6 @@ def test_learnabilities_are_ratios_of_averages_where_the_components_are_orthogon
     np.testing.assert_allclose(mixed, [[[0.9, 0.2e6], [1, 0]]], rtol=1e-8, atol=1e-7)
 
 
-def test_the_sampled_posterior_of_the_same_data_is_adapted_as_much():
-    d, width, readout, ridge, part = 10, 100, 0.5, 0.05, -0.2
-    rng = np.random.default_rng(8)
-    x, test = rng.standard_normal((40, d)), rng.standard_normal((500, d))
-    y, *parts = x[:, 0] + part * (x[:, 0] ** 3 - 3 * x[:, 0]), test[:, 0], part * (test[:, 0] ** 3 - 3 * test[:, 0])
-    network = TwoLayer("erf", x, y, ridge, readout_variance=readout)
-
-    def kept(w):
-        learned = kernel_adaptation.learnabilities(network.predict(w, test), parts)
-        return np.column_stack([d * (w[:, :, 0] ** 2).mean(axis=1), d * (w[:, :, 1:] ** 2).mean(axis=(1, 2)), learned])
-
-    found = hmc.summary(network.sample(width, 6, 80, 3, burn_in=60, observable=kept).samples)
-    assert found.mean[0] > 1.3 and np.all(found.error < [0.02, 0.006, 0.002, 0.004])
-    plain, whole = (adapt(network, width, fluctuations=option).covariance for option in (False, True))
-    for covariance in (plain, whole):
-        assert d * covariance[0, 0] == pytest.approx(found.mean[0], rel=0.06)
-    learned, lazy = (
-        kernel_adaptation.learnabilities(predict(network, covariance, test), parts)
-        for covariance in (plain, np.eye(d) / d)
-    )
-    assert np.all(np.abs(learned - found.mean[2:]) < [0.02, 0.06])
-    assert np.all(found.mean[2:] > lazy + 5 * found.error[2:])
-
-
 def test_the_fluctuations_are_what_shrinks_weights_without_a_target():
     network = TwoLayer("relu", np.random.default_rng(4).standard_normal((12, 4)), np.zeros(12), 0.3)
     lazy, shrunk = (adapt(network, 16, fluctuations=option).covariance for option in (False, True))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import erf, eval_gegenbauer, roots_gegenbauer, roots_hermitenorm
+from scipy.special import erf, eval_gegenbauer, roots_gegenbauer
 
 from lib.fields.networks import nngp
 from lib.foundations import sampling
@@ -157,24 +157,6 @@ def test_trace_on_the_sphere_is_the_variance():
     exact = np.array([on_sphere("erf", d, degree, 1.0) for degree in degrees])
     total = nngp.sphere_spectrum("erf", d, degrees).multiplicities @ exact
     assert total == pytest.approx(nngp.variance("erf", np.sqrt(d) * np.eye(d)[:1]).item(), rel=1e-9)
-
-
-def test_gaussian_inputs_mix_the_cubic_with_the_linear_and_the_rest_is_the_eigenvalue_of_the_sphere():
-    """M_33 - M_13²/M_11 = λ_3 with M = s_a²⟨h hᵀ⟩, h_n = ⟨H_n(v) erf(w·x)⟩/√n!, all by quadrature at |w|² = σ_w²."""
-    d, s = 50, 1.0
-    nodes, weights = roots_hermitenorm(120)
-    weights = weights / weights.sum()
-    overlap = (
-        np.sqrt(s / d) * nodes
-    )  # m of a neuron: d m²/σ_w² is a squared normal variable; > 1 for no node that counts
-    inside = np.abs(overlap) < np.sqrt(s)
-    mean = np.array([erf(m * nodes[:, None] + np.sqrt(s - m**2) * nodes) @ weights for m in overlap[inside]])  # (n, v)
-    h = np.stack([mean @ (weights * nodes), mean @ (weights * (nodes**3 - 3 * nodes)) / np.sqrt(6)])
-    matrix = (h * weights[inside]) @ h.T
-    linear, cubic = nngp.sphere_spectrum("erf", d, [1, 3], weight_variance=s).eigenvalues
-    assert matrix[0, 0] == pytest.approx(linear, rel=1e-9)
-    assert matrix[1, 1] - matrix[0, 1] ** 2 / matrix[0, 0] == pytest.approx(cubic, rel=1e-6)
-    assert matrix[1, 1] > 2 * cubic  # Gaussian inputs alone would give H_3 more than twice its eigenvalue
 
 
 @pytest.mark.parametrize("activation", nngp.ACTIVATIONS)

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from scipy.special import erf
 from scipy.stats import multivariate_normal, ortho_group
 
-from lib.common import hmc
 from lib.fields.networks import kernel_adaptation, nngp, three_layers
 from lib.fields.networks.two_layers import TwoLayer
 
@@ -49,13 +48,6 @@ def test_the_characteristic_functional_of_narrow_networks_by_plain_sampling_and_
         given_first[i] = (weights @ np.exp(-VARIANCES[2] / 10 * field**2) @ weights) ** 5
     spread = given_first.std() / np.sqrt(4000)
     assert abs(found.mean - given_first.mean()) < 4 * np.hypot(found.error, spread) and spread < 2e-3
-
-
-def test_half_the_exponent_is_what_makes_it_right():
-    call = "erf", X[:2], [1.2, -0.6], (7, 5), 20_000, 1
-    double = three_layers.characteristic_functional(*call, variances=(0.9, 1.4, 2.4))
-    waves = np.cos(three_layers.outputs("erf", X[:2], (7, 5), 20_000, 2, variances=VARIANCES) @ [1.2, -0.6])
-    assert waves.mean() - double.mean > 20 * double.error
 
 
 @activations
@@ -135,27 +127,6 @@ def test_turned_inputs_change_nothing_and_a_new_order_is_followed(activation, se
     one = three_layers.adapt(activation, X, Y, 0.3, 6)
     other = three_layers.adapt(activation, X[order] @ turn, Y[order], 0.3, 6)
     np.testing.assert_allclose(other.covariance, one.covariance[np.ix_(order, order)], rtol=1e-6, atol=1e-8)
-
-
-def test_the_sampled_fields_of_an_infinitely_wide_first_layer_have_the_adapted_kernel():
-    """Fields L z, K⁰ = LLᵀ, z ~ N(0, 1), are the weights of a two-layer network on the rows of L: exact."""
-    rng = np.random.default_rng(0)
-    x, width, variances, distance = rng.standard_normal((10, 3)), 30, (1.0, 1.0, 0.5), []
-    y = 2.5 * x[:, 0]
-    prior = nngp.kernel("erf", x)
-    root = np.linalg.cholesky(prior)
-
-    def kept(z):
-        h = z @ root.T
-        return (h.swapaxes(1, 2) @ h / width).reshape(len(z), -1)
-
-    network = TwoLayer("erf", root, y, 0.1, weight_variance=10, readout_variance=variances[2])
-    sampled = hmc.summary(network.sample(width, 20, 200, 1, observable=kept, burn_in=100).samples)
-    learned = np.linalg.norm(sampled.mean - prior.ravel())
-    for fluctuations in (False, True):
-        adapted = three_layers.adapt("erf", x, y, 0.1, width, variances=variances, fluctuations=fluctuations).covariance
-        distance.append(np.linalg.norm(adapted.ravel() - sampled.mean) / learned)
-    assert np.linalg.norm(sampled.error) < 0.04 * learned and max(distance) < 0.12
 
 
 def test_examples_that_the_first_layer_cannot_tell_apart_get_the_same_kernel():

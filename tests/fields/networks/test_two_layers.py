@@ -10,7 +10,7 @@ from scipy.stats import multivariate_normal
 from sklearn.linear_model import Ridge
 
 from lib.common import hmc
-from lib.fields.networks import _readouts, nngp
+from lib.fields.networks import _readouts
 from lib.fields.networks._units import units
 from lib.fields.networks.two_layers import TwoLayer
 
@@ -138,21 +138,6 @@ def test_gibbs_sampling_of_a_linear_network_agrees():
 
     one = hmc.summary(network.sample(3, 30, 500, 8, observable=kept).samples)
     assert np.all(np.abs(one.mean - other.mean) < 3 * np.hypot(one.error, other.error)) and np.all(one.error < 0.05)
-
-
-def test_the_distance_to_the_infinite_width_falls_as_one_over_n():
-    rng = np.random.default_rng(3)
-    x, points = rng.standard_normal((8, 4)), rng.standard_normal((10, 4))
-    network, distance = TwoLayer("erf", x, 2.5 * np.sin(x[:, 0]), 0.1), []
-    noisy = nngp.kernel("erf", x) + 0.1 * np.eye(8)
-    process = nngp.kernel("erf", points, x) @ np.linalg.solve(noisy, network.targets)
-    for width in (16, 64):
-        chains = network.sample(width, 40, 200, 9, observable=lambda w: network.predict(w, points), leapfrog=6)
-        found = hmc.summary(chains.samples)
-        noise = (found.error**2).mean()
-        distance.append(np.sqrt(((found.mean - process) ** 2).mean() - noise))
-        assert noise < (0.15 * distance[-1]) ** 2
-    assert 3 < distance[0] / distance[1] < 5
 
 
 # --- what does not fit ----------------------------------------------------------------------------

@@ -11,8 +11,7 @@ from lib.common.spectrum import Spectrum
 from lib.fields.kernels.effective_ridge import RidgeTheory
 from lib.fields.renormalization import decimation, quartic_loss, ridge_flow
 
-SPECTRUM, TAIL = Spectrum([0.5, 0.0025], [1, 400]), Spectrum([0.0025], [400])  # a tail of total weight 1
-POINTS = [(0.0, 20.0), (0.25, 20.0), (0.5, 20.0), (1.0, 40.0)]  # u, T
+SPECTRUM = Spectrum([0.5, 0.0025], [1, 400])  # a tail of total weight 1
 
 
 @settings(deadline=None, max_examples=40)
@@ -44,11 +43,6 @@ def test_one_loop_without_a_quartic_part_is_plain_decimation(cut, samples, ridge
     assert found.kappa == pytest.approx(expected, rel=1e-12)
     with_target = quartic_loss.one_loop(SPECTRUM, samples, ridge, 0.0, cut, target_power=[1.0, 0.0])
     assert with_target.kappa == found.kappa  # the target acts through the quartic part alone
-
-
-def test_one_loop_gives_the_learnabilities_of_the_reference_setting():
-    found = [quartic_loss.one_loop(SPECTRUM, 100, ridge, u, 1).learnability[0] for u, ridge in POINTS]
-    np.testing.assert_allclose(found, [0.704, 0.850, 0.893, 0.883], atol=1.1e-3)
 
 
 def test_the_first_order_in_u_is_that_of_quadrature():
@@ -161,17 +155,6 @@ def test_the_sampler_of_a_quadratic_loss_is_the_regression():
     assert abs(found.mean - np.mean(exact)) < 4.5 * error and error < 0.012
     kappa = RidgeTheory(levels, samples, ridge=ridge).kappa
     assert abs(found.mean - lam / (lam + kappa)) < 4.5 * found.error + 5 / samples**2
-
-
-def test_one_loop_is_within_two_percent_of_the_sampler_and_the_site_action_within_its_error():
-    quartic, ridge = POINTS[2]
-    run = quartic_loss.measure(0.5, TAIL, 100, ridge, quartic, rng=7, replicas=64, steps=100, burn_in=60)
-    mean, error = run.learnability
-    loop = quartic_loss.one_loop(SPECTRUM, 100, ridge, quartic, 1).learnability[0]
-    assert abs(mean - loop) < 0.02 * loop + 3 * error
-    assert abs(mean - quartic_loss.site_learnability(0.5, 100, ridge, quartic, 1.0)) < 4 * error
-    assert 0.6 < run.acceptance < 0.95 and run.values.mean() == mean
-    assert mean - 0.5 / (0.5 + ridge / 100) > 20 * error  # no tail, no quartic part
 
 
 def test_the_potential_and_its_gradient():

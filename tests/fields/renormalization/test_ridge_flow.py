@@ -107,16 +107,6 @@ def test_the_dressed_ridge_solves_its_differential_equation(ridge, samples, seco
     np.testing.assert_allclose(split[[0, 3, 43], 0], found[:3], rtol=1e-10)
 
 
-@pytest.mark.parametrize(("decay", "low"), [(1.2, (0.02, 0.05)), (1.5, (0.12, 0.18)), (2.0, (0.38, 0.44))])
-def test_the_dressed_ridge_is_a_good_guess_only_with_a_ridge(decay, low):
-    size, samples = 20_000, 200
-    spectrum, tail = Spectrum.power_law(size, decay), (size + 0.5) ** (1 - decay) / (decay - 1)
-    for bare, bounds in ((1.0, (0, 0.02)), (0.0, low)):
-        guess = ridge_flow.dressed_ridge(spectrum, samples, ridge=bare + tail)[0] / samples
-        missing = 1 - guess / RidgeTheory(spectrum, samples, ridge=bare + tail).kappa
-        assert bounds[0] < missing < bounds[1]
-
-
 @settings(deadline=None, max_examples=40)
 @given(
     values=st.lists(st.floats(1e-4, 10), min_size=2, max_size=10),
