@@ -27,18 +27,20 @@ def _blocks(rows, modes):
     return [slice(start, start + step) for start in range(0, rows, step)]
 
 
+def _share(one, other, at_zero):
+    """one/(one + other), halved so that the sum stays in range, and `at_zero` where both are zero."""
+    total = one / 2 + other / 2  # (..., n)
+    return np.divide(one / 2, total, out=np.full(total.shape, at_zero), where=total > 0)
+
+
 def _learned(values, kappa):
-    """L_k = λ_k/(λ_k + κ), (..., n), where κ > 0; at κ = 0 one for λ_k > 0.  Halved, so that the sum stays in range."""
-    k = np.asarray(kappa)[..., None] / 2  # (..., 1)
-    shares = np.broadcast_to(values > 0, (*k.shape[:-1], values.size)).astype(float)  # (..., n)
-    return np.divide(values / 2, values / 2 + k, out=shares, where=(values > 0) & (k > 0))
+    """L_k = λ_k/(λ_k + κ), (..., n);  zero for λ_k = κ = 0."""
+    return _share(values, np.asarray(kappa)[..., None], 0.0)
 
 
 def _unlearned(values, kappa):
-    """1 - L_k = κ/(λ_k + κ), (..., n), without the difference; one for λ_k = κ = 0."""
-    k = np.asarray(kappa)[..., None] / 2  # (..., 1)
-    total = values / 2 + k  # (..., n)
-    return np.divide(k, total, out=np.ones(total.shape), where=total > 0)
+    """1 - L_k = κ/(λ_k + κ), (..., n), without the difference."""
+    return _share(np.asarray(kappa)[..., None], values, 1.0)
 
 
 def _bracket(values, counts, p, t):

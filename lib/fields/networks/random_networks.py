@@ -28,6 +28,13 @@ def _draw(rng, shape, variance, law):
     return np.sqrt(3 * variance) * rng.uniform(-1, 1, shape)  # shape
 
 
+def _ensemble(activation, inputs, width, law, **variances):
+    """φ, x (n, d), N, and the variances, checked."""
+    phi, _ = units(activation, KERNELS)
+    checks.one_of("law", law, LAWS)
+    return phi, points("inputs", inputs), checks.integer("width", width), positive(**variances)
+
+
 def sample(
     activation: str, inputs: ArrayLike, width: int, replicas: int, rng: Rng, *,
     weight_variance: float = 1.0, readout_variance: float = 1.0, law: str = "gaussian",
@@ -58,12 +65,9 @@ def sample(
     >>> bool(np.allclose(z[:, 0], -z[:, 1]))  # erf networks without biases are odd
     True
     """
-    phi, _ = units(activation, KERNELS)
-    x = points("inputs", inputs)  # (n, d)
-    width, replicas = checks.integer("width", width), checks.integer("replicas", replicas)
-    rng, law = checks.generator("rng", rng), checks.one_of("law", law, LAWS)
-    variances = positive(weight_variance=weight_variance, readout_variance=readout_variance)
-    count, dimension = x.shape
+    scales = {"weight_variance": weight_variance, "readout_variance": readout_variance}
+    phi, x, width, variances = _ensemble(activation, inputs, width, law, **scales)
+    rng, replicas, (count, dimension) = checks.generator("rng", rng), checks.integer("replicas", replicas), x.shape
     result = np.empty((replicas, count))  # (S, n)
     many = max(1, BLOCK // (width * max(dimension, count)))  # networks at a time
     few = max(1, BLOCK // width)  # inputs at a time, where one network fills a block
@@ -138,9 +142,8 @@ def excess_kurtosis(
     >>> excess_kurtosis("relu", [[1.0, 1.0]], 5, law="uniform").round(6).tolist()
     [1.128]
     """
-    _, x = units(activation, KERNELS), points("inputs", inputs)  # (n, d)
-    width, law = checks.integer("width", width), checks.one_of("law", law, LAWS)
-    variance = checks.number("weight_variance", weight_variance, above=0) / x.shape[1]
+    _, x, width, (variance,) = _ensemble(activation, inputs, width, law, weight_variance=weight_variance)
+    variance /= x.shape[1]
     largest = np.abs(x).max(axis=1, keepdims=True)  # (n, 1)
     if np.any(largest == 0):
         checks.fail("inputs", "differ from the origin, where every network is zero", inputs)
@@ -189,11 +192,9 @@ def characteristic_functional(
     >>> abs(sampled.mean - 0.853553) < 5 * sampled.error < 0.005
     True
     """
-    phi, _ = units(activation, KERNELS)
-    x = points("inputs", inputs)  # (n, d)
+    scales = {"weight_variance": weight_variance, "readout_variance": readout_variance}
+    phi, x, width, variances = _ensemble(activation, inputs, width, law, **scales)
     t = checks.array("sources", sources, shape=x.shape[:1])  # (n,)
-    width, law = checks.integer("width", width), checks.one_of("law", law, LAWS)
-    variances = positive(weight_variance=weight_variance, readout_variance=readout_variance)
     scale, readout = np.sqrt(variances[0] / x.shape[1]), np.sqrt(variances[1] / width)
 
     def factor(normal):

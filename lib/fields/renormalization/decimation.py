@@ -32,15 +32,12 @@ class Bookkeeping:
         N_</P, what is wrong with setting the denominator to P.
     tail_error : float or ndarray (...)
         Σ_{k>Λ'} g_k λ_k L_k / T(Λ'), what is wrong with setting L to zero in the tail.
-    equivalent_kernel_accurate : bool or ndarray of bool (...)
-        N_</P <= 0.1.
     """
 
     kappa: float | Array["..."]
     retained_learned: float | Array["..."]
     equivalent_kernel_error: float | Array["..."]
     tail_error: float | Array["..."]
-    equivalent_kernel_accurate: bool | Array["..."]
 
 
 def running_ridge(spectrum: Spectrum | ArrayLike, ridge: float, cuts: ArrayLike) -> float | Array["..."]:
@@ -204,7 +201,7 @@ class Decimation:
         # Where there is no tail and no ridge, nothing is lost.
         tail_error = np.divide(lost, raised, out=np.zeros(cuts.shape), where=raised > 0)  # (...)
         kept, part = fluctuating / (self.samples - below), below / self.samples  # (...), (...)
-        return Bookkeeping(*map(checks.plain, (kept, below, part, tail_error, below <= 0.1 * self.samples)))
+        return Bookkeeping(*map(checks.plain, (kept, below, part, tail_error)))
 
 
 def _features(features, eigenvalues):
