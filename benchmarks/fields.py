@@ -6,7 +6,7 @@ Run by hand: python benchmarks/fields.py.  Medians over repeats; compilation is 
 import numpy as np
 from _timing import seconds
 
-from lib.fields.kernels import effective_ridge, kernel_data
+from lib.fields.kernels import effective_ridge, pools
 from lib.fields.networks import nngp
 from lib.fields.overlaps import coexistence, escape_times, monte_carlo, single_index
 from lib.services import data
@@ -19,15 +19,15 @@ TARGET = single_index.staircase(EPSILON)
 def regression():
     """The effective ridge of many sample sizes, and learning curves of digits."""
     eigenvalues, samples = np.arange(1.0, 10_001) ** -1.5, np.geomspace(1, 1e4, 1000)
-    taken = seconds(lambda: effective_ridge.solve(eigenvalues, samples, ridge=0.1), 3)
+    taken = seconds(lambda: effective_ridge.RidgeTheory(eigenvalues, samples, ridge=0.1).kappa, 3)
     print(f"κ, 10³ P and 10⁴ modes                          {taken:8.2f} s")
     digits = data.load("digits", size=8)
     targets = np.where(digits.labels % 2 == 0, 1.0, -1.0)  # (1797,)
-    points = kernel_data.unit_rows(digits.images.reshape(len(targets), -1))  # (1797, 64)
+    points = pools.unit_rows(digits.images.reshape(len(targets), -1))  # (1797, 64)
     gram = nngp.kernel("erf", points)  # (1797, 1797)
-    taken = seconds(lambda: kernel_data.spectrum(gram, targets), 1)
+    taken = seconds(lambda: pools.Pool(gram, targets).eigenvalues, 1)
     print(f"digits, eigendecomposition of 1797 points       {taken:8.2f} s")
-    taken = seconds(lambda: kernel_data.measure(gram, targets, [25, 50, 100, 200], [0.1], 1), 1)
+    taken = seconds(lambda: pools.Pool(gram, targets).measure([25, 50, 100, 200], [0.1], 1), 1)
     print(f"digits, 40 subsets at each of four P            {taken:8.2f} s")
 
 

@@ -48,15 +48,6 @@ def examples(inputs, targets, *, patches=False):
     return x, checks.array("targets", targets, shape=(len(x),))
 
 
-def targets(value, count, several=False):
-    """y, or several columns of them."""
-    values = checks.array("targets", value)  # (P,) or (P, m)
-    if len(np.atleast_1d(values)) != count or values.ndim not in ((1, 2) if several else (1,)):
-        shapes = f"({count},) or ({count}, m)" if several else f"({count},)"
-        checks.fail("targets", f"have shape {shapes}, one row an example", f"shape {values.shape}")
-    return values
-
-
 def per_sample(name, value, shape, **bounds):
     """One number for all, or one each: an array of that shape."""
     values = checks.entries(name, value, **bounds)  # () or shape

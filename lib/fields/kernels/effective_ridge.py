@@ -1,147 +1,363 @@
 """The effective ridge of kernel regression: one number that says which modes P samples teach, at ridge T.
 
 The unlearned modes of a kernel act as noise on the learned ones, so that the ridge is renormalized,  T → T_eff = Pκ,
-and mode k is learned to the fraction  L_k = λ_k/(λ_k + κ).  `eigenvalues` (n,): λ_k >= 0, in any order but not all
-zero; `multiplicities` (n,): g_k > 0, by default 1; `samples`: P > 0; `ridge`: T >= 0, the variance of label noise that
-the regression assumes; P and T may be arrays that broadcast.  Source: ringel2025talk, on the effective ridge, with the
-closure corrected (see :func:`closure_learnability`).
+and mode k is learned to the fraction  L_k = λ_k/(λ_k + κ).  Bias, variance and errors follow.  Source: ringel2025talk.
 """
+
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.optimize.elementwise import find_root
 
 from lib.common import checks
-from lib.fields.kernels import _modes
-from lib.fields.kernels._modes import bracket, excess, learned, modes, settings, unlearned
+from lib.common.shapes import Array, ArrayLike
+from lib.common.spectrum import Spectrum
+from lib.fields._data import per_sample
+from lib.fields.kernels._modes import graded, tails
 
 CLOSURES = {"quenched": (1.0, 0.0), "annealed": (1.0, 1.0), "half": (0.5, 0.5)}  # shares of ∫Var_post and of the bias
+_BLOCK = 2**14  # numbers a block of (rows, modes) may hold: it stays in the cache
 
 
-def solve(eigenvalues, samples, *, ridge, multiplicities=None):
-    """Effective ridge per sample κ, the root of  P = T/κ + Σ_k g_k λ_k/(λ_k + κ).
+def _blocks(rows, modes):
+    """Slices that cut `rows` so that (rows, modes) stays below the size of a block."""
+    step = max(1, _BLOCK // modes)
+    return [slice(start, start + step) for start in range(0, rows, step)]
 
-    It is zero without a ridge at P at or above the rank Σ_{λ>0} g_k.  `eigenvalues`, `samples`, `ridge`,
-    `multiplicities`: λ_k, P, T, g_k.  Returns κ >= T/P, a float or an array.
 
-    >>> solve([1.0], [1, 2, 3], ridge=0.0, multiplicities=[4]).round(6).tolist()  # P = 4/(1 + κ)
+def _share(one, other, at_zero):
+    """one/(one + other), halved so that the sum stays in range, and `at_zero` where both are zero."""
+    total = one / 2 + other / 2  # (..., n)
+    return np.divide(one / 2, total, out=np.full(total.shape, at_zero), where=total > 0)
+
+
+def _learned(values, kappa):
+    """L_k = λ_k/(λ_k + κ), (..., n);  zero for λ_k = κ = 0."""
+    return _share(values, np.asarray(kappa)[..., None], 0.0)
+
+
+def _unlearned(values, kappa):
+    """1 - L_k = κ/(λ_k + κ), (..., n), without the difference."""
+    return _share(np.asarray(kappa)[..., None], values, 1.0)
+
+
+def _bracket(values, counts, p, t):
+    """Bounds of κ: the first m modes learned in full and the rest pure ridge; or the first m modes all there is."""
+    m = np.unique(np.rint(np.geomspace(1, values.size, 64)).astype(int))  # (m,)  all m give bounds, these suffice
+    full, stiffness = np.cumsum(counts)[m - 1], np.cumsum(counts / values)[m - 1]  # (m,), (m,)
+    tail = tails(counts * values)[np.append(0, m)]  # (1+m,)
+    left = p[:, None] - np.append(0.0, full)  # (R, 1+m)  samples that these modes leave over
+    with np.errstate(over="ignore"):
+        above = np.divide(t[:, None] + tail, left, out=np.full(left.shape, np.inf), where=left > 0).min(axis=1)  # (R,)
+    # m modes alone:  Σ g λ/(λ + κ) >= n_m - κ Σ g/λ  leaves a quadratic for κ; its root without cancellation.
+    over = left[:, 1:]  # (R, m)
+    size = np.abs(over) + np.hypot(over, 2 * np.sqrt(stiffness) * np.sqrt(t)[:, None])  # (R, m)
+    below = (np.where(over > 0, 2 * t[:, None], size) / np.where(over > 0, size, 2 * stiffness)).max(axis=1)  # (R,)
+    return np.maximum(below, t / p), above
+
+
+def _excess(kappa, values, counts, p, t):
+    """T/κ + Σ g L - P, λ descending.  Modes above κ count as one whole less κ/(λ + κ): no difference of large sums."""
+    whole = np.insert(np.cumsum(counts), 0, 0.0)  # (n+1,)
+    result = t / kappa + (whole[np.searchsorted(-values, -kappa)] - p)  # (R,)
+    for rows in _blocks(kappa.size, values.size):
+        k = kappa[rows, None]  # (r, 1)
+        result[rows] += (np.where(values > k, -k, values) / (values + k)) @ counts
+    return result
+
+
+def _settings(samples, ridge):
+    p, t = checks.entries("samples", samples, above=0), checks.entries("ridge", ridge, at_least=0)
+    return checks.broadcast(samples=p, ridge=t)  # (...), (...)
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeTheory:
+    """Kernel regression on P samples at ridge T, averaged over data sets.
+
+    P and T may be arrays, which are broadcast to one shape (...), that of the results; for two numbers results are
+    numbers.  Modes of one eigenvalue enter through their multiplicity g_k.
+
+    Parameters
+    ----------
+    spectrum : Spectrum or array_like (n,)
+        λ_k >= 0 with g_k, in any order, zero or within 100 decades of the largest.
+    samples : float or array_like
+        P > 0.
+    ridge : float or array_like
+        T >= 0, the variance of label noise that the regression assumes.  By keyword only.
+
+    Examples
+    --------
+    >>> RidgeTheory(Spectrum([1.0], [4]), [1, 2, 3], ridge=0.0).kappa.round(6).tolist()  # P = 4/(1 + κ)
     [3.0, 1.0, 0.333333]
     """
-    values, counts = modes(eigenvalues, multiplicities)
-    p, t = settings(samples, ridge)
-    unit = values.max()
-    order = np.argsort(-values, kind="stable")[: np.count_nonzero(values)]  # (n',)  without the zeros
-    values, counts = values[order] / unit, counts[order]  # (n',), (n',)
-    with np.errstate(over="ignore"):
-        p, t, shape = p.ravel(), checks.finite("ridge", t.ravel() / unit), p.shape  # (R,), (R,)
-    rank = np.cumsum(counts)[-1]  # summed as in the bracket, so that both agree on it
-    active = np.flatnonzero((t > 0) | (p < rank))  # (A,)
-    kappa = np.zeros(p.size)  # (R,)
-    if active.size:
-        p, t = p[active], t[active]
-        below, above = bracket(values, counts, p, t)  # (A,), (A,)
-        ends = np.full(p.size, -1e-6), np.log(above / below) + 1e-6  # (A,), (A,)
-        ways = {"args": (below, p, t), "tolerances": {"xatol": 1e-15, "xrtol": 1e-15}}
-        found = find_root(lambda u, low, p, t: excess(low * np.exp(u), values, counts, p, t), ends, **ways).x  # (A,)
-        kappa[active] = checks.finite("samples", below * np.exp(found))
-    with np.errstate(over="ignore"):
-        return checks.finite("ridge", kappa.reshape(shape) * unit)[()]  # (...)
+
+    spectrum: Spectrum
+    samples: float | Array["..."]
+    ridge: float | Array["..."] = field(kw_only=True)
+
+    def __post_init__(self):
+        p, t = (checks.plain(part) for part in _settings(self.samples, self.ridge))  # (...), (...)
+        checks.keep(self, spectrum=graded(self.spectrum), samples=p, ridge=t)
+
+    @cached_property
+    def kappa(self) -> float | Array["..."]:
+        """Effective ridge per sample κ >= T/P, the root of  P = T/κ + Σ_k g_k L_k;  0 for T = 0 and P >= the rank."""
+        values, counts = self.spectrum.eigenvalues, self.spectrum.multiplicities  # (n,), (n,)
+        unit = values.max()
+        order = np.argsort(-values, kind="stable")[: np.count_nonzero(values)]  # (n',)  without the zeros
+        values, counts = values[order] / unit, counts[order]  # (n',), (n',)
+        p, t = np.ravel(self.samples), np.ravel(self.ridge)  # (R,), (R,)
+        with np.errstate(over="ignore"):
+            t = checks.finite("ridge", t / unit)  # (R,)
+        active = np.flatnonzero((t > 0) | (p < np.cumsum(counts)[-1]))  # (A,)  the rank is summed as in the bracket
+        kappa = np.zeros(p.size)  # (R,)
+        if active.size:
+            p, t = p[active], t[active]
+            below, above = _bracket(values, counts, p, t)  # (A,), (A,)
+            ends = np.full(p.size, -1e-6), np.log(above / below) + 1e-6  # (A,), (A,)
+            ways = {"args": (below, p, t), "tolerances": {"xatol": 1e-15, "xrtol": 1e-15}}
+            root = find_root(lambda u, low, p, t: _excess(low * np.exp(u), values, counts, p, t), ends, **ways).x
+            kappa[active] = checks.finite("samples", below * np.exp(root))
+        with np.errstate(over="ignore"):
+            return checks.plain(checks.finite("ridge", kappa.reshape(np.shape(self.samples)) * unit))
+
+    @property
+    def learnability(self) -> Array["... n"]:
+        """Fraction of each target coefficient that the mean prediction reaches,  L_k = λ_k/(λ_k + κ)."""
+        return _learned(self.spectrum.eigenvalues, self.kappa)
+
+    @property
+    def posterior_variance(self) -> Array["... n"]:
+        """Posterior variance of each coefficient,  λ_k(1 - L_k);  Pκ = T + Σ_k g_k λ_k(1 - L_k)."""
+        return self.learnability * np.asarray(self.kappa)[..., None]  # (..., n)
+
+    def _power(self, target_power):
+        return checks.entries("target_power", target_power, at_least=0, shape=self.spectrum.eigenvalues.shape)  # (n,)
+
+    def predict(self, target_power: ArrayLike, *, noise_variance: float = 0.0) -> "LearningCurve":
+        """Bias, variance, test and training error of the mean prediction for  y = Σ_k v_k φ_k(x) + ε.
+
+        E₀ = P/(P - Σ g L²),  test error  E₀[Σ (1 - L_k)² w_k + σ²],  training error  (T/(Pκ))² times that.
+
+        Parameters
+        ----------
+        target_power : array_like (n,)
+            w_k >= 0, squared coefficients v², summed over the modes of an eigenvalue.
+        noise_variance : float
+            σ² >= 0, of the labels.
+
+        Returns
+        -------
+        LearningCurve
+
+        Raises
+        ------
+        ValueError
+            If T = 0 and P is the rank, where the variance diverges.
+
+        Examples
+        --------
+        >>> round(RidgeTheory(Spectrum([1.0], [4]), 8, ridge=1.0).predict([1.0]).kappa, 6)  # 8κ² + 3κ = 1
+        0.212695
+        """
+        values, counts = self.spectrum.eigenvalues, self.spectrum.multiplicities  # (n,), (n,)
+        power, noise = self._power(target_power), checks.number("noise_variance", noise_variance, at_least=0)
+        k, p, t = np.ravel(self.kappa), np.ravel(self.samples), np.ravel(self.ridge)  # (R,) each
+        rank = counts[values > 0].sum()
+        bias, spread, shared = (np.zeros(p.size) for _ in range(3))  # (R,) each
+        for rows in _blocks(p.size, values.size):
+            part, left = _learned(values, k[rows]), _unlearned(values, k[rows])  # (r, n), (r, n)
+            bias[rows], spread[rows], shared[rows] = left**2 @ power, (part * left) @ counts, part**2 @ counts
+        bare = np.divide(t, k, out=p - rank, where=k > 0)  # (R,)  T/κ, the samples that no mode has used up
+        unused = bare + spread  # (R,)  P - Σ g L²
+        if np.any(unused <= 0):
+            wanted = f"be > 0 where samples equals the rank {rank:g}: the variance diverges there"
+            checks.fail("ridge", wanted, self.ridge)
+        test = (p / unused) * (bias + noise)  # (R,)
+        with np.errstate(over="ignore"):
+            variance, excess = (shared / unused) * (bias + noise), k * (shared + spread)  # (R,), (R,)
+            parts = p / unused, bias, variance, test, (bare / p) ** 2 * test, excess  # (R,) each
+        shaped = (checks.finite("target_power", part).reshape(np.shape(self.samples)) for part in parts)
+        return LearningCurve(self, *map(checks.plain, shaped))
+
+    def _bare(self):
+        """κ = T/P of the equivalent kernel."""
+        checks.fail_if(np.any(np.asarray(self.ridge) == 0), "ridge", "be > 0 for the equivalent kernel", self.ridge)
+        with np.errstate(over="ignore"):
+            return checks.finite("ridge", np.divide(self.ridge, self.samples))  # (...)
+
+    def equivalent_kernel(self) -> tuple[float | Array["..."], float | Array["..."]]:
+        """The equivalent kernel's ridge per sample, the limit of a large ridge, and by how much it falls short.
+
+        It promises far too much where what it leaves out is not small against one.
+
+        Returns
+        -------
+        kappa : float or ndarray (...)
+            T/P; T > 0.
+        missing : float or ndarray (...)
+            The unlearned variance over the ridge,  Σ_k g_k λ_k(1 - L_k)/T.
+
+        Examples
+        --------
+        >>> RidgeTheory(Spectrum([1.0], [4]), 10, ridge=10.0).equivalent_kernel()
+        (1.0, 0.2)
+        """
+        kappa = self._bare()  # (...)
+        with np.errstate(over="ignore"):
+            variance = _learned(self.spectrum.eigenvalues, kappa) * np.asarray(kappa)[..., None]  # (..., n)
+            missing = checks.finite("ridge", variance @ self.spectrum.multiplicities / self.ridge)  # (...)
+        return checks.plain(kappa), checks.plain(missing)
+
+    def equivalent_kernel_error(self, target_power: ArrayLike) -> float | Array["..."]:
+        """Error against the clean target that the bare equivalent kernel promises:  Σ_k (1 - L_k)² w_k  at  κ = T/P.
+
+        Parameters
+        ----------
+        target_power : array_like (n,)
+            w_k >= 0, as in `predict`; T > 0.
+
+        Returns
+        -------
+        float or ndarray (...)
+
+        Examples
+        --------
+        >>> RidgeTheory([1.0], 10, ridge=10.0).equivalent_kernel_error([4.0])
+        1.0
+        """
+        power = self._power(target_power)  # (n,)
+        return checks.plain(_unlearned(self.spectrum.eigenvalues, self._bare()) ** 2 @ power)
+
+    def closure_learnability(self, closure: str, target_power: ArrayLike) -> Array[" n"]:
+        """Learnabilities under one of three closures:  Pκ = T + α Σ_k g_k λ_k(1 - L_k) + β Σ_k (1 - L_k)² w_k.
+
+        The source, without replicas, prints "annealed" and "half"; but regression is linear in the target, so a ridge
+        that depends on it cannot be right.  Of several roots the largest is taken: it belongs to the fewest samples.
+
+        Parameters
+        ----------
+        closure : str
+            "quenched", (α, β) = (1, 0), the average over data sets with replicas; "annealed", (1, 1), which averages
+            the partition function and takes the whole discrepancy for noise; or "half", (½, ½), with a factor too many.
+        target_power : array_like (n,)
+            w_k >= 0, as in `predict`; P and T > 0 are one number each.
+
+        Returns
+        -------
+        ndarray (n,)
+
+        Examples
+        --------
+        >>> theory = RidgeTheory([1.0], 4, ridge=1.0)
+        >>> [theory.closure_learnability(name, [9.0]).round(3).item() for name in CLOSURES]
+        [0.764, 0.55, 0.734]
+        """
+        variance_share, bias_share = CLOSURES[checks.one_of("closure", closure, CLOSURES)]
+        values, counts = self.spectrum.eigenvalues, self.spectrum.multiplicities  # (n,), (n,)
+        power, p = self._power(target_power), checks.number("samples", self.samples, above=0)
+        t = checks.number("ridge", self.ridge, above=0)
+
+        def surplus(u):
+            kappa = np.exp(u)
+            left = _unlearned(values, kappa)  # (n,)
+            return t + variance_share * (counts * left) @ values + bias_share * left**2 @ power - p * kappa
+
+        with np.errstate(over="ignore"):
+            most = checks.finite("target_power", t + counts @ values + power.sum())
+            grid = np.linspace(np.log(most / p) + 1e-9, np.log(t / p) - 1e-9, 2000)  # (2000,)  down from no data
+        first = next(i for i, u in enumerate(grid) if surplus(u) > 0)
+        return _learned(values, np.exp(brentq(surplus, grid[first], grid[first - 1], xtol=1e-14)))
 
 
-def learnability(eigenvalues, kappa):
-    """Fraction of each target coefficient that the mean prediction reaches,  L_k = λ_k/(λ_k + κ).
+@dataclass(frozen=True, eq=False)
+class LearningCurve:
+    """Averages over data sets, as `RidgeTheory.predict` returns them; (...) is the shape of P and T.
 
-    `eigenvalues`: λ_k; `kappa` (...): κ >= 0, where 0 teaches every mode with λ_k > 0.  Returns L_k (..., n).
-
-    >>> learnability([3.0, 1.0, 0.0], [0.0, 1.0]).tolist()
-    [[1.0, 1.0, 0.0], [0.75, 0.5, 0.0]]
+    Parameters
+    ----------
+    theory : RidgeTheory
+        With P, T, κ and L_k.
+    amplification : float or ndarray (...)
+        E₀ >= 1, by which the finite data set multiplies every error.
+    bias, variance : float or ndarray (...)
+        Σ_k (1 - L_k)² w_k, error of the mean prediction, and Σ_k g_k Var_data f_k, that of its spread over data sets.
+    test_error, train_error : float or ndarray (...)
+        Bias + variance + label noise, and the mean square residual on the noisy labels.
+    sampled_excess : float or ndarray (...)
+        T_eff - T, which a function drawn from the posterior has on top of its mean.
     """
-    return learned(modes(eigenvalues)[0], checks.entries("kappa", kappa, at_least=0))
+
+    theory: RidgeTheory
+    amplification: float | Array["..."]
+    bias: float | Array["..."]
+    variance: float | Array["..."]
+    test_error: float | Array["..."]
+    train_error: float | Array["..."]
+    sampled_excess: float | Array["..."]
+
+    @property
+    def kappa(self) -> float | Array["..."]:
+        """Effective ridge per sample."""
+        return self.theory.kappa
+
+    def coefficient_variance(self, *, own_error: ArrayLike = 0.0) -> Array["... n"]:
+        """Variance of one learned coefficient over data sets,  [(test error) + E₀(1 - L_k)² v_k²] L_k²/P.
+
+        The second term, not in the source, doubles the variance of a mode that holds all of the target.
+
+        Parameters
+        ----------
+        own_error : float or array_like (n,)
+            E₀(1 - L_k)² v_k² >= 0.
+
+        Returns
+        -------
+        ndarray (..., n)
+            Of each mode by itself, whatever its multiplicity.
+
+        Examples
+        --------
+        >>> curve = RidgeTheory(Spectrum([1.0], [2]), 2, ridge=1.0).predict([1.0])  # κ = L = 1/2^½
+        >>> round(curve.coefficient_variance().item() - 0.25 * curve.test_error * curve.theory.learnability.item(), 9)
+        0.0
+        """
+        share = self.theory.learnability  # (..., n)
+        error = per_sample("own_error", own_error, share.shape[-1:], at_least=0)  # (n,)
+        test, p = (np.asarray(part)[..., None] for part in (self.test_error, self.theory.samples))  # (..., 1) each
+        return (test + error) * share**2 / p  # (..., n)
 
 
-def posterior_variance(eigenvalues, kappa):
-    """Posterior variance of each coefficient,  Var f_k = λ_kκ/(λ_k + κ) = λ_k(1 - L_k).
+def degenerate(
+    eigenvalue: ArrayLike, multiplicity: ArrayLike, samples: ArrayLike, *, ridge: ArrayLike
+) -> float | Array["..."]:
+    """Effective ridge per sample for one eigenvalue, in closed form: the root of  Pκ² + (Pλ - gλ - T)κ - Tλ = 0.
 
-    Its sum is what the unlearned part of the function adds to the ridge,  Pκ = T + Σ_k g_k λ_k(1 - L_k).
-    `eigenvalues`, `kappa`: as in :func:`learnability`.  Returns Var f_k (..., n).
+    Parameters
+    ----------
+    eigenvalue, multiplicity, samples, ridge : float or array_like
+        λ > 0, g > 0, P > 0, T >= 0, broadcast to one shape.
 
-    >>> posterior_variance([3.0, 1.0], 1.0).tolist()
-    [0.75, 0.5]
-    """
-    return learnability(eigenvalues, kappa) * np.asarray(kappa, dtype=float)[..., None]  # (..., n)
+    Returns
+    -------
+    float or ndarray (...)
+        κ >= 0.
 
-
-def equivalent_kernel(eigenvalues, samples, *, ridge, multiplicities=None):
-    """The equivalent kernel's ridge per sample,  κ = T/P,  and what it leaves out over T:  Σ_k g_k λ_k(1 - L_k)/T.
-
-    It is the limit of a large ridge, and promises far too much where the second number is not small.  `eigenvalues`,
-    `samples`, `ridge`, `multiplicities`: λ_k, P, T > 0, g_k.  Returns κ and the unlearned variance over T.
-
-    >>> [float(part) for part in equivalent_kernel([1.0], 10, ridge=10.0, multiplicities=[4])]
-    [1.0, 0.2]
-    """
-    values, counts = modes(eigenvalues, multiplicities)
-    p, t = settings(samples, checks.entries("ridge", ridge, above=0))
-    with np.errstate(over="ignore"):
-        kappa = checks.finite("ridge", t / p)  # (...)
-        variance = learned(values, kappa) * kappa[..., None]  # (..., n)
-        return kappa[()], checks.finite("ridge", variance @ counts / t)[()]
-
-
-def degenerate(eigenvalue, multiplicity, samples, *, ridge):
-    """κ in closed form for one eigenvalue λ of multiplicity g: the positive root of  Pκ² + (Pλ - gλ - T)κ - Tλ = 0.
-
-    `eigenvalue`, `multiplicity`: λ > 0, g > 0; `samples`, `ridge`: P, T.  Returns κ >= 0, a float or an array.
-
+    Examples
+    --------
     >>> degenerate(1.0, 4.0, [2, 8], ridge=0.0).tolist()
     [1.0, 0.0]
     """
-    value = checks.number("eigenvalue", eigenvalue, above=0)
-    count = checks.number("multiplicity", multiplicity, above=0)
-    p, t = settings(samples, ridge)
+    value = checks.entries("eigenvalue", eigenvalue, above=0)  # (...)
+    count, (p, t) = checks.entries("multiplicity", multiplicity, above=0), _settings(samples, ridge)  # (...) each
     with np.errstate(over="ignore", invalid="ignore"):
-        checks.finite("ridge", t / value)
-        return checks.finite("eigenvalue", _modes.degenerate(value, count, p, t))[()]
-
-
-def ridgeless_amplitude(exponent):
-    """Limit of  κP^a  without a ridge for the spectrum  λ_k = k^{-a}:  [(π/a)/sin(π/a)]^a,  of  P = ∫dk/(1 + κk^a).
-
-    `exponent`: a > 1, so that the trace is finite.  Returns a float.
-
-    >>> round(ridgeless_amplitude(2.0), 6)  # (π/2)²
-    2.467401
-    """
-    a = checks.number("exponent", exponent, above=1)
-    # sin(π/a) = sin(π(a - 1)/a): the smaller angle keeps its digits, as a approaches one and as it grows.
-    return float((np.pi / a / np.sin(np.pi * min(1.0, a - 1) / a)) ** a)
-
-
-def closure_learnability(closure, eigenvalues, target_power, samples, *, ridge, multiplicities=None):
-    """Learnabilities under one of three closures, to compare:  Pκ = T + α Σ_k g_k λ_k(1 - L_k) + β Σ_k (1 - L_k)² w_k.
-
-    `closure`: "quenched", (α, β) = (1, 0), the average over data sets with replicas; "annealed", (1, 1), which averages
-    the partition function and takes the whole discrepancy for noise; or "half", (½, ½), its variant with a factor too
-    many.  The source, without replicas, prints these two; but regression is linear in the target, so a ridge that
-    depends on it cannot be right.  Of several roots the largest is taken: it belongs to the fewest samples.
-    `target_power` (n,): w_k >= 0, squared coefficients, summed over an eigenvalue's modes; `eigenvalues`, `samples`,
-    `ridge`, `multiplicities`: λ_k, P, T > 0, g_k, P and T one number each.  Returns L_k (n,).
-
-    >>> [float(closure_learnability(name, [1.0], [9.0], 4, ridge=1.0)[0].round(3)) for name in CLOSURES]
-    [0.764, 0.55, 0.734]
-    """
-    variance_share, bias_share = CLOSURES[checks.one_of("closure", closure, CLOSURES)]
-    values, counts = modes(eigenvalues, multiplicities)
-    power = checks.entries("target_power", target_power, at_least=0, shape=values.shape)  # (n,)
-    p, t = checks.number("samples", samples, above=0), checks.number("ridge", ridge, above=0)
-
-    def surplus(u):
-        kappa = np.exp(u)
-        left = unlearned(values, kappa)  # (n,)
-        return t + variance_share * (counts * left) @ values + bias_share * left**2 @ power - p * kappa
-
-    with np.errstate(over="ignore"):
-        most = checks.finite("target_power", t + counts @ values + power.sum())
-        grid = np.linspace(np.log(most / p) + 1e-9, np.log(t / p) - 1e-9, 2000)  # (2000,)  down from no data
-    first = next(i for i, u in enumerate(grid) if surplus(u) > 0)
-    return learned(values, np.exp(brentq(surplus, grid[first], grid[first - 1], xtol=1e-14)))
+        t = checks.finite("ridge", t / value)  # (...)
+        middle = (count - p) + t  # (...)  in this order: at P = g nothing of T is lost
+        size = np.abs(middle) + np.hypot(middle, 2 * np.sqrt(p) * np.sqrt(t))  # (...)
+        # Without cancellation on either side of the threshold P = g + T/λ; the forms meet where the middle is zero.
+        kappa = value * (np.where(middle < 0, 2 * t, size) / np.where(middle < 0, size, 2 * p))
+        return checks.plain(checks.finite("eigenvalue", kappa))

@@ -1,144 +1,242 @@
 """Gaussian-process regression on a data set: posterior mean, covariance and norm, and what it says of its test error.
 
-The field f has the prior covariance K and is seen at P points with noise of variance T, the ridge: f̄(x) = K_xX α,
-α = (K_XX + T)⁻¹ y.  :mod:`lib.fields.kernels.membrane` has the same posterior as a membrane.  `gram` (P, P) is K_XX,
-symmetric, and `ridge` T >= 0, a float or (P,), such that K_XX + T has a condition number up to 1e12; `targets` is y
-(P,). Source: ringel2025talk, on Gaussian-process regression; a ridge per sample is among its open questions.
+The one home of ridge regression in this part: of one data set at one ridge a sample, and at many ridges.  Source:
+ringel2025talk, on Gaussian-process regression; a ridge per sample is among its open questions.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_solve, solve_triangular
+from scipy.linalg import LinAlgError, cho_solve, eigh, solve_triangular
 
 from lib.common import checks
+from lib.common.shapes import Array, ArrayLike
 from lib.fields import _data
-from lib.fields.kernels import _dual
 
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOut:
-    """What each example's own removal does."""
+    """What each example's own removal does: residuals  y_μ - f̄_{-μ}(x_μ)  and predictive variances, noise included."""
 
-    residuals: np.ndarray  # (P,)  y_μ - f̄_{-μ}(x_μ)
-    variances: np.ndarray  # (P,)  predictive variance of y_μ, noise included
-
-
-def _factor(gram, ridge):
-    """The Gram matrix, and the Cholesky factor of K_XX + T."""
-    gram = checks.symmetric("gram", gram)  # (P, P)
-    ridges = _data.per_sample("ridge", ridge, (len(gram),), at_least=0)  # (P,)
-    shifted = gram + np.diag(ridges)  # (P, P)
-    try:
-        return gram, _data.factored(shifted)
-    except LinAlgError:
-        wanted = "be positive definite once the ridge is added, of a condition number up to"
-        seen = f"a larger one at a ridge of {ridges.min():.3g}"
-        checks.fail("gram", f"{wanted} {_data.LARGEST_CONDITION:g}", seen)
+    residuals: Array[" P"]
+    variances: Array[" P"]
 
 
-def _fitted(gram, targets, ridge):
-    """K_XX, α (P,) and the Cholesky factor."""
-    gram, factor = _factor(gram, ridge)
-    return gram, cho_solve(factor, _data.targets(targets, len(gram))), factor
+@dataclass(frozen=True, eq=False)
+class GaussianProcess:
+    """A field f of prior covariance K, seen at P points with noise of variance T:  f̄(x) = K_xX α, α = (K_XX + T)⁻¹ y.
 
+    The Cholesky factor of K_XX + T, of a condition number up to 1e12, is made once and kept.
 
-def _inverse_diagonal(factor):
-    """Diagonal of (K + T)⁻¹, as sums of squares."""
-    root = solve_triangular(factor[0], np.eye(len(factor[0])), lower=True)  # (P, P)
-    return (root**2).sum(axis=0)  # (P,)
+    Parameters
+    ----------
+    gram : array_like (P, P)
+        K_XX, symmetric.
+    ridge : float or array_like (P,)
+        T >= 0.
 
-
-def mean(gram, targets, ridge, cross):
-    """Posterior mean  f̄(x) = K_xX (K_XX + T)⁻¹ y:  the regression, and the membrane at rest.
-
-    `gram`, `ridge`: K_XX, T; `targets` (P,) or (P, m): y, a column a regression on the same inputs; `cross` (n, P):
-    K_xX between the new inputs and the examples.  Returns f̄ (n,) or (n, m).
-
-    >>> mean(np.eye(2), [1.0, 3.0], [1.0, 0.5], np.eye(2)).round(12).tolist()  # a spring 1/T against a membrane of one
+    Examples
+    --------
+    >>> process = GaussianProcess(np.eye(2), [1.0, 0.5])  # springs 1/T against a membrane of one
+    >>> process.mean([1.0, 3.0], cross=np.eye(2)).round(12).tolist()
     [0.5, 2.0]
     """
-    gram, factor = _factor(gram, ridge)
-    y = _data.targets(targets, len(gram), several=True)  # (P,) or (P, m)
-    cross = checks.array("cross", cross, shape=(None, len(gram)))  # (n, P)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return checks.finite("targets", cross @ cho_solve(factor, y))  # (n,) or (n, m)
+
+    gram: Array["P P"]
+    ridge: Array[" P"]
+
+    def __post_init__(self):
+        gram = checks.symmetric("gram", self.gram)  # (P, P)
+        ridge = _data.per_sample("ridge", self.ridge, (len(gram),), at_least=0)  # (P,)
+        try:
+            factor = _data.factored(gram + np.diag(ridge))
+        except LinAlgError:
+            wanted = "be positive definite once the ridge is added, of a condition number up to"
+            seen = f"a larger one at a ridge of {ridge.min():.3g}"
+            checks.fail("gram", f"{wanted} {_data.LARGEST_CONDITION:g}", seen)
+        checks.keep(self, gram=gram, ridge=ridge, _factor=factor)
+
+    @cached_property
+    def _inverse_diagonal(self):
+        """Diagonal of (K + T)⁻¹ (P,), as sums of squares."""
+        root = solve_triangular(self._factor[0], np.eye(len(self.gram)), lower=True)  # (P, P)
+        return (root**2).sum(axis=0)
+
+    def weights(self, targets: ArrayLike) -> Array["P ..."]:
+        """Dual weights  α = (K_XX + T)⁻¹ y.
+
+        Parameters
+        ----------
+        targets : array_like (P,) or (P, m)
+            y, a column a regression on the same inputs.
+
+        Returns
+        -------
+        ndarray (P,) or (P, m)
+
+        Examples
+        --------
+        >>> GaussianProcess([[1.0, 0.0], [0.0, 3.0]], 1.0).weights([2.0, 4.0]).round(12).tolist()
+        [1.0, 1.0]
+        """
+        y = checks.array("targets", targets)  # (P,) or (P, m)
+        return cho_solve(self._factor, checks.array("targets", y, shape=(len(self.gram), None)[: max(y.ndim, 1)]))
+
+    def _one(self, targets):
+        return self.weights(checks.array("targets", targets, shape=self.ridge.shape))  # (P,)
+
+    def mean(self, targets: ArrayLike, cross: ArrayLike) -> Array["n ..."]:
+        """Posterior mean  f̄(x) = K_xX (K_XX + T)⁻¹ y:  the regression, and the membrane at rest.
+
+        Parameters
+        ----------
+        targets : array_like (P,) or (P, m)
+            y, a column a regression on the same inputs.
+        cross : array_like (n, P)
+            K_xX between the new inputs and the examples.
+
+        Returns
+        -------
+        ndarray (n,) or (n, m)
+
+        Examples
+        --------
+        >>> GaussianProcess([[1.0]], 1.0).mean([4.0], [[0.5]]).round(12).tolist()
+        [1.0]
+        """
+        cross = checks.array("cross", cross, shape=(None, len(self.gram)))  # (n, P)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return checks.finite("targets", cross @ self.weights(targets))  # (n,) or (n, m)
+
+    def covariance(self, cross: ArrayLike, prior: ArrayLike) -> Array["n ..."]:
+        """Posterior covariance  Σ_xx' = K_xx' - K_xX (K_XX + T)⁻¹ K_Xx':  how the membrane fluctuates, for any targets.
+
+        Parameters
+        ----------
+        cross : array_like (n, P)
+            K_xX between the new inputs and the examples.
+        prior : array_like (n, n) or (n,)
+            K_xx between the new inputs, or its diagonal alone.
+
+        Returns
+        -------
+        ndarray (n, n) or (n,)
+            Σ, or its diagonal where `prior` is one, >= 0 up to rounding.
+
+        Examples
+        --------
+        >>> process = GaussianProcess([[1.0]], 1.0)
+        >>> process.covariance([[1.0], [0.0]], [1.0, 1.0]).round(12).tolist()  # at the example, and far away from it
+        [0.5, 1.0]
+        """
+        cross = checks.array("cross", cross, shape=(None, len(self.gram)))  # (n, P)
+        prior = checks.array("prior", prior)  # (n,) or (n, n)
+        if prior.ndim == 1:
+            prior = checks.entries("prior", prior, at_least=0, shape=(len(cross),))  # (n,)
+        else:
+            prior = checks.symmetric("prior", prior, size=len(cross))  # (n, n)
+        with np.errstate(over="ignore", invalid="ignore"):
+            half = solve_triangular(self._factor[0], cross.T, lower=True)  # (P, n)
+            left = prior - ((half**2).sum(axis=0) if prior.ndim == 1 else half.T @ half)  # (n,) or (n, n)
+        variances, before = (part if part.ndim == 1 else part.diagonal() for part in (left, prior))  # (n,), (n,)
+        if not np.all(variances >= -1e-8 * before.max(initial=0)):
+            lowest = f"a posterior variance of {variances.min():.3g}"
+            checks.fail("prior", "belong to the same kernel as gram and cross", lowest)
+        return left
+
+    def squared_norm(self, targets: ArrayLike) -> float:
+        """Squared norm of the posterior mean in K's space:  f̄ᵀK⁻¹f̄ = αᵀK_XXα,  twice the elastic energy.
+
+        Parameters
+        ----------
+        targets : array_like (P,)
+            y.
+
+        Returns
+        -------
+        float
+
+        Examples
+        --------
+        >>> round(GaussianProcess([[2.0]], 2.0).squared_norm([4.0]), 12)  # f̄ = 2 under the stiffness 1/2
+        2.0
+        """
+        dual = self._one(targets)  # (P,)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(checks.finite("targets", dual @ self.gram @ dual))
+
+    def leave_one_out(self, targets: ArrayLike) -> LeaveOneOut:
+        """Prediction of each example from all the others, without refitting:  y_μ - f̄_{-μ}(x_μ) = α_μ/[(K + T)⁻¹]_μμ.
+
+        Parameters
+        ----------
+        targets : array_like (P,)
+            y.
+
+        Returns
+        -------
+        LeaveOneOut
+
+        Examples
+        --------
+        >>> process = GaussianProcess([[2.0, 1.0], [1.0, 2.0]], 1.0)
+        >>> process.leave_one_out([3.0, 6.0]).residuals.round(12).tolist()  # f̄ = K_12 y/(K_11 + T)
+        [1.0, 5.0]
+        """
+        dual = self._one(targets)  # (P,)
+        residuals = checks.finite("targets", dual / self._inverse_diagonal)  # (P,)
+        return LeaveOneOut(residuals, checks.finite("gram", 1 / self._inverse_diagonal))
+
+    def generalized_cross_validation(self, targets: ArrayLike) -> float:
+        """Test error guessed from training alone:  GCV = E_train/[T tr(K + T)⁻¹/P]²,  E_train = Σ_μ (f̄_μ - y_μ)²/P.
+
+        Computed as  P αᵀα/[tr(K + T)⁻¹]²,  finite at T = 0; right where the features are as good as Gaussian.
+
+        Parameters
+        ----------
+        targets : array_like (P,)
+            y; the ridge must be the same for all examples.
+
+        Returns
+        -------
+        float
+            With the noise of the labels included.
+
+        Examples
+        --------
+        >>> process = GaussianProcess(np.eye(2), 1.0)
+        >>> round(process.generalized_cross_validation([1.0, 3.0]), 12)  # each knows nothing of the other: ⟨y²⟩
+        5.0
+        """
+        checks.fail_if(np.ptp(self.ridge) > 0, "ridge", "be the same for all examples", self.ridge)
+        dual = self._one(targets)  # (P,)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(checks.finite("targets", _cross_validation(dual, self.measured_ridge)))
+
+    @property
+    def measured_ridge(self) -> float:
+        """Effective ridge per sample as one data set shows it,  κ̂ = 1/tr(K_XX + T)⁻¹.
+
+        It estimates, without the λ_k, the κ of  P = T/κ + Σ_k λ_k/(λ_k + κ).
+        """
+        return float(checks.finite("gram", 1 / self._inverse_diagonal.sum()))
 
 
-def covariance(gram, ridge, cross, prior):
-    """Posterior covariance  Σ_xx' = K_xx' - K_xX (K_XX + T)⁻¹ K_Xx':  how the membrane fluctuates, for any targets.
-
-    `gram`, `ridge`, `cross`: as in :func:`mean`; `prior` (n, n) or (n,): K_xx between the new inputs, or its diagonal
-    alone.  Returns Σ, or its diagonal where `prior` is one, >= 0 up to rounding.
-
-    >>> covariance([[1.0]], 1.0, [[1.0], [0.0]], [1.0, 1.0]).round(12).tolist()  # at the example, and far away from it
-    [0.5, 1.0]
-    """
-    gram, factor = _factor(gram, ridge)
-    cross = checks.array("cross", cross, shape=(None, len(gram)))  # (n, P)
-    prior = checks.array("prior", prior)  # (n,) or (n, n)
-    if prior.ndim == 1:
-        prior = checks.entries("prior", prior, at_least=0, shape=(len(cross),))  # (n,)
-    else:
-        prior = checks.symmetric("prior", prior, size=len(cross))  # (n, n)
-    with np.errstate(over="ignore", invalid="ignore"):
-        half = solve_triangular(factor[0], cross.T, lower=True)  # (P, n)
-        left = prior - ((half**2).sum(axis=0) if prior.ndim == 1 else half.T @ half)  # (n,) or (n, n)
-    variances, before = (part if part.ndim == 1 else part.diagonal() for part in (left, prior))  # (n,), (n,)
-    if not np.all(variances >= -1e-8 * before.max(initial=0)):
-        lowest = f"a posterior variance of {variances.min():.3g}"
-        checks.fail("prior", "belong to the same kernel as gram and cross", lowest)
-    return left
+def _cross_validation(weights, kappa):
+    """Generalized cross-validation  (κ̂P)² ⟨α²⟩  (...) of weights (..., P): T cancels, so that it may be zero."""
+    return (kappa * weights.shape[-1]) ** 2 * (weights**2).mean(axis=-1)
 
 
-def squared_norm(gram, targets, ridge):
-    """Squared norm of the posterior mean in K's space:  |f̄|²_K = f̄ᵀK⁻¹f̄ = αᵀK_XXα,  twice the elastic energy.
-
-    `gram`, `targets`, `ridge`: K_XX, y, T.  Returns a float.
-
-    >>> round(squared_norm([[2.0]], [4.0], 2.0), 12)  # f̄ = 2 under the stiffness 1/2
-    2.0
-    """
-    gram, dual, _ = _fitted(gram, targets, ridge)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return float(checks.finite("targets", dual @ gram @ dual))
-
-
-def leave_one_out(gram, targets, ridge):
-    """Prediction of each example from all the others, without refitting:  y_μ - f̄_{-μ}(x_μ) = α_μ / [(K + T)⁻¹]_μμ.
-
-     `gram`, `targets`, `ridge`: K_XX, y, T.  Returns LeaveOneOut.
-
-    >>> leave_one_out([[2.0, 1.0], [1.0, 2.0]], [3.0, 6.0], 1.0).residuals.round(12).tolist()  # f̄ = K_12 y/(K_11 + T)
-    [1.0, 5.0]
-    """
-    _, dual, factor = _fitted(gram, targets, ridge)
-    diagonal = _inverse_diagonal(factor)  # (P,)
-    return LeaveOneOut(checks.finite("targets", dual / diagonal), checks.finite("gram", 1 / diagonal))
-
-
-def generalized_cross_validation(gram, targets, ridge):
-    """Test error guessed from training alone:  GCV = E_train/[T tr(K + T)⁻¹/P]²,  E_train = Σ_μ (f̄_μ - y_μ)²/P.
-
-    Computed as  P αᵀα / [tr(K + T)⁻¹]²,  finite at T = 0; right where the features are as good as Gaussian.  `gram`,
-    `targets`: K_XX, y; `ridge`: T, the same for all examples.  Returns GCV, with the noise of the labels included.
-
-    >>> round(generalized_cross_validation(np.eye(2), [1.0, 3.0], 1.0), 12)  # each knows nothing of the other: ⟨y²⟩
-    5.0
-    """
-    _, dual, factor = _fitted(gram, targets, checks.number("ridge", ridge, at_least=0))
-    with np.errstate(over="ignore", invalid="ignore"):
-        forecast = _dual.cross_validation(dual, 1 / _inverse_diagonal(factor).sum())
-    return float(checks.finite("targets", forecast))
-
-
-def measured_ridge(gram, ridge):
-    """Effective ridge per sample as one data set shows it:  κ̂ = 1 / tr(K_XX + T)⁻¹.
-
-    It estimates, without the λ_k, the κ of  P = T/κ + Σ_k λ_k/(λ_k + κ).  `gram`, `ridge`: K_XX, T.  Returns κ̂.
-
-    >>> round(measured_ridge(np.eye(4), 1.0), 12)
-    0.5
-    """
-    _, factor = _factor(gram, ridge)
-    return float(checks.finite("gram", 1 / _inverse_diagonal(factor).sum()))
+def _regressed(kernel, y, t):
+    """α (m, P) at ridges t (m,), and (3, m): training error, κ̂ and cross-validation; from one eigendecomposition."""
+    values, axes = eigh(kernel)  # (P,), (P, P)
+    if values[0] < -1e-10 * values[-1]:
+        checks.fail("gram", "be positive semidefinite", f"lowest eigenvalue {values[0]:.3g}")
+    values = values.clip(0)  # (P,)  negative ones are rounding
+    if not _data.sound(values[0] + t.min(), values[-1] + t.min()):
+        wanted = f"be at least {values[-1] / _data.LARGEST_CONDITION:.2g}, or be lost in the rounding of this kernel"
+        checks.fail("ridges", wanted, f"a smallest of {t.min():.3g}")
+    inverse = 1 / (values + t[:, None])  # (m, P)
+    weights, kappa = (inverse * (axes.T @ y)) @ axes.T, 1 / inverse.sum(axis=1)  # (m, P), (m,)
+    return weights, (t**2 * (weights**2).mean(axis=1), kappa, _cross_validation(weights, kappa))

@@ -4,11 +4,8 @@ The posterior mean of a network of two layers is a ratio of averages over its we
 
     f̄_N(x) = ⟨m e^ℓ⟩ / ⟨e^ℓ⟩,   m = kᵀA⁻¹y,   ℓ = -½ log det A - ½ yᵀA⁻¹y,   A = K_W + T,
 
-which see W through the kernel K_W alone, a mean over N independent neurons.  Hence f̄_N = f̄_∞ + c/N + O(1/N²),
-c = ⟨m'ℓ' + ½m''⟩,  with derivatives along  δ = s_a² φφᵀ - K,  the deviation of one neuron's kernel from the mean.  The
-expansion asks for two small numbers: ⟨ℓ'²⟩/N, the variance of ℓ among networks, and ⟨tr(A⁻¹δ)²⟩/N, the square of the
-relative fluctuation of their kernels.  Source: ringel2025talk has the limit; naveh2021 announces the correction for any
-activation and depth.
+which see W through the kernel K_W alone, a mean over N independent neurons.  Hence  f̄_N = f̄_∞ + c/N + O(1/N²).
+Source: ringel2025talk has the limit; naveh2021 announces the correction for any activation and depth.
 """
 
 from dataclasses import dataclass
@@ -17,49 +14,75 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_solve
 
 from lib.common import checks
+from lib.common.shapes import Array, ArrayLike, Rng
 from lib.fields import _data
 from lib.fields.networks import nngp
 from lib.fields.networks._readouts import refuse_singular, regression
 from lib.fields.networks._units import KERNELS, units
+from lib.fields.networks.two_layers import TwoLayer, _read
 
 BLOCK = 2**17  # features that are in memory at a time
 
 
 @dataclass(frozen=True, eq=False)
 class Correction:
-    """The Gaussian process, and what the first order in 1/N adds."""
+    """The Gaussian process, and what the first order in 1/N adds, at M points.
 
-    mean: np.ndarray  # (M,)  f̄_∞
-    coefficient: np.ndarray  # (M,)  c
-    error: np.ndarray  # (M,)  standard error of c
-    curvature: np.ndarray  # (M,)  ⟨½m''⟩, the part of c that does not know how well a network fits
-    variation: float  # ⟨ℓ'²⟩: over N it is, to first order, the variance of ℓ among networks
-    kernel_variation: float  # ⟨tr(A⁻¹δ)²⟩: over N the square of the relative fluctuation of their kernels
+    Parameters
+    ----------
+    mean, coefficient, error : ndarray (M,)
+        f̄_∞, c, and the standard error of c.
+    curvature : ndarray (M,)
+        ⟨½m''⟩, the part of c that does not know how well a network fits.
+    variation : float
+        ⟨ℓ'²⟩: over N it is, to first order, the variance of ℓ among networks.
+    kernel_variation : float
+        ⟨tr(A⁻¹δ)²⟩: over N the square of the relative fluctuation of their kernels.
+    """
+
+    mean: Array[" M"]
+    coefficient: Array[" M"]
+    error: Array[" M"]
+    curvature: Array[" M"]
+    variation: float
+    kernel_variation: float
 
 
 @dataclass(frozen=True, eq=False)
 class Deviation:
-    """N (f̄_N - f̄_∞) of networks of width N."""
+    """N (f̄_N - f̄_∞) of networks of width N, at M points.
 
-    mean: np.ndarray  # (M,)
-    covariance: np.ndarray  # (M, M)  of the mean; its diagonal holds the squared standard errors
-    effective: float  # part of the networks that is effective,  (Σ q)² / n Σ q²,  q = e^ℓ
-    prior: np.ndarray  # (M,)  the same mean where networks are not weighed with e^ℓ
-    likelihood_variance: float  # of ℓ among the networks of the prior
+    Parameters
+    ----------
+    mean : ndarray (M,)
+    covariance : ndarray (M, M)
+        Of the mean; its diagonal holds the squared standard errors.
+    effective : float
+        Part of the networks that is effective,  (Σ q)² / n Σ q²,  q = e^ℓ.
+    prior : ndarray (M,)
+        The same mean where networks are not weighed with e^ℓ.
+    likelihood_variance : float
+        Of ℓ among the networks of the prior.
+    """
+
+    mean: Array[" M"]
+    covariance: Array["M M"]
+    effective: float
+    prior: Array[" M"]
+    likelihood_variance: float
 
 
 class _Process:
     """The regression at infinite width, and first derivatives along the deviation of the kernel of one neuron."""
 
-    def __init__(self, activation, inputs, targets, ridge, points, weight_variance, readout_variance):
-        self.phi, _ = units(activation, KERNELS)
-        self.x, self.y = _data.examples(inputs, targets)  # (P, d), (P,)
+    def __init__(self, network, points):
+        self.phi, _ = units(_read(network, KERNELS).activation)
+        self.x, self.y, self.ridge = network.inputs, network.targets, network.ridge  # (P, d), (P,)
         self.at = _data.points("points", points, self.x.shape[1])  # (M, d)
-        prior = _data.positive(ridge=ridge, weight_variance=weight_variance, readout_variance=readout_variance)
-        self.ridge, self.variance, self.gain = prior
+        self.variance, self.gain = network.weight_variance, network.readout_variance
         variances = {"weight_variance": self.variance, "readout_variance": self.gain}
-        self.kernel = nngp.kernel(activation, self.x, **variances)  # (P, P)
-        self.cross = nngp.kernel(activation, self.at, self.x, **variances)  # (M, P)
+        self.kernel = nngp.kernel(network.activation, self.x, **variances)  # (P, P)
+        self.cross = nngp.kernel(network.activation, self.at, self.x, **variances)  # (M, P)
         matrix = self.kernel + self.ridge * np.eye(len(self.x))  # (P, P)
         try:
             self.inverse = cho_solve(_data.factored(matrix), np.eye(len(matrix)))  # (P, P)
@@ -83,20 +106,33 @@ class _Process:
         return mean, (fit - size) / 2
 
 
-def correction(
-    activation, inputs, targets, ridge, points, neurons, rng, *, weight_variance=1.0, readout_variance=1.0
-):  # fmt: skip
+def correction(network: TwoLayer, points: ArrayLike, neurons: int, rng: Rng) -> Correction:
     """The coefficient c of  f̄_N = f̄_∞ + c/N + O(1/N²),  an average over single neurons of the prior.
 
-    m' = δ_xᵀα - bᵀδα,  ℓ' = ½αᵀδα - ½ tr A⁻¹δ,  ½m'' = bᵀδA⁻¹δα - δ_xᵀA⁻¹δα,  α = A⁻¹y, b = A⁻¹k, A = K + T.
-    `activation`: φ, "erf" or "relu" (the theorem is for a bounded one); `inputs` (P, d), `targets` (P,): X, y; `ridge`:
-    T > 0; `points` (M, d): x; `neurons`: drawn, >= 2; `rng`: int, SeedSequence or Generator; `weight_variance`,
-    `readout_variance`: σ_w², s_a².  Returns a Correction.
+    c = ⟨m'ℓ' + ½m''⟩,  with derivatives along  δ = s_a² φφᵀ - K,  the deviation of one neuron's kernel from the mean:
+    m' = δ_xᵀα - bᵀδα,  ℓ' = ½αᵀδα - ½ tr A⁻¹δ,  ½m'' = bᵀδA⁻¹δα - δ_xᵀA⁻¹δα,  α = A⁻¹y, b = A⁻¹k, A = K + T.  The
+    expansion asks for ⟨ℓ'²⟩/N and ⟨tr(A⁻¹δ)²⟩/N to be small.
 
-    >>> correction("erf", [[1.0]], [2.0], 0.1, [[1.0]], 100_000, rng=1).coefficient.round(2).tolist()
+    Parameters
+    ----------
+    network : TwoLayer
+        Of "erf" or "relu" (the theorem is for a bounded φ), with X, y, T and the prior.
+    points : array_like (M, d)
+        x.
+    neurons : int
+        How many are drawn, >= 2.
+    rng : int, SeedSequence or Generator
+
+    Returns
+    -------
+    Correction
+
+    Examples
+    --------
+    >>> correction(TwoLayer("erf", [[1.0]], [2.0], 0.1), [[1.0]], 100_000, rng=1).coefficient.round(2).tolist()
     [0.27]
     """
-    task = _Process(activation, inputs, targets, ridge, points, weight_variance, readout_variance)
+    task = _Process(network, points)
     random, left = checks.generator("rng", rng), checks.integer("neurons", neurons, at_least=2)
     rows, count = max(2, BLOCK // (len(task.x) + len(task.at))), left
     shift, sums = None, [0.0] * 5
@@ -121,21 +157,34 @@ def correction(
     return Correction(task.mean, shift + first, error, half, float(square), float(fluctuation))
 
 
-def deviation(
-    activation, inputs, targets, ridge, points, width, networks, rng, *, weight_variance=1.0, readout_variance=1.0
-):  # fmt: skip
+def deviation(network: TwoLayer, points: ArrayLike, width: int, replicas: int, rng: Rng) -> Deviation:
     """N (f̄_N - f̄_∞)  from networks of the prior, each weighed with its likelihood e^ℓ.
 
     The first order of numerator and denominator has the mean zero and is subtracted, so the error does not grow with N;
-    honest where many networks are effective.  `width`, `networks`: N >= 1, >= 2; `activation`, `inputs`, `targets`,
-    `ridge`, `points`, `rng`, `weight_variance`, `readout_variance`: as in :func:`correction`.  Returns a Deviation.
+    honest where many networks are effective.
 
-    >>> deviation("erf", [[1.0]], [2.0], 0.1, [[1.0]], 200, 4000, rng=1).mean.round(2).tolist()  # c = 0.27
+    Parameters
+    ----------
+    network : TwoLayer
+        Of "erf" or "relu", with X, y, T and the prior.
+    points : array_like (M, d)
+        x.
+    width, replicas : int
+        N >= 1, and how many networks, >= 2.
+    rng : int, SeedSequence or Generator
+
+    Returns
+    -------
+    Deviation
+
+    Examples
+    --------
+    >>> deviation(TwoLayer("erf", [[1.0]], [2.0], 0.1), [[1.0]], 200, 4000, rng=1).mean.round(2).tolist()  # c = 0.27
     [0.27]
     """
-    task = _Process(activation, inputs, targets, ridge, points, weight_variance, readout_variance)
+    task = _Process(network, points)
     random, width = checks.generator("rng", rng), checks.integer("width", width)
-    left, parts = checks.integer("networks", networks, at_least=2), []
+    left, parts = checks.integer("replicas", replicas, at_least=2), []
     rows = max(1, BLOCK // (width * (len(task.x) + len(task.at))))
     while left:
         features, cross = task.neurons(random, (min(rows, left), width))  # (n, N, P), (n, N, M)

@@ -1,14 +1,12 @@
 """Kernel adaptation on a fixed data set: the weights of a wide network as one Gaussian, learned from the data.
 
-The posterior of the network  f(x) = Σ_c a_c φ(w_c·x)  with the prior  w_c ~ N(0, Σ_0), a_c ~ N(0, s_a²/N)  is matched
-by weights w_c ~ N(0, Σ).  What decides is the free energy
+The posterior of a network of two layers is matched by weights w_c ~ N(0, Σ).  What decides is the free energy
 
     F(Σ) = ½ yᵀA⁻¹y + (N/2) [tr(Σ_0⁻¹Σ) - log det(Σ_0⁻¹Σ) - rank],    A = s_a² Q(Σ) + T,    Q = ⟨φφᵀ⟩ over w ~ N(0, Σ),
 
-whose stationary points are the mean-field equations  Σ⁻¹ = Σ_0⁻¹ - (s_a²/N) ∂_Σ[tᵀQt], t = A⁻¹y held fixed in the
-derivative.  The damped step  Σ⁻¹ ← Σ⁻¹ + η(right-hand side - Σ⁻¹)  is descent of F along its natural gradient, so that
-halving η where F would rise ends in a minimum and not in a limit cycle.  At N → ∞ it is the Gaussian process of
-:mod:`lib.fields.networks.nngp`.  Source: ringel2025talk, on kernel adaptation; F and the step are not in it.
+whose stationary points are the mean-field equations.  The damped step  Σ⁻¹ ← Σ⁻¹ + η(right-hand side - Σ⁻¹)  is descent
+of F along its natural gradient, so that halving η where F would rise ends in a minimum and not in a limit cycle.
+Source: ringel2025talk, on kernel adaptation; F and the step are not in it.
 """
 
 from dataclasses import dataclass
@@ -19,9 +17,11 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import brentq
 
 from lib.common import checks
+from lib.common.shapes import Array, ArrayLike
 from lib.fields import _data
-from lib.fields.kernels import gp_regression
+from lib.fields.kernels.gp_regression import GaussianProcess
 from lib.fields.networks import _units, nngp
+from lib.fields.networks.two_layers import TwoLayer, _read
 
 ROUNDING = 1e-13  # changes of the free energy below this part of it say nothing
 GRID = 80  # scales on which the competitor's minimum is bracketed
@@ -29,14 +29,30 @@ GRID = 80  # scales on which the competitor's minimum is bracketed
 
 @dataclass(frozen=True, eq=False)
 class Adaptation:
-    """Weights adapted to P examples in d dimensions."""
+    """Weights adapted to P examples in d dimensions.
 
-    covariance: np.ndarray  # (d, d)  Σ
-    kernel: np.ndarray  # (P, P)  s_a² Q(Σ) between the examples
-    dual: np.ndarray  # (P,)  t = (s_a² Q + T)⁻¹ y
-    free_energy: float  # F; the lower of two solutions for the same data wins
-    iterations: int  # steps taken, or free energies looked at by :func:`rescale`
-    residual: float  # largest eigenvalue of  1 - Σ^½ (right-hand side) Σ^½  in modulus; zero at a solution
+    Parameters
+    ----------
+    covariance : ndarray (d, d)
+        Σ.
+    kernel : ndarray (P, P)
+        s_a² Q(Σ) between the examples.
+    dual : ndarray (P,)
+        t = (s_a² Q + T)⁻¹ y.
+    free_energy : float
+        F; the lower of two solutions for the same data wins.
+    iterations : int
+        Steps taken, or free energies looked at by `rescale`.
+    residual : float
+        Largest eigenvalue of  1 - Σ^½ (right-hand side) Σ^½  in modulus; zero at a solution.
+    """
+
+    covariance: Array["d d"]
+    kernel: Array["P P"]
+    dual: Array[" P"]
+    free_energy: float
+    iterations: int
+    residual: float
 
 
 def _pairs(activation, x, covariance):
@@ -65,19 +81,14 @@ class _State(NamedTuple):
 class _Problem:
     """The data in units of the prior, so that Σ_0 = 1, and the free energy there."""
 
-    def __init__(
-        self, activation, inputs, targets, ridge, width, *,
-        weight_variance, weight_covariance, readout_variance, fluctuations,
-    ):  # fmt: skip
-        self.activation = checks.one_of("activation", activation, nngp.ACTIVATIONS)
-        x, self.y = _data.examples(inputs, targets)  # (P, d), (P,)
-        self.ridge, self.width = _data.positive(ridge=ridge, width=width)
-        variance, self.readout = _data.positive(weight_variance=weight_variance, readout_variance=readout_variance)
-        self.fluctuations = checks.boolean("fluctuations", fluctuations)
+    def __init__(self, network, width, weight_covariance, fluctuations):
+        self.activation = _read(network, nngp.ACTIVATIONS).activation
+        x, self.y, self.ridge, self.readout = network.inputs, network.targets, network.ridge, network.readout_variance
+        (self.width,), self.fluctuations = _data.positive(width=width), checks.boolean("fluctuations", fluctuations)
         prior = np.eye(x.shape[1]) / x.shape[1]  # (d, d)
         if weight_covariance is not None:
             prior = checks.symmetric("weight_covariance", weight_covariance, size=x.shape[1], definite="semi")  # (d, d)
-        values, axes = np.linalg.eigh(variance * prior)  # (d,), (d, d)
+        values, axes = np.linalg.eigh(network.weight_variance * prior)  # (d,), (d, d)
         if values[-1] <= 0:
             checks.fail("weight_covariance", "have an eigenvalue > 0", values[-1])
         kept = values > 1e-14 * values[-1]  # (d,)  directions that are never drawn cannot be learned
@@ -136,12 +147,27 @@ def _descent(precision, state, step):
     return np.sum((state.wanted - precision) * (state.covariance @ step @ state.covariance))
 
 
-def slope(activation, inputs, pairs, covariance):
+def slope(activation: str, inputs: ArrayLike, pairs: ArrayLike, covariance: ArrayLike) -> Array["d d"]:
     """Derivative of a kernel by the weights' covariance,  ∂_Σ Σ_μν C_μν Q_μν(Σ):  the force on Σ at C = ttᵀ.
 
-    With s_12 = x_μᵀΣx_ν it is  Xᵀ[C∘∂Q/∂s_12 + 2 diag Σ_ν C_μν ∂Q_μν/∂s_11]X.  `activation`: "erf" or "relu"; `inputs`
-    (P, d): X; `pairs` (P, P): C, symmetric; `covariance` (d, d): Σ, positive semidefinite.  Returns (d, d), symmetric.
+    With s_12 = x_μᵀΣx_ν it is  Xᵀ[C∘∂Q/∂s_12 + 2 diag Σ_ν C_μν ∂Q_μν/∂s_11]X.
 
+    Parameters
+    ----------
+    activation : str
+        φ, "erf" or "relu".
+    inputs, pairs : array_like (P, d), (P, P)
+        X, and C, symmetric.
+    covariance : array_like (d, d)
+        Σ, positive semidefinite.
+
+    Returns
+    -------
+    ndarray (d, d)
+        Symmetric.
+
+    Examples
+    --------
     >>> slope("relu", [[2.0]], [[3.0]], [[1.0]]).tolist()  # 3 · 2² Σ/2
     [[6.0]]
     """
@@ -161,26 +187,43 @@ def _result(problem, state, iterations, residual):
 
 
 def adapt(
-    activation, inputs, targets, ridge, width, *, weight_variance=1.0, weight_covariance=None, readout_variance=1.0,
-    fluctuations=False, start=None, damping=0.3, tolerance=1e-9, iterations=2000,
-):  # fmt: skip
+    network: TwoLayer, width: float, *, weight_covariance: ArrayLike | None = None, fluctuations: bool = False,
+    start: ArrayLike | None = None, damping: float = 0.3, tolerance: float = 1e-9, iterations: int = 2000,
+) -> Adaptation:  # fmt: skip
     """Weights' covariance adapted to the data:  Σ⁻¹ = Σ_0⁻¹ - (s_a²/N) ∂_Σ[tᵀQ(Σ)t],  t = (s_a² Q(Σ) + T)⁻¹ y.
 
-    `activation`: "erf" or "relu"; `inputs` (P, d), `targets` (P,): X, y, P = 0 leaves the prior; `ridge`, `width`: T,
-    N > 0; `weight_covariance` (d, d): C in Σ_0 = σ_w² C, symmetric positive semidefinite, by default I/d;
-    `weight_variance`, `readout_variance`: σ_w², s_a² > 0; `fluctuations`: whether F also holds ½ log det A, as in
-    :mod:`lib.fields.networks.network_posterior`, so that ttᵀ becomes ttᵀ - A⁻¹; `start` (d, d): first Σ, positive
-    definite where Σ_0 is, by default Σ_0, lazy; `damping`: first η, 0 < η <= 1, later steps are as long as F allows;
-    `tolerance`: on the residual, below 1e-12 rounding may keep it away; `iterations`: how many steps at most.  Returns
-    Adaptation.
+    In the derivative t is held fixed.  At N → ∞ it is the Gaussian process with Σ_0.
 
-    >>> (2 * adapt("erf", np.eye(2), [2.0, 0.0], 0.1, 10).covariance).round(2).tolist()  # where a label is
+    Parameters
+    ----------
+    network : TwoLayer
+        Of "erf" or "relu", with X, y, T, σ_w² and s_a².
+    width : float
+        N > 0.
+    weight_covariance : array_like (d, d), optional
+        C in Σ_0 = σ_w² C, symmetric positive semidefinite, by default I/d.
+    fluctuations : bool
+        Whether F also holds ½ log det A, as the density of `TwoLayer` does, so that ttᵀ becomes ttᵀ - A⁻¹.
+    start : array_like (d, d), optional
+        First Σ, positive definite where Σ_0 is, by default Σ_0, lazy.
+    damping : float
+        First η, 0 < η <= 1; later steps are as long as F allows.
+    tolerance : float
+        On the residual; below 1e-12 rounding may keep it away.
+    iterations : int
+        How many steps at most.
+
+    Returns
+    -------
+    Adaptation
+
+    Examples
+    --------
+    >>> network = TwoLayer("erf", np.eye(2), [2.0, 0.0], 0.1)
+    >>> (2 * adapt(network, 10).covariance).round(2).tolist()  # where a label is
     [[1.32, 0.0], [0.0, 1.0]]
     """
-    problem = _Problem(
-        activation, inputs, targets, ridge, width, weight_variance=weight_variance,
-        weight_covariance=weight_covariance, readout_variance=readout_variance, fluctuations=fluctuations,
-    )  # fmt: skip
+    problem = _Problem(network, width, weight_covariance, fluctuations)
     eta, limit = checks.number("damping", damping, above=0, at_most=1), checks.integer("iterations", iterations)
     tolerance = checks.number("tolerance", tolerance, above=0)
     precision = np.eye(problem.x.shape[1])  # (r, r)
@@ -211,22 +254,35 @@ def adapt(
 
 
 def rescale(
-    activation, inputs, targets, ridge, width, *,
-    weight_variance=1.0, weight_covariance=None, readout_variance=1.0, fluctuations=False,
-):  # fmt: skip
+    network: TwoLayer, width: float, *, weight_covariance: ArrayLike | None = None, fluctuations: bool = False
+) -> Adaptation:
     """The scaling competitor: the same free energy where the covariance may only grow as a whole,  Σ = s Σ_0.
 
     The lowest minimum over s, which obeys  1/s = 1 - (s_a²/N rank) tr(Σ_0 ∂_Σ[tᵀQt]).  A scalar cannot turn the kernel
-    towards the target.  `activation`, `inputs`, `targets`, `ridge`, `width`, `weight_variance`, `weight_covariance`,
-    `readout_variance`, `fluctuations`: as in :func:`adapt`.  Returns Adaptation.
+    towards the target.
 
-    >>> (2 * rescale("erf", np.eye(2), [2.0, 0.0], 0.1, 10).covariance).round(2).tolist()  # both directions
+    Parameters
+    ----------
+    network : TwoLayer
+        Of "erf" or "relu", with X, y, T, σ_w² and s_a².
+    width : float
+        N > 0.
+    weight_covariance : array_like (d, d), optional
+        C in Σ_0 = σ_w² C, symmetric positive semidefinite, by default I/d.
+    fluctuations : bool
+        Whether F also holds ½ log det A.
+
+    Returns
+    -------
+    Adaptation
+
+    Examples
+    --------
+    >>> network = TwoLayer("erf", np.eye(2), [2.0, 0.0], 0.1)
+    >>> (2 * rescale(network, 10).covariance).round(2).tolist()  # both directions
     [[1.18, 0.0], [0.0, 1.18]]
     """
-    problem = _Problem(
-        activation, inputs, targets, ridge, width, weight_variance=weight_variance,
-        weight_covariance=weight_covariance, readout_variance=readout_variance, fluctuations=fluctuations,
-    )  # fmt: skip
+    problem = _Problem(network, width, weight_covariance, fluctuations)
     rank, seen = problem.x.shape[1], []
 
     def free_energy(log_scale):
@@ -248,32 +304,56 @@ def rescale(
     return _result(problem, state, len(seen), abs(excess(log_scale)))
 
 
-def predict(covariance, activation, inputs, targets, ridge, points, *, readout_variance=1.0):
+def predict(network: TwoLayer, covariance: ArrayLike, points: ArrayLike) -> Array[" M"]:
     """Posterior mean function of the adapted network:  f̄(x) = K_xX (K_XX + T)⁻¹ y  with  K = s_a² Q(Σ).
 
-    `covariance` (d, d): Σ, symmetric positive semidefinite; `activation`, `inputs`, `targets`, `ridge`,
-    `readout_variance`: as in :func:`adapt`; `points` (M, d): where to predict.  Returns f̄ (M,).
+    Parameters
+    ----------
+    network : TwoLayer
+        Of "erf" or "relu", with X, y, T and s_a².
+    covariance : array_like (d, d)
+        Σ, symmetric positive semidefinite.
+    points : array_like (M, d)
+        Where to predict.
 
-    >>> predict([[0.5]], "relu", [[2.0]], [3.0], 1.0, [[2.0], [4.0], [-1.0]]).round(12).tolist()  # K = 1 at the example
+    Returns
+    -------
+    ndarray (M,)
+
+    Examples
+    --------
+    >>> network = TwoLayer("relu", [[2.0]], [3.0], 1.0)  # K = 1 at the example
+    >>> predict(network, [[0.5]], [[2.0], [4.0], [-1.0]]).round(12).tolist()
     [1.5, 3.0, 0.0]
     """
-    checks.one_of("activation", activation, nngp.ACTIVATIONS)
-    (x, y), (ridge,) = _data.examples(inputs, targets), _data.positive(ridge=ridge)  # (P, d), (P,)
+    x, activation = _read(network, nngp.ACTIVATIONS).inputs, network.activation  # (P, d)
     points = checks.array("points", points, shape=(None, x.shape[1]))  # (M, d)
     covariance = checks.symmetric("covariance", covariance, size=x.shape[1], definite="semi")  # (d, d)
     if len(x) == 0 or len(points) == 0:
         return np.zeros(len(points))  # (M,)
-    scale = {"weight_covariance": covariance, "readout_variance": readout_variance}
+    scale = {"weight_covariance": covariance, "readout_variance": network.readout_variance}
     gram, cross = (nngp.kernel(activation, *pair, **scale) for pair in ((x,), (points, x)))  # (P, P), (M, P)
-    return gp_regression.mean(gram, y, ridge, cross)  # (M,)
+    return GaussianProcess(gram, network.ridge).mean(network.targets, cross)
 
 
-def learnabilities(values, components):
+def learnabilities(values: ArrayLike, components: ArrayLike) -> Array["... K"]:
     """Parts R_k of the target's components that a function has learned:  f ≈ Σ_k R_k y_k  by least squares.
 
-    They remove what the sample leaves of the overlaps of orthogonal components.  `values` (..., M): f at M test inputs;
-    `components` (K, M): y_k there, linearly independent.  Returns R (..., K).
+    They remove what the sample leaves of the overlaps of orthogonal components.
 
+    Parameters
+    ----------
+    values : array_like (..., M)
+        f at M test inputs.
+    components : array_like (K, M)
+        y_k there, linearly independent.
+
+    Returns
+    -------
+    ndarray (..., K)
+
+    Examples
+    --------
     >>> v = np.linspace(-2, 2, 9)
     >>> learnabilities(0.9 * v + 0.1 * (v**3 - 3 * v), [v, 0.4 * (v**3 - 3 * v)]).round(12).tolist()
     [0.9, 0.25]

@@ -2,9 +2,7 @@
 
 A network  z(x) = Σ_c a_c φ(w_c·x)  with weights w_c ~ N(0, Σ) and readouts a_c ~ N(0, s_a²/N) has the covariance K(x,
 x') = s_a² ⟨φ(w·x) φ(w·x')⟩ = s_a² k(s_11, s_12, s_22),  s_11 = xᵀΣx, s_12 = xᵀΣx', s_22 = x'ᵀΣx',  at every width N; at
-N → ∞ it is a Gaussian process.  φ is max(u, 0) or erf(u), not the erf(u/√2) of :mod:`lib.foundations.gaussian`.
-`activation`: "erf" or "relu"; `weight_variance` σ_w² > 0, in Σ = σ_w² C, C = I/d by default; `readout_variance`
-s_a² > 0.  Source: ringel2025talk, on random networks as Gaussian processes.
+N → ∞ it is a Gaussian process.  φ is max(u, 0) or erf(u), without a √2.  Source: ringel2025talk, on random networks.
 """
 
 from math import comb
@@ -13,6 +11,8 @@ import numpy as np
 from scipy.special import factorial
 
 from lib.common import checks
+from lib.common.shapes import Array, ArrayLike
+from lib.common.spectrum import Spectrum
 from lib.fields._data import points, positive, whole
 from lib.fields.networks._units import KERNELS as ACTIVATIONS
 from lib.fields.networks._units import average, covariances, variances
@@ -34,14 +34,32 @@ def _scaled(readout, averages):
         return checks.finite("readout_variance", readout * averages)  # (...)
 
 
-def kernel(activation, inputs, other=None, *, weight_variance=1.0, weight_covariance=None, readout_variance=1.0):
+def kernel(
+    activation: str, inputs: ArrayLike, other: ArrayLike | None = None, *,
+    weight_variance: float = 1.0, weight_covariance: ArrayLike | None = None, readout_variance: float = 1.0,
+) -> Array["n m"]:  # fmt: skip
     """Kernel K(x, x') of an infinitely wide network between all pairs of inputs.
 
     erf:  k = (2/π) arcsin[ 2s_12 / √((1 + 2s_11)(1 + 2s_22)) ];  ReLU:  k = √(s_11 s_22) [sin θ + (π - θ) cos θ] / 2π,
-    cos θ = s_12 / √(s_11 s_22).  For uniform weights they hold at large d.  `inputs` (n, d): x, one row an input;
-    `other` (m, d): x', by default the inputs themselves; `weight_covariance` (d, d): C, positive semidefinite;
-    `activation`, `weight_variance`, `readout_variance`: φ, σ_w², s_a².  Returns K (n, m).
+    cos θ = s_12 / √(s_11 s_22).  For uniform weights they hold at large d.
 
+    Parameters
+    ----------
+    activation : str
+        φ, "erf" or "relu".
+    inputs, other : array_like (n, d), (m, d)
+        x and x', one row an input; by default x' = x.
+    weight_variance, readout_variance : float
+        σ_w², s_a² > 0.
+    weight_covariance : array_like (d, d), optional
+        C in Σ = σ_w² C, positive semidefinite, by default I/d.
+
+    Returns
+    -------
+    ndarray (n, m)
+
+    Examples
+    --------
     >>> kernel("erf", [[1.0, 0.0], [0.0, 1.0]], weight_covariance=np.eye(2) / 2).round(6).tolist()  # arcsin(1/2) 2/π, 0
     [[0.333333, 0.0], [0.0, 0.333333]]
     """
@@ -67,12 +85,30 @@ def kernel(activation, inputs, other=None, *, weight_variance=1.0, weight_covari
     return _scaled(readout, result)  # (n, m)
 
 
-def variance(activation, inputs, *, weight_variance=1.0, weight_covariance=None, readout_variance=1.0):
+def variance(
+    activation: str, inputs: ArrayLike, *,
+    weight_variance: float = 1.0, weight_covariance: ArrayLike | None = None, readout_variance: float = 1.0,
+) -> Array[" n"]:  # fmt: skip
     """Variance K(x, x) of the output:  s_a² (2/π) arcsin[2s/(1 + 2s)]  for erf,  s_a² s/2  for ReLU,  s = xᵀΣx.
 
-    `activation`, `inputs`, `weight_variance`, `weight_covariance`, `readout_variance`: as in :func:`kernel`.  Returns
-    (n,), the diagonal of :func:`kernel` without the rest.
+    Parameters
+    ----------
+    activation : str
+        φ, "erf" or "relu".
+    inputs : array_like (n, d)
+        x, one row an input.
+    weight_variance, readout_variance : float
+        σ_w², s_a² > 0.
+    weight_covariance : array_like (d, d), optional
+        C in Σ = σ_w² C, positive semidefinite, by default I/d.
 
+    Returns
+    -------
+    ndarray (n,)
+        The diagonal of `kernel` without the rest.
+
+    Examples
+    --------
     >>> variance("relu", [[3.0, 4.0]], weight_variance=2.0).tolist()  # s = 2 · 25 / 2
     [12.5]
     """
@@ -83,14 +119,31 @@ def variance(activation, inputs, *, weight_variance=1.0, weight_covariance=None,
     return _scaled(readout, average(activation, covariances(s, s, s)))  # (n,)
 
 
-def dot_product_coefficients(activation, order, *, weight_variance=1.0, readout_variance=1.0):
+def dot_product_coefficients(
+    activation: str, order: int, *, weight_variance: float = 1.0, readout_variance: float = 1.0
+) -> Array[" n"]:
     """Coefficients A_n of  K = Σ_n A_n ρⁿ,  ρ = x·x'/d,  between inputs with |x|² = |x'|² = d and isotropic weights.
 
     erf:   A_{2k+1} = s_a² (2/π) C(2k, k) z^{2k+1} / [4ᵏ (2k+1)],   z = 2σ_w² / (1 + 2σ_w²),   and all even ones vanish;
     ReLU:  A_0 = s_a² σ_w²/2π,  A_1 = s_a² σ_w²/4,  A_{2k+2} = s_a² σ_w² C(2k, k) / [2π 4ᵏ (2k+1)(2k+2)],   the other
-    odd ones vanish.  They are not negative and add up to the variance K(x, x).  `activation`, `weight_variance`,
-    `readout_variance`: φ, σ_w², s_a²; `order`: highest n >= 0.  Returns A_0 .. A_order (order + 1,).
+    odd ones vanish.  They are not negative and add up to the variance K(x, x).
 
+    Parameters
+    ----------
+    activation : str
+        φ, "erf" or "relu".
+    order : int
+        Highest n >= 0.
+    weight_variance, readout_variance : float
+        σ_w², s_a² > 0.
+
+    Returns
+    -------
+    ndarray (order + 1,)
+        A_0 .. A_order.
+
+    Examples
+    --------
     >>> (np.pi * dot_product_coefficients("relu", 4)).round(6).tolist()
     [0.5, 0.785398, 0.25, 0.0, 0.020833]
     """
@@ -112,18 +165,39 @@ def dot_product_coefficients(activation, order, *, weight_variance=1.0, readout_
     return _scaled(readout, variance * result)  # (order + 1,)
 
 
-def sphere_spectrum(activation, dimension, degrees, *, weight_variance=1.0, readout_variance=1.0):
+def sphere_spectrum(
+    activation: str, dimension: int, degrees: ArrayLike, *, weight_variance: float = 1.0, readout_variance: float = 1.0
+) -> Spectrum:
     """Eigenvalues and multiplicities of the kernel on the sphere |x|² = d in d dimensions, to leading order in 1/d.
 
-    λ_ℓ ≃ ℓ! A_ℓ d^{-ℓ},  with A_ℓ of :func:`dot_product_coefficients`, and  g_ℓ = C(ℓ+d-1, ℓ) - C(ℓ+d-3, ℓ-2),  exact.
-    The correction to λ_ℓ is the factor 1 + [(ℓ+1)(ℓ+2) A_{ℓ+2}/2A_ℓ - ℓ(ℓ-1)]/d + O(1/d²).  What the listed degrees
-    leave of the variance,  K(x, x) - Σ_ℓ g_ℓ λ_ℓ,  sits in many tiny modes and acts as a ridge.  The source's sphere
-    S^d is S^{d-1}. `activation`, `weight_variance`, `readout_variance`: φ, σ_w², s_a²; `dimension`: d >= 2; `degrees`
-    (L,): integers ℓ from 0 to 100.  Returns λ_ℓ (L,) and g_ℓ (L,).
+    λ_ℓ ≃ ℓ! A_ℓ d^{-ℓ},  with A_ℓ of `dot_product_coefficients`, and  g_ℓ = C(ℓ+d-1, ℓ) - C(ℓ+d-3, ℓ-2),  exact.  The
+    correction to λ_ℓ is the factor 1 + [(ℓ+1)(ℓ+2) A_{ℓ+2}/2A_ℓ - ℓ(ℓ-1)]/d + O(1/d²).  What the listed degrees leave
+    of the variance,  K(x, x) - Σ_ℓ g_ℓ λ_ℓ,  sits in many tiny modes and acts as a ridge.  The source's sphere S^d is
+    S^{d-1}.
 
-    >>> eigenvalues, multiplicities = sphere_spectrum("erf", 50, [1, 3])
-    >>> (np.pi * eigenvalues * 50 ** np.array([1, 3])).round(6).tolist(), multiplicities.tolist()  # 4/3 and 16/27
-    ([1.333333, 0.592593], [50.0, 22050.0])
+    Parameters
+    ----------
+    activation : str
+        φ, "erf" or "relu".
+    dimension : int
+        d >= 2.
+    degrees : array_like (L,)
+        Integers ℓ from 0 to 100, not all of eigenvalue zero.
+    weight_variance, readout_variance : float
+        σ_w², s_a² > 0.
+
+    Returns
+    -------
+    Spectrum
+        λ_ℓ and g_ℓ, in the order of the degrees.
+
+    Examples
+    --------
+    >>> sphere = sphere_spectrum("erf", 50, [1, 3])
+    >>> (np.pi * sphere.eigenvalues * 50 ** np.array([1, 3])).round(6).tolist()  # 4/3 and 16/27
+    [1.333333, 0.592593]
+    >>> sphere.multiplicities.tolist()
+    [50.0, 22050.0]
     """
     checks.one_of("activation", activation, ACTIVATIONS)
     d = checks.integer("dimension", dimension, at_least=2)
@@ -135,4 +209,4 @@ def sphere_spectrum(activation, dimension, degrees, *, weight_variance=1.0, read
         multiplicities = np.array(counts, dtype=np.float64)  # (L,)
     except OverflowError:
         checks.fail("dimension", "be small enough to count the modes in floating point", dimension)
-    return coefficients[ell] * factorial(ell) * float(d) ** -ell, multiplicities
+    return Spectrum(coefficients[ell] * factorial(ell) * float(d) ** -ell, multiplicities)

@@ -2,7 +2,7 @@
 
 The network is  z(x) = Σ_c a_c φ(w_c·x),  c = 1..N,  with independent weights of variance σ_w²/d and readouts of
 variance s_a²/N, Gaussian or uniform: the source draws  w ∈ U[-d^{-1/2}, d^{-1/2}] and a likewise, σ_w² = s_a² = 1/3.
-At N → ∞ it is the Gaussian process of :mod:`lib.fields.networks.nngp`.  Source: ringel2025talk, on random networks.
+Source: ringel2025talk, on random networks.
 """
 
 import numpy as np
@@ -11,6 +11,7 @@ from scipy.special import erf, ndtr
 
 from lib.common import checks
 from lib.common.estimate import Estimate
+from lib.common.shapes import Array, ArrayLike, Rng
 from lib.fields._data import points, positive
 from lib.fields.networks._units import KERNELS, units
 from lib.foundations import sampling
@@ -27,28 +28,51 @@ def _draw(rng, shape, variance, law):
     return np.sqrt(3 * variance) * rng.uniform(-1, 1, shape)  # shape
 
 
-def sample(activation, inputs, width, networks, rng, *, weight_variance=1.0, readout_variance=1.0, law="gaussian"):
+def _ensemble(activation, inputs, width, law, **variances):
+    """φ, x (n, d), N, and the variances, checked."""
+    phi, _ = units(activation, KERNELS)
+    checks.one_of("law", law, LAWS)
+    return phi, points("inputs", inputs), checks.integer("width", width), positive(**variances)
+
+
+def sample(
+    activation: str, inputs: ArrayLike, width: int, replicas: int, rng: Rng, *,
+    weight_variance: float = 1.0, readout_variance: float = 1.0, law: str = "gaussian",
+) -> Array["S n"]:  # fmt: skip
     """Outputs z(x) of random networks at the given inputs, each network at all of them.
 
-    `activation`: φ, "erf" or "relu"; `inputs` (n, d): x; `width`, `networks`: N, S; `rng`: int, SeedSequence or
-    Generator; `weight_variance`, `readout_variance`: σ_w² of √d w, s_a² of √N a; `law`: "gaussian" or "uniform", of
-    weights and readouts, with the same variances.  Returns z (S, n).
+    Parameters
+    ----------
+    activation : str
+        φ, "erf" or "relu".
+    inputs : array_like (n, d)
+        x.
+    width, replicas : int
+        N, and S networks.
+    rng : int, SeedSequence or Generator
+    weight_variance, readout_variance : float
+        σ_w² > 0 of √d w, s_a² > 0 of √N a.
+    law : str
+        "gaussian" or "uniform", of weights and readouts, with the same variances.
 
+    Returns
+    -------
+    ndarray (S, n)
+
+    Examples
+    --------
     >>> z = sample("erf", [[1.0, 0.0], [-1.0, 0.0]], 5, 3, rng=1)
     >>> bool(np.allclose(z[:, 0], -z[:, 1]))  # erf networks without biases are odd
     True
     """
-    phi, _ = units(activation, KERNELS)
-    x = points("inputs", inputs)  # (n, d)
-    width, networks = checks.integer("width", width), checks.integer("networks", networks)
-    rng, law = checks.generator("rng", rng), checks.one_of("law", law, LAWS)
-    variances = positive(weight_variance=weight_variance, readout_variance=readout_variance)
-    count, dimension = x.shape
-    result = np.empty((networks, count))  # (S, n)
+    scales = {"weight_variance": weight_variance, "readout_variance": readout_variance}
+    phi, x, width, variances = _ensemble(activation, inputs, width, law, **scales)
+    rng, replicas, (count, dimension) = checks.generator("rng", rng), checks.integer("replicas", replicas), x.shape
+    result = np.empty((replicas, count))  # (S, n)
     many = max(1, BLOCK // (width * max(dimension, count)))  # networks at a time
     few = max(1, BLOCK // width)  # inputs at a time, where one network fills a block
-    for start in range(0, networks, many):
-        size = min(many, networks - start)
+    for start in range(0, replicas, many):
+        size = min(many, replicas - start)
         weights = _draw(rng, (size, width, dimension), variances[0] / dimension, law)  # (size, N, d)
         readouts = _draw(rng, (size, 1, width), variances[1] / width, law)  # (size, 1, N)
         for first in range(0, count, few):
@@ -87,19 +111,39 @@ def _erf_moments(point, variance, law):
     return second, fourth
 
 
-def excess_kurtosis(activation, inputs, width, *, weight_variance=1.0, law="gaussian"):
+def excess_kurtosis(
+    activation: str, inputs: ArrayLike, width: int, *, weight_variance: float = 1.0, law: str = "gaussian"
+) -> Array[" n"]:
     """Excess kurtosis of the output at each input, exact at any width:  κ₄ = (1/N) [ ⟨a⁴⟩/⟨a²⟩² · ⟨φ⁴⟩/⟨φ²⟩² - 3 ].
 
     Gaussian weights: ReLU has ⟨φ⁴⟩/⟨φ²⟩² = 6 and κ₄ = 15/N at every input, erf units less.  Uniform weights:
-    ⟨a⁴⟩/⟨a²⟩² = 9/5, and ReLU has ⟨φ⁴⟩/⟨φ²⟩² = 6 - (12/5) Σ_i x_i⁴/|x|⁴.  `activation`, `inputs`, `width`,
-    `weight_variance`, `law`: as in :func:`sample`; no input at the origin.  Returns κ₄ = ⟨z⁴⟩/⟨z²⟩² - 3 (n,).
+    ⟨a⁴⟩/⟨a²⟩² = 9/5, and ReLU has ⟨φ⁴⟩/⟨φ²⟩² = 6 - (12/5) Σ_i x_i⁴/|x|⁴.
 
+    Parameters
+    ----------
+    activation : str
+        φ, "erf" or "relu".
+    inputs : array_like (n, d)
+        x, none at the origin.
+    width : int
+        N >= 1.
+    weight_variance : float
+        σ_w² > 0 of √d w.
+    law : str
+        "gaussian" or "uniform", of weights and readouts.
+
+    Returns
+    -------
+    ndarray (n,)
+        κ₄ = ⟨z⁴⟩/⟨z²⟩² - 3.
+
+    Examples
+    --------
     >>> excess_kurtosis("relu", [[1.0, 1.0]], 5, law="uniform").round(6).tolist()
     [1.128]
     """
-    _, x = units(activation, KERNELS), points("inputs", inputs)  # (n, d)
-    width, law = checks.integer("width", width), checks.one_of("law", law, LAWS)
-    variance = checks.number("weight_variance", weight_variance, above=0) / x.shape[1]
+    _, x, width, (variance,) = _ensemble(activation, inputs, width, law, weight_variance=weight_variance)
+    variance /= x.shape[1]
     largest = np.abs(x).max(axis=1, keepdims=True)  # (n, 1)
     if np.any(largest == 0):
         checks.fail("inputs", "differ from the origin, where every network is zero", inputs)
@@ -115,25 +159,42 @@ def excess_kurtosis(activation, inputs, width, *, weight_variance=1.0, law="gaus
 
 
 def characteristic_functional(
-    activation, inputs, sources, width, samples, rng, *, weight_variance=1.0, readout_variance=1.0, law="gaussian"
-):
+    activation: str, inputs: ArrayLike, sources: ArrayLike, width: int, samples: int, rng: Rng, *,
+    weight_variance: float = 1.0, readout_variance: float = 1.0, law: str = "gaussian",
+) -> Estimate:  # fmt: skip
     """Characteristic functional  ⟨exp(i Σ_μ t_μ z(x_μ))⟩ = ⟨ χ( t·φ(w·x) ) ⟩_w^N  of networks of any width, sampled.
 
     χ(g) = exp[-s_a² g²/2N]  for Gaussian readouts and  sin(h g)/(h g),  h = √(3s_a²/N),  for uniform ones.  It is real
     and tends to exp(-½ tᵀKt) as N → ∞.  A wide network takes no more samples than a single neuron: the relative error
-    is N times that of the mean over neurons, which falls as 1/N.  `activation`, `inputs`, `width`, `weight_variance`,
-    `readout_variance`, `law`: as in :func:`sample`; `sources` (n,): t_μ; `samples`: neurons drawn, >= 2; `rng`: int,
-    SeedSequence or Generator.  Returns Estimate, mean and error.
+    is N times that of the mean over neurons, which falls as 1/N.
 
-    >>> found = characteristic_functional("relu", [[1.0]], [1.0], 1, 100_000, rng=1)  # (1 + 1/√2)/2
-    >>> bool(abs(found.mean - 0.853553) < 5 * found.error < 0.005)
+    Parameters
+    ----------
+    activation : str
+        φ, "erf" or "relu".
+    inputs, sources : array_like (n, d), (n,)
+        x_μ and t_μ.
+    width, samples : int
+        N >= 1, and neurons drawn, >= 2.
+    rng : int, SeedSequence or Generator
+    weight_variance, readout_variance : float
+        σ_w² > 0 of √d w, s_a² > 0 of √N a.
+    law : str
+        "gaussian" or "uniform", of weights and readouts.
+
+    Returns
+    -------
+    Estimate
+
+    Examples
+    --------
+    >>> sampled = characteristic_functional("relu", [[1.0]], [1.0], 1, 100_000, rng=1)  # (1 + 1/√2)/2
+    >>> abs(sampled.mean - 0.853553) < 5 * sampled.error < 0.005
     True
     """
-    phi, _ = units(activation, KERNELS)
-    x = points("inputs", inputs)  # (n, d)
+    scales = {"weight_variance": weight_variance, "readout_variance": readout_variance}
+    phi, x, width, variances = _ensemble(activation, inputs, width, law, **scales)
     t = checks.array("sources", sources, shape=x.shape[:1])  # (n,)
-    width, law = checks.integer("width", width), checks.one_of("law", law, LAWS)
-    variances = positive(weight_variance=weight_variance, readout_variance=readout_variance)
     scale, readout = np.sqrt(variances[0] / x.shape[1]), np.sqrt(variances[1] / width)
 
     def factor(normal):

@@ -82,19 +82,19 @@ def ridge(activation, dimension, samples, ridge, *, weight_variance=1.0, readout
     acts as a ridge.  `dimension`: d >= 2; `samples`, `ridge`: P > 0 and T >= 0, floats or arrays that broadcast;
     `activation`, `weight_variance`, `readout_variance`: see the module.  Returns κ >= T/P.
 
-    >>> float(ridge("erf", 20, 100, 0.1).round(5))
+    >>> round(ridge("erf", 20, 100, 0.1), 5)
     0.00172
     """
     activation, _ = _projections.basis(activation, None)
     given = {"weight_variance": weight_variance, "readout_variance": readout_variance}
     scales = {name: _projections.variance(name, value) for name, value in given.items()}
     degrees = [1] if activation == "erf" else [0, 1, 2]
-    eigenvalues, multiplicities = nngp.sphere_spectrum(activation, dimension, degrees, **scales)  # (L,), (L,)
+    spectrum = nngp.sphere_spectrum(activation, dimension, degrees, **scales)
     total = nngp.variance(activation, np.ones((1, dimension)), **scales)[0]  # that of all inputs on the sphere
     # Below zero by rounding alone, where erf is as good as linear.
-    tail = max(total - multiplicities @ eigenvalues, 0.0)
+    tail = max(total - spectrum.trace, 0.0)
     bare = checks.entries("ridge", ridge, at_least=0)  # (...)
-    return effective_ridge.solve(eigenvalues, samples, ridge=bare + tail, multiplicities=multiplicities)
+    return effective_ridge.RidgeTheory(spectrum, samples, ridge=bare + tail).kappa
 
 
 def lazy(

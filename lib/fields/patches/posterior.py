@@ -1,7 +1,7 @@
 """Bayesian patch networks of finite size: data of their teacher, samples of the filters, and what they have learned.
 
 Network, prior, ridge T/χ and teacher are those of :mod:`lib.fields.patches.shared_filters`, whose theory is held
-against the samples.  Readouts are integrated out as in :mod:`lib.fields.networks.network_posterior`:  with the N_p C
+against the samples.  Readouts are integrated out as in :mod:`lib.fields.networks.two_layers`:  with the N_p C
 features Φ, φ(w_c·x_i) of each example, the filters have the density e^{-U},  U = S|W|²/2σ_w² + ½ log det A + ½ yᵀA⁻¹y,
 A = σ_a²/(χN_pC) ΦΦᵀ + T/χ.  :mod:`lib.fields.patches.gibbs` samples linear networks faster.  Source:
 ringel2025talk, the deck, without the integral over the readouts.

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lib.common import checks
-from lib.fields.kernels import _modes
+from lib.fields.kernels import effective_ridge
 from lib.fields.overlaps import _coexistence
 
 
@@ -58,7 +58,9 @@ def solve(
     bare = checks.boolean("bare", bare)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         mode = readout * weight / (chi * patches * size)  # (...)  λ_0
-        kappa = ridge / chi / p if bare else _modes.degenerate(mode, patches * size, p, ridge / chi)  # (...)
+        kappa = ridge / chi / p  # (...)
+        if not bare:
+            kappa = np.asarray(effective_ridge.degenerate(mode, patches * size, p, ridge=ridge / chi))  # (...)
         if not np.all(kappa > 0):
             checks.fail("ridge", "be > 0, where the samples alone leave no effective ridge", ridge)
         lazy, g = mode / kappa, mode / kappa / (kappa * channels)  # (...), (...)

@@ -13,6 +13,7 @@ from scipy.optimize import brentq
 
 from lib.common import checks
 from lib.common.linalg import top
+from lib.common.shapes import Array, ArrayLike
 
 CRITICAL_COUPLING = np.log(1 + np.sqrt(2)) / 2  # K_c of the square lattice
 CRITICAL_TEMPERATURE = 1 / CRITICAL_COUPLING  # T_c = 2/ln(1 + √2)
@@ -22,29 +23,53 @@ _WIDEST = 12  # matrices of 2^(L-1) rows
 
 @dataclass(frozen=True, eq=False)
 class Strip:
-    """Leading eigenvalues of a strip; arrays have the shape of the couplings."""
+    """Leading eigenvalues of a strip, of the shape (...) of the couplings.
 
-    length: np.ndarray  # (...)  ξ_L, in lattice units
-    slope: np.ndarray  # (...)  dξ_L/dK
-    free_energy: np.ndarray  # (...)  ln λ_even / L, minus the free energy per spin over temperature
+    Parameters
+    ----------
+    length, slope : float or ndarray (...)
+        ξ_L, in lattice units, and dξ_L/dK.
+    free_energy : float or ndarray (...)
+        ln λ_even / L, minus the free energy per spin over temperature.
+    """
+
+    length: float | Array["..."]
+    slope: float | Array["..."]
+    free_energy: float | Array["..."]
 
 
 @dataclass(frozen=True)
 class Crossing:
-    """Where two strips of different width look alike."""
+    """Where two strips of different width look alike.
 
-    coupling: float  # K*, estimate of K_c
-    ratio: float  # ξ_L/L there
-    correlation_exponent: float  # ν from the slopes there
+    Parameters
+    ----------
+    coupling, ratio : float
+        K*, estimate of K_c, and ξ_L/L there.
+    correlation_exponent : float
+        ν from the slopes there.
+    """
+
+    coupling: float
+    ratio: float
+    correlation_exponent: float
 
 
 @dataclass(frozen=True)
 class FixedPoint:
-    """The fixed point of the one-loop φ⁴ flow with u > 0."""
+    """The fixed point of the one-loop φ⁴ flow with u > 0.
 
-    mass: float  # r*
-    quartic: float  # u*
-    thermal_exponent: float  # y_t, the relevant eigenvalue; ν = 1/y_t
+    Parameters
+    ----------
+    mass, quartic : float
+        r*, u*.
+    thermal_exponent : float
+        y_t, the relevant eigenvalue; ν = 1/y_t.
+    """
+
+    mass: float
+    quartic: float
+    thermal_exponent: float
 
 
 def _leading(coupling, within, between, parity):
@@ -57,13 +82,23 @@ def _leading(coupling, within, between, parity):
     return np.log(value), slope / value
 
 
-def strip(couplings, width):
+def strip(couplings: ArrayLike, width: int) -> Strip:
     """Correlation length of an infinite strip,  ξ_L = 1/ln(λ_even/λ_odd),  its slope in K, and the free energy.
 
-    `couplings` (...): K, 0 < K <= 1, beyond which the two eigenvalues are too close; `width`: 2 <= L <= 12 spins across
-    (at L = 2 both neighbors are the same spin, and the bond counts twice).  Returns Strip.
+    Parameters
+    ----------
+    couplings : float or array_like
+        K, 0 < K <= 1, beyond which the two eigenvalues are too close.
+    width : int
+        2 <= L <= 12 spins across; at L = 2 both neighbors are the same spin, and the bond counts twice.
 
-    >>> round(float(strip(CRITICAL_COUPLING, 4).length) / 4, 4)
+    Returns
+    -------
+    Strip
+
+    Examples
+    --------
+    >>> round(strip(CRITICAL_COUPLING, 4).length / 4, 4)
     1.2345
     """
     couplings = checks.entries("couplings", couplings, above=0, at_most=1)  # (...)
@@ -79,7 +114,7 @@ def strip(couplings, width):
             wanted = f"be smaller for width {width}: ξ is beyond the floating-point precision"
             checks.fail("couplings", wanted, couplings[index])
         found[index] = 1 / gap, (down - up) / gap**2, even / width
-    return Strip(*np.moveaxis(found, -1, 0))
+    return Strip(*(checks.plain(found[..., n]) for n in range(3)))
 
 
 def _width(name, value):
@@ -89,11 +124,22 @@ def _width(name, value):
     return value
 
 
-def crossing(width, other):
+def crossing(width: int, other: int) -> Crossing:
     """Phenomenological renormalization: the coupling where  ξ_L/L = ξ_{L'}/L',  and ν from the slopes there.
 
-    The slopes are ∝ L^{1/ν}, so  1 + 1/ν = ln(ξ_L'/ξ_{L'}')/ln(L/L').  `width`, `other`: L ≠ L'.  Returns Crossing.
+    The slopes are ∝ L^{1/ν}, so  1 + 1/ν = ln(ξ_L'/ξ_{L'}')/ln(L/L').
 
+    Parameters
+    ----------
+    width, other : int
+        L ≠ L', from 2 to 12.
+
+    Returns
+    -------
+    Crossing
+
+    Examples
+    --------
     >>> round(crossing(6, 4).coupling, 4)
     0.4371
     """
@@ -102,21 +148,32 @@ def crossing(width, other):
         checks.fail("other", "differ from width", other)
 
     def difference(coupling):
-        return float(strip(coupling, width).length) / width - float(strip(coupling, other).length) / other
+        return strip(coupling, width).length / width - strip(coupling, other).length / other
 
     coupling = brentq(difference, 0.3, 0.5, xtol=1e-12)
     one, two = strip(coupling, width), strip(coupling, other)
     exponent = np.log(one.slope / two.slope) / np.log(width / other) - 1
-    return Crossing(coupling, float(one.length) / width, float(1 / exponent))
+    return Crossing(coupling, one.length / width, float(1 / exponent))
 
 
-def phi4_fixed_point(epsilon):
+def phi4_fixed_point(epsilon: float) -> FixedPoint:
     """Fixed point with u > 0 of the one-loop flow of φ⁴ in d = 4 - ε:  r* = -ε/(6+ε),  u* = ε/(6+ε)²,  and its y_t.
 
     For the action  ∫ (∇φ)²/2 + rφ²/2 + uφ⁴,  the angular factor K_d absorbed in u, the flow by ln of the scale is
     r' = 2r + 12u/(1+r),  u' = εu - 36u²/(1+r)²,  and y_t ≃ 2 - ε/3 its relevant eigenvalue; orders of ε beyond the
-    first mean nothing.  `epsilon`: 0 < ε <= 3.  Returns FixedPoint.
+    first mean nothing.
 
+    Parameters
+    ----------
+    epsilon : float
+        0 < ε <= 3.
+
+    Returns
+    -------
+    FixedPoint
+
+    Examples
+    --------
     >>> round(phi4_fixed_point(0.01).thermal_exponent, 4)
     1.9967
     """

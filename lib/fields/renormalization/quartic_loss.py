@@ -1,9 +1,7 @@
 """Decimation when the loss is not quadratic:  δ² + uδ⁴  in place of  δ²,  tested by sampling the posterior itself.
 
 The action is  S = Σ_k f_k²/2λ_k + Σ_μ (δ_μ² + uδ_μ⁴)/2T,  δ = f - y.  Weak modes of variance V turn uδ⁴ into 6uVδ²
-before they add their own variance to the ridge (:func:`one_loop`); :func:`site_learnability` averages over them without
-expansion, and :func:`measure` samples all modes.  `ridge`: T > 0; `quartic`: u >= 0; `samples`: P > 0.  Source:
-ringel2025talk, on general losses, without model and formulas.
+before they add their own variance to the ridge.  Source: ringel2025talk, on general losses, without model and formulas.
 """
 
 from dataclasses import dataclass
@@ -15,8 +13,10 @@ from scipy.special import logsumexp
 
 from lib.common import checks, hmc, linalg
 from lib.common.estimate import Estimate
+from lib.common.shapes import Array, ArrayLike, Rng
+from lib.common.spectrum import Spectrum
 from lib.fields import _data
-from lib.fields.kernels import _modes
+from lib.fields.kernels._modes import descending, tails
 
 _WIDTH, _NODES = 16.0, 240  # of the average over weak modes: deviations on both sides of the peak, and nodes
 _FEATURE_NODES = 60  # Gauss–Hermite, of the average over one Gaussian feature
@@ -25,50 +25,90 @@ _GRID, _TABLE = 801, 1001  # of the one coefficient that is left, and of the los
 
 @dataclass(frozen=True, eq=False)
 class OneLoop:
-    """What one loop predicts after decimation to a cut."""
+    """What one loop predicts after decimation to a cut.
 
-    kappa: float  # per-sample ridge, T(Λ')/P
-    ridge: float  # T(Λ')
-    variance: float  # V, posterior variance of the function at one input
-    discrepancy: float  # ⟨δ²⟩, V and what the mean does not reach of the target
-    learnability: np.ndarray  # (cut,)  L_k of the retained levels
+    Parameters
+    ----------
+    kappa, ridge : float
+        Per-sample ridge, T(Λ')/P, and T(Λ').
+    variance, discrepancy : float
+        V, posterior variance of the function at one input; ⟨δ²⟩, V and what the mean does not reach of the target.
+    learnability : ndarray (cut,)
+        L_k of the retained levels.
+    """
+
+    kappa: float
+    ridge: float
+    variance: float
+    discrepancy: float
+    learnability: Array[" cut"]
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """Learnability of the strong mode, measured on several data sets."""
+    """Learnability of the strong mode, measured on C data sets.
 
-    learnability: float  # mean over the data sets
-    error: float  # its standard error from the spread of the data sets, which holds the error of the chains
-    values: np.ndarray  # (C,)  one of each data set
-    acceptance: float  # the lowest of the chains: one near zero is stuck
-    time: float  # autocorrelation time within a data set, in steps
+    Parameters
+    ----------
+    learnability : Estimate
+        Mean over the data sets; the error from their spread holds that of the chains.
+    values : ndarray (C,)
+        One of each data set.
+    acceptance : float
+        The lowest of the chains: one near zero is stuck.
+    time : float
+        Autocorrelation time within a data set, in steps.
+    """
+
+    learnability: Estimate
+    values: Array[" C"]
+    acceptance: float
+    time: float
 
 
 def _loss(ridge, quartic):
     return checks.number("ridge", ridge, above=0), checks.number("quartic", quartic, at_least=0)
 
 
-def one_loop(eigenvalues, samples, ridge, quartic, cut, *, multiplicities=None, target_power=None):
+def one_loop(
+    spectrum: Spectrum | ArrayLike, samples: float, ridge: float, quartic: float, cut: int, *,
+    target_power: ArrayLike | None = None,
+) -> OneLoop:  # fmt: skip
     """Decimation to first order in u:  T(Λ') = T/(1 + 6u⟨δ²⟩) + Σ_{k>Λ'} g_k λ_k,  κ = T(Λ')/P.
 
     ⟨δ²⟩ = V + Σ_k (1 - L_k)² v_k²,  L_k = λ_k/(λ_k + κ), V = Σ_k g_k λ_k (1 - L_k), so κ is found self-consistently.
     For ridges large against ⟨δ²⟩ and many modes: the variance of one mode counts three times in the shift of that mode
-    itself.  `eigenvalues` (n,): λ_k >= 0, descending, not all zero; `samples`, `ridge`, `quartic`: P, T, u; `cut`: Λ',
-    number of retained levels; `multiplicities` (n,): g_k > 0, by default all 1; `target_power` (n,): v_k² >= 0, power
-    of the target in the level, by default none.  Returns OneLoop.
+    itself.
 
-    >>> one_loop([0.5, 0.0025], 100, 20, 0.5, 1, multiplicities=[1, 400]).learnability.round(3).tolist()
+    Parameters
+    ----------
+    spectrum : Spectrum or array_like (n,)
+        λ_k >= 0, descending, with g_k.
+    samples, ridge, quartic : float
+        P > 0, T > 0, u >= 0.
+    cut : int
+        Λ', number of retained levels.
+    target_power : array_like (n,), optional
+        v_k² >= 0, power of the target in the level, by default none.
+
+    Returns
+    -------
+    OneLoop
+
+    Examples
+    --------
+    >>> spectrum = Spectrum([0.5, 0.0025], [1, 400])
+    >>> one_loop(spectrum, 100, 20, 0.5, 1, target_power=[0.0, 0.0]).learnability.round(3).tolist()
     [0.894]
     """
-    lam, counts = _modes.descending(eigenvalues, multiplicities)  # (n,), (n,)
-    samples = checks.number("samples", samples, above=0)
+    spectrum, samples = descending(spectrum), checks.number("samples", samples, above=0)
+    lam, counts = spectrum.eigenvalues, spectrum.multiplicities  # (n,), (n,)
     ridge, u = _loss(ridge, quartic)
     if (cut := checks.integer("cut", cut, at_least=0)) > lam.size:
         checks.fail("cut", f"be at most the number of levels, {lam.size}", cut)
     power = np.zeros(lam.size) if target_power is None else target_power
     power = checks.entries("target_power", power, at_least=0, shape=lam.shape)  # (n,)
-    tail = _modes.tails(counts * lam)[cut]
+    tail = tails(counts * lam)[cut]
 
     def variance(kappa):
         return float(counts @ (lam / (1 + lam / kappa)))
@@ -92,7 +132,7 @@ def _site_action(delta, ridge, u, s):
     The integrand has one peak, where  a t³ + b t = δ/s,  for t = δ + ζ.
     """
     a, b = 2 * u / ridge, 1 / ridge + 1 / s
-    if u == 0:
+    if u < 1e-100:  # no δ that is a loss feels it
         peak = delta / (s * b)  # (...)
     else:
         scale = 2 * np.sqrt(b / (3 * a))
@@ -105,13 +145,31 @@ def _site_action(delta, ridge, u, s):
     return -logsumexp(exponent, axis=-1) - step + 0.0
 
 
-def site_learnability(eigenvalue, samples, ridge, quartic, variance, *, amplitude=1.0):
+def site_learnability(
+    eigenvalue: float, samples: float, ridge: float, quartic: float, variance: float, *, amplitude: float = 1.0
+) -> float:
     """Learnability ⟨f⟩/v of one strong mode:  S(f) = f²/2λ + P ⟨U((f - v)φ)⟩_φ,  φ ~ N(0, 1).
 
-    U is the loss with the weak modes averaged sample by sample, which must be many; what the average over inputs
-    neglects is of order 1/P.  `eigenvalue`: λ > 0 of the strong mode; `samples`, `ridge`, `quartic`: P, T, u;
-    `variance`: s = Σ_{k>Λ'} g_k λ_k > 0; `amplitude`: v > 0, of the target.  Returns a float.
+    U is the loss with the weak modes averaged sample by sample without expansion, which must be many; what the average
+    over inputs neglects is of order 1/P.
 
+    Parameters
+    ----------
+    eigenvalue : float
+        λ > 0 of the strong mode.
+    samples, ridge, quartic : float
+        P > 0, T > 0, u >= 0.
+    variance : float
+        s = Σ_{k>Λ'} g_k λ_k > 0, of the weak modes.
+    amplitude : float
+        v > 0, of the target.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> [round(site_learnability(0.5, 100, 20, u, 1.0), 3) for u in (0, 0.5)]
     [0.704, 0.886]
     """
@@ -137,10 +195,10 @@ def site_learnability(eigenvalue, samples, ridge, quartic, variance, *, amplitud
     return float(density @ f / density.sum() / v)
 
 
-def _tail_roots(tail, counts, samples, datasets, random):
+def _tail_roots(tail, counts, samples, replicas, random):
     """Roots (C, P, P) of the Gram matrices of the weak modes, of which the samples see nothing else."""
     scales = np.repeat(np.sqrt(tail), counts)  # (m,)
-    factors = np.empty((datasets, samples, samples))  # (C, P, P)
+    factors = np.empty((replicas, samples, samples))  # (C, P, P)
     for factor in factors:
         weighted = random.standard_normal((samples, scales.size)) * scales  # (P, m)
         factor[...] = linalg.psd_root(weighted @ weighted.T)  # also with fewer modes than samples
@@ -162,39 +220,53 @@ def _potential(features, roots, deviation, ridge, quartic, amplitude):
 
 
 def measure(
-    eigenvalue, tail, samples, ridge, quartic, rng, *, counts=None, amplitude=1.0, datasets=64, steps=300, burn_in=100
-):
+    eigenvalue: float, tail: Spectrum | ArrayLike, samples: int, ridge: float, quartic: float, rng: Rng, *,
+    amplitude: float = 1.0, replicas: int = 64, steps: int = 300, burn_in: int = 100,
+) -> Measured:  # fmt: skip
     """Learnability of one strong mode under  δ² + uδ⁴,  by Hamiltonian Monte Carlo on Gaussian features.
 
     Each chain has its own data set.  The weak modes enter through their values at the samples alone, P Gaussian numbers
     with their Gram matrix as covariance, so P + 1 numbers are sampled; the law is exactly that of all modes.
-    `eigenvalue`, `amplitude`: λ, v > 0 of the strong mode; `tail` (n,): λ_k >= 0 of the weak modes, not all zero;
-    `samples`: P >= 1; `ridge`, `quartic`: T, u; `rng`: int, SeedSequence or Generator; `counts` (n,): number g_k >= 1
-    of weak modes of each λ_k, by default all 1; `datasets`: C >= 2; `steps`: proposals kept, >= 8; `burn_in`: those
-    thrown away while the step is adapted.  Returns Measured.
 
-    >>> measure(0.5, [0.02], 10, 5.0, 0.5, rng=1, counts=[50], datasets=16, steps=100).values.shape
+    Parameters
+    ----------
+    eigenvalue : float
+        λ > 0 of the strong mode.
+    tail : Spectrum or array_like (n,)
+        λ_k >= 0 of the weak modes, with whole g_k >= 1.
+    samples : int
+        P >= 1.
+    ridge, quartic : float
+        T > 0, u >= 0.
+    rng : int, SeedSequence or Generator
+    amplitude : float
+        v > 0, of the target in the strong mode.
+    replicas : int
+        C >= 2 data sets.
+    steps, burn_in : int
+        Proposals kept, >= 8, and those thrown away while the step is adapted.
+
+    Returns
+    -------
+    Measured
+
+    Examples
+    --------
+    >>> tail = Spectrum([0.02], [50])
+    >>> measure(0.5, tail, 10, 5.0, 0.5, rng=1, replicas=16, steps=100).values.shape
     (16,)
     """
-    deviation = np.sqrt(checks.number("eigenvalue", eigenvalue, above=0))
-    tail = checks.entries("tail", tail, at_least=0, ndim=1)  # (n,)
-    if not tail.any():
-        checks.fail("tail", "hold one or more eigenvalues, not all zero", tail)
-    samples = checks.integer("samples", samples)
-    ridge, u = _loss(ridge, quartic)
-    random = checks.generator("rng", rng)
-    numbers = np.ones(tail.shape) if counts is None else counts
-    numbers = _data.whole("counts", numbers, at_least=1, shape=tail.shape)  # (n,)
-    v = checks.number("amplitude", amplitude, above=0)
-    datasets, steps = checks.integer("datasets", datasets, at_least=2), checks.integer("steps", steps, at_least=8)
+    deviation, tail = np.sqrt(checks.number("eigenvalue", eigenvalue, above=0)), Spectrum.read("tail", tail)
+    numbers = _data.whole("tail", tail.multiplicities, at_least=1)  # (n,)
+    samples, (ridge, u) = checks.integer("samples", samples), _loss(ridge, quartic)
+    random, v = checks.generator("rng", rng), checks.number("amplitude", amplitude, above=0)
+    replicas, steps = checks.integer("replicas", replicas, at_least=2), checks.integer("steps", steps, at_least=8)
     burn_in = checks.integer("burn_in", burn_in, at_least=0)
-
-    features = random.standard_normal((datasets, samples))  # (C, P)
-    roots = _tail_roots(tail, numbers, samples, datasets, random)  # (C, P, P)
+    features = random.standard_normal((replicas, samples))  # (C, P)
+    roots = _tail_roots(tail.eigenvalues, numbers, samples, replicas, random)  # (C, P, P)
     potential = _potential(features, roots, deviation, ridge, u, v)
     learned = {"observable": lambda x: deviation * x[:, 0] / v}
-    chains = hmc.sample(potential, np.zeros((datasets, samples + 1)), steps, random, burn_in=burn_in, **learned)
+    chains = hmc.sample(potential, np.zeros((replicas, samples + 1)), steps, random, burn_in=burn_in, **learned)
     values = chains.samples.mean(axis=0)  # (C,)
     time = float(hmc.summary(chains.samples - values).time)  # the data sets differ: each chain has its own mean
-    mean, error = Estimate.of(values)
-    return Measured(float(mean), float(error), values, float(chains.acceptance.min()), time)
+    return Measured(Estimate.of(values), values, float(chains.acceptance.min()), time)

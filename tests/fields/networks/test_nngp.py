@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-from bad_input import COUNT, MATRIX, NUMBER, exercised
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import erf, eval_gegenbauer, roots_gegenbauer, roots_hermitenorm
+from scipy.special import erf, eval_gegenbauer, roots_gegenbauer
 
 from lib.fields.networks import nngp
-from lib.foundations import gaussian, sampling
+from lib.foundations import sampling
 
 RNG = np.random.default_rng(5)
 X, Y = RNG.standard_normal((7, 3)), RNG.standard_normal((4, 3))
@@ -19,11 +18,8 @@ PHI = {"erf": erf, "relu": lambda u: np.maximum(u, 0)}
 
 def angles(activation, x, y, sigma):
     """The kernels as printed, by arcsine and arccosine."""
-    s11, s22, s12 = (
-        np.einsum("ij,jk,ik->i", x, sigma, x)[:, None],
-        np.einsum("ij,jk,ik->i", y, sigma, y),
-        x @ sigma @ y.T,
-    )
+    s11, s22 = (np.einsum("ij,jk,ik->i", z, sigma, z) for z in (x, y))
+    s11, s12 = s11[:, None], x @ sigma @ y.T
     if activation == "erf":
         return 2 / np.pi * np.arcsin(2 * s12 / np.sqrt((1 + 2 * s11) * (1 + 2 * s22)))
     theta = np.arccos(np.clip(s12 / np.sqrt(s11 * s22), -1, 1))
@@ -64,32 +60,17 @@ def test_kernel_is_symmetric_and_positive_and_has_its_blocks_and_diagonal(activa
     found = nngp.kernel(activation, x, weight_variance=scale)
     assert np.array_equal(found, found.T)
     assert np.linalg.eigvalsh(found)[0] > -1e-10 * max(1, found.max())
-    np.testing.assert_allclose(
-        nngp.kernel(activation, x, x[:2], weight_variance=scale), found[:, :2], rtol=1e-7, atol=1e-14 * scale
-    )
+    block = nngp.kernel(activation, x, x[:2], weight_variance=scale)
+    np.testing.assert_allclose(block, found[:, :2], rtol=1e-7, atol=1e-14 * scale)
     np.testing.assert_allclose(nngp.variance(activation, x, weight_variance=scale), found.diagonal(), rtol=1e-12)
     if activation == "erf":
         assert np.abs(found).max() < 1
 
 
-@pytest.mark.parametrize("activation", nngp.ACTIVATIONS)
-def test_covariances_by_construction_are_not_checked_again(activation, monkeypatch):
-    pairs = np.empty((len(X), len(Y), 2, 2))  # of the pre-activations of each pair
-    pairs[..., 0, 0], pairs[..., 1, 1] = ((X**2).sum(axis=1) / 3)[:, None], (Y**2).sum(axis=1) / 3
-    pairs[..., 0, 1] = pairs[..., 1, 0] = X @ Y.T / 3
-    checked = gaussian.erf_i2(2 * pairs) if activation == "erf" else gaussian.arccosine_kernel(pairs, 1)
-    eigenvalues = []
-    monkeypatch.setattr(np.linalg, "eigvalsh", lambda matrices: eigenvalues.append(matrices))
-    np.testing.assert_allclose(nngp.kernel(activation, X, Y), checked, rtol=1e-12, atol=1e-15)
-    assert eigenvalues == []
-
-
 def test_relu_kernel_scales_with_its_inputs():
     c, other = np.array([0.1, 3.0, 7.0, 1e-4, 1e3, 1.0, 2.0]), np.array([5.0, 0.2, 1e-6, 40.0])
-    scaled = nngp.kernel("relu", c[:, None] * X, other[:, None] * Y)
-    np.testing.assert_allclose(
-        scaled, c[:, None] * other * nngp.kernel("relu", X, Y), rtol=1e-12, atol=1e-13 * np.outer(c, other).max()
-    )
+    scaled, both = nngp.kernel("relu", c[:, None] * X, other[:, None] * Y), np.outer(c, other)
+    np.testing.assert_allclose(scaled, both * nngp.kernel("relu", X, Y), rtol=1e-12, atol=1e-13 * both.max())
 
 
 def test_erf_network_with_small_weights_is_linear_and_with_large_ones_a_sum_of_signs():
@@ -107,10 +88,9 @@ def test_kernel_of_many_inputs_does_not_depend_on_the_blocks_it_is_made_in(activ
     x = np.random.default_rng(0).standard_normal((40, 3))
     whole = nngp.kernel(activation, x), nngp.kernel(activation, x, x[:30])
     monkeypatch.setattr(nngp, "BLOCK", 100)
+    # On the diagonal ReLU turns rounding 1e-16 into 1e-8 of an angle.
     for one, other in zip(whole, (nngp.kernel(activation, x), nngp.kernel(activation, x, x[:30])), strict=True):
-        np.testing.assert_allclose(
-            other, one, rtol=1e-7, atol=1e-14
-        )  # on the diagonal ReLU turns rounding 1e-16 into 1e-8 of an angle
+        np.testing.assert_allclose(other, one, rtol=1e-7, atol=1e-14)
 
 
 # --- on the sphere --------------------------------------------------------------------------------
@@ -139,112 +119,44 @@ def on_sphere(activation, dimension, degree, weight_variance):
     rho, weights = roots_gegenbauer(200, alpha)
     points = np.zeros((200, dimension))
     points[:, 0], points[:, 1] = rho * np.sqrt(dimension), np.sqrt(dimension * (1 - rho**2))
-    values = nngp.kernel(
-        activation, points, np.sqrt(dimension) * np.eye(dimension)[:1], weight_variance=weight_variance
-    )[:, 0]
-    return (
-        weights @ (values * eval_gegenbauer(degree, alpha, rho)) / (weights.sum() * eval_gegenbauer(degree, alpha, 1.0))
-    )
+    pole = np.sqrt(dimension) * np.eye(dimension)[:1]
+    values = nngp.kernel(activation, points, pole, weight_variance=weight_variance)[:, 0]
+    top = weights.sum() * eval_gegenbauer(degree, alpha, 1.0)
+    return weights @ (values * eval_gegenbauer(degree, alpha, rho)) / top
 
 
 @pytest.mark.parametrize(("activation", "degrees"), [("erf", [1, 3, 5]), ("relu", [0, 1, 2, 4])])
 def test_leading_eigenvalues_approach_those_of_the_sphere_as_one_over_d(activation, degrees):
     scaled = []
     for dimension in (100, 200, 400):
-        leading, _ = nngp.sphere_spectrum(activation, dimension, degrees, weight_variance=0.7)
+        leading = nngp.sphere_spectrum(activation, dimension, degrees, weight_variance=0.7).eigenvalues
         exact = np.array([on_sphere(activation, dimension, degree, 0.7) for degree in degrees])
         scaled.append(dimension * (exact / leading - 1))
     first, second, third = np.array(scaled)
     degrees, a = np.array(degrees), nngp.dot_product_coefficients(activation, 7, weight_variance=0.7)
     expected = (degrees + 1) * (degrees + 2) * a[degrees + 2] / (2 * a[degrees]) - degrees * (degrees - 1)
-    before, after = (
-        np.abs(2 * second - first - expected),
-        np.abs(2 * third - second - expected),
-    )  # free of the next order in 1/d
+    # Free of the next order in 1/d.
+    before, after = np.abs(2 * second - first - expected), np.abs(2 * third - second - expected)
     assert np.all(after < 0.03 * np.maximum(1, np.abs(expected)))
     assert np.all((after < before / 3) | (after < 1e-3))
 
 
 def test_eigenvalues_of_erf_and_the_number_of_modes_are_those_of_the_source():
     d, s, a = 40, 1.3, 0.6
-    eigenvalues, multiplicities = nngp.sphere_spectrum("erf", d, [3, 1, 0, 2], weight_variance=s, readout_variance=a)
+    sphere = nngp.sphere_spectrum("erf", d, [3, 1, 0, 2], weight_variance=s, readout_variance=a)
     linear, cubic = 4 * a / np.pi * (s / d) / (1 + 2 * s), 16 * a / np.pi * (s / d) ** 3 / (1 + 2 * s) ** 3
-    np.testing.assert_allclose(eigenvalues, [cubic, linear, 0, 0], rtol=1e-13)
-    assert multiplicities.tolist() == [d * (d - 1) * (d + 4) / 6, d, 1, (d - 1) * (d + 2) / 2]
-    assert nngp.sphere_spectrum("erf", 2, [0, 1, 2, 50])[1].tolist() == [
-        1,
-        2,
-        2,
-        2,
-    ]  # a circle: a sine and a cosine each
-    assert nngp.sphere_spectrum("erf", 3, [0, 1, 2, 50])[1].tolist() == [1, 3, 5, 101]
+    np.testing.assert_allclose(sphere.eigenvalues, [cubic, linear, 0, 0], rtol=1e-13)
+    assert sphere.multiplicities.tolist() == [d * (d - 1) * (d + 4) / 6, d, 1, (d - 1) * (d + 2) / 2]
+    # a circle has a sine and a cosine each
+    for dimension, modes in ((2, [1, 2, 2, 2]), (3, [1, 3, 5, 101])):
+        assert nngp.sphere_spectrum("erf", dimension, [0, 1, 2, 50]).multiplicities.tolist() == modes
 
 
 def test_trace_on_the_sphere_is_the_variance():
     d, degrees = 12, np.arange(0, 40)
-    _, multiplicities = nngp.sphere_spectrum("erf", d, degrees)
     exact = np.array([on_sphere("erf", d, degree, 1.0) for degree in degrees])
-    assert multiplicities @ exact == pytest.approx(nngp.variance("erf", np.sqrt(d) * np.eye(d)[:1]).item(), rel=1e-9)
-
-
-def test_gaussian_inputs_mix_the_cubic_with_the_linear_and_the_rest_is_the_eigenvalue_of_the_sphere():
-    """M_33 - M_13²/M_11 = λ_3 with M = s_a²⟨h hᵀ⟩, h_n = ⟨H_n(v) erf(w·x)⟩/√n!, all by quadrature at |w|² = σ_w²."""
-    d, s = 50, 1.0
-    nodes, weights = roots_hermitenorm(120)
-    weights = weights / weights.sum()
-    overlap = (
-        np.sqrt(s / d) * nodes
-    )  # m of a neuron: d m²/σ_w² is a squared normal variable; > 1 for no node that counts
-    inside = np.abs(overlap) < np.sqrt(s)
-    mean = np.array(
-        [erf(m * nodes[:, None] + np.sqrt(s - m**2) * nodes) @ weights for m in overlap[inside]]
-    )  # (neurons, v)
-    h = np.stack([mean @ (weights * nodes), mean @ (weights * (nodes**3 - 3 * nodes)) / np.sqrt(6)])
-    matrix = (h * weights[inside]) @ h.T
-    linear, cubic = nngp.sphere_spectrum("erf", d, [1, 3], weight_variance=s)[0]
-    assert matrix[0, 0] == pytest.approx(linear, rel=1e-9)
-    assert matrix[1, 1] - matrix[0, 1] ** 2 / matrix[0, 0] == pytest.approx(cubic, rel=1e-6)
-    assert matrix[1, 1] > 2 * cubic  # Gaussian inputs alone would give H_3 more than twice its eigenvalue
-
-
-# --- bad input: every public function, every argument ---------------------------------------------
-
-WEIGHTS = {"weight_variance": 1.0, "weight_covariance": SIGMA, "readout_variance": 1.0}
-CALLS = {
-    nngp.kernel: {"activation": "erf", "inputs": X, "other": Y, **WEIGHTS},
-    nngp.variance: {"activation": "relu", "inputs": X, **WEIGHTS},
-    nngp.dot_product_coefficients: {"activation": "erf", "order": 3, "weight_variance": 1.0, "readout_variance": 1.0},
-    nngp.sphere_spectrum: {
-        "activation": "relu",
-        "dimension": 5,
-        "degrees": [0, 1],
-        "weight_variance": 1.0,
-        "readout_variance": 1.0,
-    },
-}
-POINTS = [[], np.zeros((0, 3)), np.zeros((7, 0)), np.full((7, 3), np.nan), np.ones(3), 1.0, "x", 1j * X, 1e60 * X]
-BAD = {
-    "activation": ["tanh", "ERF", 1, None, np.nan, ["erf"]],
-    "inputs": [*POINTS, None],
-    "other": [*POINTS, np.ones((2, 4))],
-    "weight_variance": NUMBER,
-    "weight_covariance": [bad for bad in MATRIX if bad is not None and not np.array_equal(bad, np.eye(3))]
-    + [-SIGMA, np.eye(2), np.triu(SIGMA)],
-    "readout_variance": NUMBER,
-    "order": [bad for bad in COUNT if bad is True or bad != 0],
-    "dimension": [*COUNT, 1],
-    "degrees": [[], [-1], [1.5], [101], [[1]], [np.nan], 1, "one", None],
-}
-test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)
-
-
-def test_results_outside_the_range_of_numbers_are_refused():
-    with pytest.raises(ValueError, match="^readout_variance must keep the result"):
-        nngp.kernel("relu", [[1e30]], readout_variance=1e300)
-    with pytest.raises(ValueError, match="^inputs must give pre-activations"):
-        nngp.variance("relu", [[2.0]], weight_variance=1e200, weight_covariance=[[1e200]])
-    with pytest.raises(ValueError, match="^dimension must be small enough"):
-        nngp.sphere_spectrum("erf", 10**8, [100])
+    total = nngp.sphere_spectrum("erf", d, degrees).multiplicities @ exact
+    assert total == pytest.approx(nngp.variance("erf", np.sqrt(d) * np.eye(d)[:1]).item(), rel=1e-9)
 
 
 @pytest.mark.parametrize("activation", nngp.ACTIVATIONS)
@@ -253,3 +165,25 @@ def test_the_diagonal_of_the_kernel_is_the_variance_to_the_last_digit(activation
     for scale in (1.0, 1e12, 1e15):  # 1 - z of an erf's variance is as small as rounding there
         diagonal = nngp.kernel(activation, x, weight_variance=scale).diagonal()
         np.testing.assert_array_max_ulp(diagonal, nngp.variance(activation, x, weight_variance=scale), 2)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: nngp.kernel("erf", X, np.ones((2, 4))), "other must have two axes, the second of length 3"),
+        (lambda: nngp.kernel("erf", X, weight_covariance=np.eye(2)), "weight_covariance must have shape"),
+        (lambda: nngp.kernel("erf", X, weight_covariance=-SIGMA), "weight_covariance must be positive semi"),
+        (lambda: nngp.kernel("erf", np.zeros((0, 3))), "inputs must hold one or more"),
+        (lambda: nngp.kernel("relu", [[1e30]], readout_variance=1e300), "readout_variance must keep the result"),
+        (lambda: nngp.kernel("erf", X, 1e200 * Y), "other must give pre-activations"),
+        (
+            lambda: nngp.variance("relu", [[2.0]], weight_variance=1e200, weight_covariance=[[1e200]]),
+            "inputs must give pre-activations",
+        ),
+        (lambda: nngp.sphere_spectrum("erf", 10**8, [100]), "dimension must be small enough"),
+        (lambda: nngp.sphere_spectrum("erf", 5, [1.5]), "degrees must hold one or more whole numbers"),
+    ],
+)
+def test_what_does_not_fit_is_refused(call, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        call()

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from bad_input import COUNT, NUMBER, SEED, exercised
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
@@ -12,6 +11,7 @@ from lib.fields.networks import nngp, random_networks
 
 RNG = np.random.default_rng(3)
 X = RNG.standard_normal((3, 4))
+THIRDS = {"weight_variance": 1 / 3, "readout_variance": 1 / 3, "law": "uniform"}
 EVERY = [(activation, law) for activation in nngp.ACTIVATIONS for law in random_networks.LAWS]
 
 
@@ -34,9 +34,7 @@ def test_uniform_weights_have_the_gaussian_kernel_in_many_dimensions_and_not_in_
     for dimension, fits in ((50, True), (2, False)):
         x = np.full((2, dimension), 5.0)  # far from linear units
         x[1, : dimension // 2] *= -1
-        z = random_networks.sample(
-            activation, x, 1, 400_000, 4, weight_variance=1 / 3, readout_variance=1 / 3, law="uniform"
-        )
+        z = random_networks.sample(activation, x, 1, 400_000, 4, **THIRDS)
         products = z[:, :, None] * z[:, None, :]
         gap = products.mean(axis=0) - nngp.kernel(activation, x, weight_variance=1 / 3, readout_variance=1 / 3)
         error = products.std(axis=0) / np.sqrt(len(z))
@@ -45,17 +43,9 @@ def test_uniform_weights_have_the_gaussian_kernel_in_many_dimensions_and_not_in_
 
 def test_uniform_draws_fill_their_ranges():
     """erf(10⁵ w) is the sign of w and ReLU passes w on: N = 1 shows the law of a, then that of a·w."""
-    a = np.abs(
-        random_networks.sample(
-            "erf", [[1e5]], 1, 20_000, 0, weight_variance=1 / 3, readout_variance=1 / 3, law="uniform"
-        )
-    )
+    a = np.abs(random_networks.sample("erf", [[1e5]], 1, 20_000, 0, **THIRDS))
     np.testing.assert_allclose(np.quantile(a, [0.25, 0.5, 0.75, 1]), [0.25, 0.5, 0.75, 1], atol=0.02)
-    product = np.abs(
-        random_networks.sample(
-            "relu", [[1.0]], 1, 20_000, 0, weight_variance=1 / 3, readout_variance=1 / 3, law="uniform"
-        )
-    )
+    product = np.abs(random_networks.sample("relu", [[1.0]], 1, 20_000, 0, **THIRDS))
     assert 0.95 < product.max() < 1
     assert np.mean(product == 0) == pytest.approx(0.5, abs=0.02)
 
@@ -64,12 +54,9 @@ def test_one_network_is_one_function_in_whatever_blocks_it_is_computed():
     points = np.vstack([X, X])
     whole = random_networks.sample("relu", points, 50, 7, 5)
     np.testing.assert_allclose(whole[:, :3], whole[:, 3:], rtol=1e-12, atol=1e-14)
-    wide = random_networks.sample(
-        "erf", np.tile(X, (200, 1)), 2**13, 2, 5
-    )  # 256 inputs at a time, one network at a time
-    np.testing.assert_allclose(
-        wide.reshape(2, 200, 3), np.broadcast_to(wide[:, None, :3], (2, 200, 3)), rtol=1e-9, atol=1e-12
-    )
+    # 256 inputs at a time, one network at a time
+    wide = random_networks.sample("erf", np.tile(X, (200, 1)), 2**13, 2, 5)
+    np.testing.assert_allclose(wide, np.tile(wide[:, :3], (1, 200)), rtol=1e-9, atol=1e-12)
     assert np.abs(wide[0] - wide[1]).max() > 0.1
     assert np.array_equal(whole, random_networks.sample("relu", points, 50, 7, 5))
     assert not np.array_equal(whole, random_networks.sample("relu", points, 50, 7, 6))
@@ -77,15 +64,12 @@ def test_one_network_is_one_function_in_whatever_blocks_it_is_computed():
 
 @settings(deadline=None, max_examples=15)
 @given(st.sampled_from(EVERY), st.integers(1, 6), st.integers(1, 5), st.integers(0, 99))
-def test_outputs_scale_with_readouts_and_relu_with_inputs(case, width, networks, seed):
-    activation, law = case
-    one = random_networks.sample(activation, X, width, networks, seed, law=law)
-    four = random_networks.sample(activation, X, width, networks, seed, law=law, readout_variance=4.0)
-    np.testing.assert_allclose(four, 2 * one, rtol=1e-12)
-    wider = random_networks.sample(activation, X, width, networks, seed, law=law, weight_variance=9.0)
-    np.testing.assert_allclose(
-        wider, random_networks.sample(activation, 3 * X, width, networks, seed, law=law), rtol=1e-11, atol=1e-14
-    )
+def test_outputs_scale_with_readouts_and_relu_with_inputs(case, width, replicas, seed):
+    activation, run = case[0], {"width": width, "replicas": replicas, "rng": seed, "law": case[1]}
+    one = random_networks.sample(activation, X, **run)
+    np.testing.assert_allclose(random_networks.sample(activation, X, readout_variance=4.0, **run), 2 * one, rtol=1e-12)
+    wider = random_networks.sample(activation, X, weight_variance=9.0, **run)
+    np.testing.assert_allclose(wider, random_networks.sample(activation, 3 * X, **run), rtol=1e-11, atol=1e-14)
     if activation == "relu":
         np.testing.assert_allclose(wider, 3 * one, rtol=1e-11, atol=1e-14)
 
@@ -105,14 +89,12 @@ CASES = [
 @pytest.mark.parametrize(("activation", "law", "width"), CASES)
 def test_kurtosis_is_that_of_sampled_networks(activation, law, width):
     x = [[0.9, 1.1]]
-    z = random_networks.sample(activation, x, width, 2_000_000, 8, law=law)[:, 0].reshape(
-        100, -1
-    )  # (batches, networks)
+    z = random_networks.sample(activation, x, width, 1_000_000, 8, law=law).reshape(50, -1)  # (batches, networks)
     batches = (z**4).mean(axis=1) / (z**2).mean(axis=1) ** 2 - 3  # (batches,), biased by the inverse of 20 000 networks
     error = batches.std(ddof=1) / np.sqrt(len(batches))
     expected = random_networks.excess_kurtosis(activation, x, width, law=law).item()
     assert abs(batches.mean() - expected) < 5 * error
-    assert error < 0.1
+    assert error < 0.15
 
 
 def test_kurtosis_of_relu_is_fifteen_or_seven_point_eight_over_the_width():
@@ -145,16 +127,10 @@ def test_kurtosis_of_erf_is_that_of_quadrature_over_the_weights(scale):
 
 
 def test_kurtosis_of_erf_goes_from_linear_units_to_signs():
-    for law, linear, signs in (
-        ("gaussian", 6.0, 0.0),
-        ("uniform", 9 / 5 * 9 / 5 - 3, 9 / 5 - 3),
-    ):  # in one dimension w has the ratio of a
+    # in one dimension w has the ratio of a
+    for law, linear, signs in (("gaussian", 6.0, 0.0), ("uniform", 9 / 5 * 9 / 5 - 3, 9 / 5 - 3)):
         assert random_networks.excess_kurtosis("erf", [[0.04]], 1, law=law).item() == pytest.approx(linear, abs=0.04)
         assert random_networks.excess_kurtosis("erf", [[1000.0]], 1, law=law).item() == pytest.approx(signs, abs=0.02)
-    with pytest.raises(ValueError, match="^inputs must give erf units an average fourth power"):
-        random_networks.excess_kurtosis("erf", [[1e-3]], 1)
-    with pytest.raises(ValueError, match="^inputs must give pre-activations below"):
-        random_networks.excess_kurtosis("erf", [[1e5]], 1)
 
 
 # --- characteristic functional --------------------------------------------------------------------
@@ -176,12 +152,8 @@ def test_characteristic_functional_is_that_of_sampled_networks(activation, law, 
 
 def test_characteristic_functional_of_one_input_is_that_of_quadrature():
     for width in (1, 3, 40):
-        inner = quad(
-            lambda u: np.exp(-(erf(1.3 * u) ** 2) * 4 / (2 * width) - u**2 / 2) / np.sqrt(2 * np.pi),
-            -12,
-            12,
-            epsabs=1e-13,
-        )[0]
+        weight = lambda u: np.exp(-(erf(1.3 * u) ** 2) * 2 / width - u**2 / 2) / np.sqrt(2 * np.pi)  # noqa: E731
+        inner = quad(weight, -12, 12, epsabs=1e-13)[0]
         found = random_networks.characteristic_functional("erf", [[1.3]], [2.0], width, 400_000, 3)
         assert abs(found.mean - inner**width) < 5 * found.error < 0.005
 
@@ -189,67 +161,39 @@ def test_characteristic_functional_of_one_input_is_that_of_quadrature():
 @pytest.mark.parametrize("law", random_networks.LAWS)
 def test_characteristic_functional_leaves_the_gaussian_process_by_the_kurtosis_over_the_width(law):
     """log⟨e^{itz}⟩ = -t²K/2 + κ₄ (t²K)²/24 + O(N⁻²), at one input, of ReLU units in one dimension."""
-    t_squared = 1.0 / nngp.variance("relu", [[1.0]]).item()  # t²K = 1
+    t = nngp.variance("relu", [[1.0]]) ** -0.5  # t²K = 1
     for width in (40, 160):
-        found = random_networks.characteristic_functional(
-            "relu", [[1.0]], [np.sqrt(t_squared)], width, 6_000_000, 4, law=law
-        )
+        found = random_networks.characteristic_functional("relu", [[1.0]], t, width, 6_000_000, 4, law=law)
         error = found.error / found.mean
         correction = random_networks.excess_kurtosis("relu", [[1.0]], width, law=law).item() / 24
         assert abs(np.log(found.mean) + 0.5 - correction) < 5 * error + 10 / width**2
         assert law == "uniform" or width == 160 or correction > 5 * error + 10 / width**2
 
 
-# --- bad input: every public function, every argument ---------------------------------------------
-
-NET = {"weight_variance": 1.0, "law": "uniform"}
-CALLS = {
-    random_networks.sample: {
-        "activation": "erf",
-        "inputs": X,
-        "width": 2,
-        "networks": 3,
-        "rng": 1,
-        "readout_variance": 1.0,
-        **NET,
-    },
-    random_networks.excess_kurtosis: {"activation": "relu", "inputs": X, "width": 2, **NET},
-    random_networks.characteristic_functional: {
-        **{
-            "activation": "relu",
-            "inputs": X,
-            "sources": [1.0, 0.0, 2.0],
-            "width": 2,
-            "samples": 5,
-            "rng": 1,
-            "readout_variance": 1.0,
-        },
-        **NET,
-    },
-}
-BAD = {
-    "activation": ["tanh", "ERF", 1, None, np.nan, ["erf"]],
-    "inputs": [[], np.zeros((0, 4)), np.zeros((3, 0)), np.full((3, 4), np.nan), np.ones(3), 1.0, "x", None, 1j * X],
-    "sources": [[], [1.0], [1.0, np.nan, 0], [[1.0, 0, 0]], 1.0, "t", None],
-    "width": COUNT,
-    "networks": COUNT,
-    "samples": [*COUNT, 1],
-    "rng": SEED,
-    "weight_variance": NUMBER,
-    "readout_variance": NUMBER,
-    "law": ["normal", "Gaussian", 0, None, np.nan, ["uniform"]],
-}
-test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)
-
-
-@pytest.mark.parametrize("activation", nngp.ACTIVATIONS)
-def test_the_origin_has_no_kurtosis(activation):
-    with pytest.raises(ValueError, match="^inputs must differ from the origin"):
-        random_networks.excess_kurtosis(activation, [[1.0, 0.0], [0.0, 0.0]], 3)
-
-
-def test_results_outside_the_range_of_numbers_are_refused():
-    with pytest.raises(ValueError, match="^inputs must keep the result"):
-        random_networks.sample("relu", [[1e308]], 50, 10, 1, weight_variance=1e10)
-    with pytest.raises(ValueError, match="^inputs must keep the result"):
-        random_networks.characteristic_functional("relu", [[1e308]], [1e10], 1, 10, 1)
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: random_networks.excess_kurtosis("erf", [[1.0, 0.0], [0.0, 0.0]], 3),
+            "inputs must differ from the origin",
+        ),
+        (lambda: random_networks.excess_kurtosis("relu", [[0.0]], 3), "inputs must differ from the origin"),
+        (lambda: random_networks.excess_kurtosis("erf", [[1e-3]], 1), "inputs must give erf units an average fourth"),
+        (lambda: random_networks.excess_kurtosis("erf", [[1e5]], 1), "inputs must give pre-activations below"),
+        (
+            lambda: random_networks.sample("relu", [[1e308]], 50, 9, 1, weight_variance=1e10),
+            "inputs must keep the result",
+        ),
+        (
+            lambda: random_networks.characteristic_functional("relu", [[1e308]], [1e10], 1, 10, 1),
+            "inputs must keep the result",
+        ),
+        (
+            lambda: random_networks.characteristic_functional("relu", X, [1.0], 1, 10, 1),
+            "sources must have one axis of length 3",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused(call, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        call()

@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
-from bad_input import NUMBER, SEED, exercised
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import erf
 from scipy.stats import multivariate_normal, ortho_group
 
-from lib.common import hmc
-from lib.fields.networks import kernel_adaptation, network_posterior, nngp, three_layers
+from lib.fields.networks import kernel_adaptation, nngp, three_layers
+from lib.fields.networks.two_layers import TwoLayer
 
 RNG = np.random.default_rng(5)
 X, Y, POINTS = RNG.standard_normal((6, 3)), 2 * RNG.standard_normal(6), RNG.standard_normal((4, 3))
@@ -51,23 +50,14 @@ def test_the_characteristic_functional_of_narrow_networks_by_plain_sampling_and_
     assert abs(found.mean - given_first.mean()) < 4 * np.hypot(found.error, spread) and spread < 2e-3
 
 
-def test_half_the_exponent_is_what_makes_it_right():
-    double = three_layers.characteristic_functional(
-        "erf", X[:2], [1.2, -0.6], (7, 5), 20_000, 1, variances=(0.9, 1.4, 2.4)
-    )
-    waves = np.cos(three_layers.outputs("erf", X[:2], (7, 5), 20_000, 2, variances=VARIANCES) @ [1.2, -0.6])
-    assert waves.mean() - double.mean > 20 * double.error
-
-
 @activations
 def test_wide_networks_have_the_gaussian_functional(activation):
     sources, deviation = np.array([0.9, -0.5, 0.4]), []
     hidden = prior_kernel(activation, X[:3])
     kernel = nngp.kernel(activation, np.eye(3), weight_covariance=hidden, readout_variance=VARIANCES[2])
     for width in (10, 160):
-        found = three_layers.characteristic_functional(
-            activation, X[:3], sources, (width, width), 160_000 // width, 4, variances=VARIANCES
-        )
+        call = activation, X[:3], sources, (width, width), 160_000 // width, 4
+        found = three_layers.characteristic_functional(*call, variances=VARIANCES)
         deviation.append((found.mean - np.exp(-sources @ kernel @ sources / 2), found.error))
     assert abs(deviation[1][0]) < 4 * deviation[1][1] + 0.25 * abs(deviation[0][0])
     samples = three_layers.outputs(activation, X[:3], (200, 200), 1500, 5, variances=VARIANCES)
@@ -91,9 +81,8 @@ def test_the_equation_holds_and_the_free_energy_is_stationary(activation):
     kernel = nngp.kernel(activation, np.eye(6), weight_covariance=hidden, readout_variance=VARIANCES[2])
     dual = np.linalg.solve(kernel + 0.3 * np.eye(6), Y)
     force = kernel_adaptation.slope(activation, np.eye(6), np.outer(dual, dual), hidden)
-    np.testing.assert_allclose(
-        np.linalg.inv(hidden), np.linalg.inv(prior) - VARIANCES[2] / 6 * force, rtol=1e-6, atol=1e-6
-    )
+    wanted = np.linalg.inv(prior) - VARIANCES[2] / 6 * force
+    np.testing.assert_allclose(np.linalg.inv(hidden), wanted, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(found.dual, dual, rtol=1e-8)
 
     def energy(change):
@@ -124,15 +113,8 @@ def test_wide_second_layers_are_lazy(activation):
 @activations
 def test_fields_adapted_at_more_points_at_once_are_the_same_at_the_examples(activation):
     both = np.vstack([X, POINTS])
-    everywhere = kernel_adaptation.adapt(
-        activation,
-        np.eye(10)[:6],
-        Y,
-        0.3,
-        6,
-        weight_covariance=prior_kernel(activation, both),
-        readout_variance=VARIANCES[2],
-    ).covariance
+    fields = TwoLayer(activation, np.eye(10)[:6], Y, 0.3, readout_variance=VARIANCES[2])
+    everywhere = kernel_adaptation.adapt(fields, 6, weight_covariance=prior_kernel(activation, both)).covariance
     found = three_layers.adapt(activation, X, Y, 0.3, 6, variances=VARIANCES)
     np.testing.assert_allclose(found.covariance, everywhere[:6, :6], rtol=1e-6, atol=1e-8)
 
@@ -147,69 +129,34 @@ def test_turned_inputs_change_nothing_and_a_new_order_is_followed(activation, se
     np.testing.assert_allclose(other.covariance, one.covariance[np.ix_(order, order)], rtol=1e-6, atol=1e-8)
 
 
-def test_the_sampled_fields_of_an_infinitely_wide_first_layer_have_the_adapted_kernel():
-    """Fields L z, K⁰ = LLᵀ, z ~ N(0, 1), are the weights of a two-layer network on the rows of L: exact."""
-    rng = np.random.default_rng(0)
-    x, width, variances, distance = rng.standard_normal((10, 3)), 30, (1.0, 1.0, 0.5), []
-    y = 2.5 * x[:, 0]
-    prior = nngp.kernel("erf", x)
-    root = np.linalg.cholesky(prior)
-
-    def kept(z):
-        h = z @ root.T
-        return (h.swapaxes(1, 2) @ h / width).reshape(len(z), -1)
-
-    chains = network_posterior.sample(
-        "erf",
-        root,
-        y,
-        0.1,
-        width,
-        20,
-        200,
-        1,
-        weight_variance=10,
-        readout_variance=variances[2],
-        observable=kept,
-        burn_in=100,
-    )
-    sampled = hmc.summary(chains.samples)
-    learned = np.linalg.norm(sampled.mean - prior.ravel())
-    for fluctuations in (False, True):
-        adapted = three_layers.adapt("erf", x, y, 0.1, width, variances=variances, fluctuations=fluctuations).covariance
-        distance.append(np.linalg.norm(adapted.ravel() - sampled.mean) / learned)
-    assert np.linalg.norm(sampled.error) < 0.04 * learned and max(distance) < 0.12
-
-
 def test_examples_that_the_first_layer_cannot_tell_apart_get_the_same_kernel():
     same = np.vstack([X, X[:1]])
     found = three_layers.adapt("erf", same, [*Y, Y[0]], 0.3, 6)
     assert found.covariance[0, 0] == pytest.approx(found.covariance[0, 6], rel=1e-6)
 
 
-# --- bad input ------------------------------------------------------------------------------------
+@pytest.mark.parametrize("widths", [4, (4,), (4, 3, 2), (0, 3), (4, 2.0), (4, None), "ab", None])
+def test_widths_are_two_numbers_of_units(widths):
+    with pytest.raises(ValueError, match="^widths must "):
+        three_layers.outputs("erf", X, widths, 3, 0)
 
-NET = {"activation": "erf", "inputs": X, "widths": (4, 3), "variances": VARIANCES}
-DATA = {"activation": "erf", "inputs": X, "targets": Y, "ridge": 0.3, "variances": VARIANCES}
-OPTIONS = {"fluctuations": False, "start": np.eye(6), "damping": 0.5, "tolerance": 1e-8, "iterations": 500}
-CALLS = {
-    three_layers.outputs: {**NET, "networks": 3, "rng": 0},
-    three_layers.characteristic_functional: {**NET, "sources": np.ones(6), "samples": 5, "rng": 0},
-    three_layers.adapt: {**DATA, "width": 5, **OPTIONS},
-}
-BAD = {
-    "activation": ["tanh", "linear", None, 1, ["erf"], np.sin],
-    "inputs": [[], Y, np.zeros((6, 0)), np.full((6, 3), np.inf), "x", None, 1.0],
-    "targets": [[], X, Y[:5], np.full(6, np.nan), "y", None, 1.0],
-    "sources": [[], X, Y[:5], np.full(6, np.nan), "t", None, 1.0],
-    "widths": [4, (4,), (4, 3, 2), (0, 3), (4, 2.0), (4, None), "4", "ab", None],
-    "variances": [1.0, (1, 1), (1, 1, 0), (1, -1, 1), (1, 1, np.nan), "123", None],
-    **dict.fromkeys(("ridge", "width", "tolerance"), NUMBER),
-    "damping": [*NUMBER, 1.5],
-    "start": [[], 1.0, np.eye(3), np.full((6, 6), np.nan), np.triu(np.ones((6, 6))), -np.eye(6), "x"],
-    "fluctuations": [0, 1, "yes", None],
-    **{name: [0, -1, 2.0, "2", None] for name in ("networks", "iterations")},
-    "samples": [0, 1, 2.0, "2", None],
-    "rng": SEED,
-}
-test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: three_layers.outputs("erf", X, (4, 3), 3, 0, variances=(1, 1)),
+            "variances must have one axis of length 3",
+        ),
+        (
+            lambda: three_layers.characteristic_functional("erf", X, Y[:5], (4, 3), 5, 0),
+            "sources must have one axis of length 6",
+        ),
+        (lambda: three_layers.adapt("erf", X, Y[:5], 0.3, 6), "targets must have one axis of length 6"),
+        (lambda: three_layers.adapt("linear", X, Y, 0.3, 6), "activation must be one of erf, relu"),
+        (lambda: three_layers.adapt("erf", X, Y, 0.3, 6, start=np.eye(3)), "start must have shape"),
+    ],
+)
+def test_what_does_not_fit_is_refused(call, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        call()

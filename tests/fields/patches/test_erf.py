@@ -7,6 +7,7 @@ import pytest
 from bad_input import exercised
 from scipy.integrate import quad
 
+from lib.common.spectrum import Spectrum
 from lib.fields.kernels import effective_ridge
 from lib.fields.overlaps import single_index, staircase
 from lib.fields.patches import erf, shared_filters
@@ -20,7 +21,7 @@ def test_the_effective_ridge_of_erf_patches_is_that_of_their_own_spectrum():
     mode = 4 / np.pi * 1.4 / (3 * 10) * (0.8 / 15) / 2.6
     rest = 1.4 / 10 * 2 / np.pi * np.arcsin(1.6 / 2.6) - 45 * mode
     np.testing.assert_allclose(
-        net.kappa, effective_ridge.solve([mode], [60, 120], ridge=0.03 + rest, multiplicities=[45]), rtol=1e-10
+        net.kappa, effective_ridge.RidgeTheory(Spectrum([mode], [45]), [60, 120], ridge=0.03 + rest).kappa, rtol=1e-10
     )
     assert (net.dimension, net.width) == (15, 60) and net.readout_variance == pytest.approx(1.4 / 30)
     bare = erf.equivalent(60, 3, 15, 60, 0.3, mean_field=10.0, bare=True)

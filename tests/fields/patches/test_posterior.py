@@ -12,7 +12,7 @@ from scipy.stats import kstest, multivariate_normal
 from sklearn.linear_model import Ridge
 
 from lib.common import hmc
-from lib.fields.networks import _readouts, _units, network_posterior
+from lib.fields.networks import _readouts, _units, two_layers
 from lib.fields.patches import erf, gibbs, posterior
 from lib.foundations import sampling
 
@@ -127,7 +127,7 @@ def test_one_patch_is_the_network_of_two_layers(activation):
     flat = X.reshape(6, 6)
     w = RNG.standard_normal((2, 5, 6))
     one = potential(w, activation, flat[:, None], Y, 0.3, weight_variance=0.7, **NET)
-    other = network_posterior.potential(w, activation, flat, Y, 0.12, weight_variance=0.7, readout_variance=1.9 / 2.5)
+    other = two_layers.TwoLayer(activation, flat, Y, 0.12, weight_variance=0.7, readout_variance=1.9 / 2.5).potential(w)
     for left, right in zip(one, other):
         np.testing.assert_allclose(left, right, rtol=1e-12)
 

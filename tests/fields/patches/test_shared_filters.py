@@ -8,6 +8,7 @@ from bad_input import exercised
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lib.common.spectrum import Spectrum
 from lib.fields.kernels import effective_ridge
 from lib.fields.patches import shared_filters
 
@@ -48,7 +49,9 @@ def test_the_solution_solves_the_equations_and_stays_in_its_bounds(log_samples, 
     assert 0 < found.residual < 1 and found.ratio >= 1
     assert found.learnability >= found.lazy_learnability * (1 - 1e-12)
     ridge = net["ridge"] / net["mean_field"]
-    expected = ridge / samples if bare else effective_ridge.solve([mode], samples, ridge=ridge, multiplicities=[d])
+    expected = (
+        ridge / samples if bare else effective_ridge.RidgeTheory(Spectrum([mode], [d]), samples, ridge=ridge).kappa
+    )
     assert found.kappa == pytest.approx(expected, rel=1e-11)
 
 

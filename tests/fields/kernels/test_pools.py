@@ -1,0 +1,134 @@
+"""lib.fields.kernels.pools against defining sums, scikit-learn, and on digits against theory and surrogates."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.kernel_ridge import KernelRidge
+
+from lib.common.estimate import Estimate
+from lib.fields.kernels import feature_regression, pools
+from lib.fields.kernels.effective_ridge import RidgeTheory
+from lib.services import data
+
+RNG = np.random.default_rng(3)
+X = RNG.standard_normal((30, 4))
+GRAM, Y = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / 8), np.tanh(X[:, 0]) + X[:, 1]
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    arrays(float, st.tuples(st.integers(3, 8), st.integers(2, 5)), elements=st.integers(-50, 50).map(float)),
+    st.floats(0.01, 100),
+)
+def test_unit_rows_are_centred_directions(points, scale):
+    points = points + 0.25 * np.random.default_rng(1).standard_normal(points.shape)
+    found = pools.unit_rows(points)
+    np.testing.assert_allclose((found**2).sum(axis=1), 1, rtol=1e-12)
+    away = points - points.mean(axis=0)
+    np.testing.assert_allclose((found * away).sum(axis=1), np.linalg.norm(away, axis=1), rtol=1e-9)
+    np.testing.assert_allclose(pools.unit_rows(scale * points + 3), found, rtol=1e-7, atol=1e-9)
+
+
+def test_the_spectrum_obeys_mercers_theorem():
+    pool = pools.Pool(GRAM, Y)
+    phi, values = pool.functions, pool.eigenvalues
+    assert np.all(np.diff(values) <= 0) and values[-1] >= 0
+    np.testing.assert_allclose(phi.T @ phi / 30, np.eye(30), atol=1e-12)
+    np.testing.assert_allclose(phi * values @ phi.T, GRAM, atol=1e-12)
+    np.testing.assert_allclose(phi @ pool.coefficients, Y, atol=1e-12)
+    assert (pool.coefficients**2).sum() == pytest.approx((Y**2).mean(), rel=1e-12)
+
+
+def test_rounding_below_zero_becomes_zero_and_indefinite_kernels_are_refused():
+    values = pools.Pool(X @ X.T, Y).eigenvalues  # rank 4
+    assert np.all(values[:4] > 1e-3) and np.all(values[4:] < 1e-14)
+    with pytest.raises(ValueError, match="^gram must be positive semidefinite"):
+        pools.Pool(X @ X.T - 0.1 * np.eye(30), Y).eigenvalues  # noqa: B018
+
+
+def test_each_regression_is_scikit_learns_on_the_same_subset():
+    curves = pools.Pool(GRAM, Y).measure([5, 12], [1e-3, 0.5], np.random.SeedSequence(4), replicas=3)
+    random = np.random.Generator(np.random.SFC64(np.random.SeedSequence(4)))
+    for s, (i, size) in ((s, pair) for s in range(3) for pair in enumerate((5, 12))):
+        order = random.permutation(30)
+        seen, left = order[:size], order[size:]
+        for j, t in enumerate((1e-3, 0.5)):
+            fit = KernelRidge(alpha=t, kernel="precomputed").fit(GRAM[np.ix_(seen, seen)], Y[seen])
+            inverse = np.linalg.inv(GRAM[np.ix_(seen, seen)] + t * np.eye(size))
+            expected = [
+                ((fit.predict(GRAM[np.ix_(left, seen)]) - Y[left]) ** 2).mean(),
+                ((fit.predict(GRAM[np.ix_(seen, seen)]) - Y[seen]) ** 2).mean(),
+                1 / np.trace(inverse),
+                # leave-one-out residuals  α_μ/(K + T)⁻¹_μμ  with the mean of the diagonal for each entry
+                ((inverse @ Y[seen] / np.diag(inverse).mean()) ** 2).mean(),
+            ]
+            found = [curves.test_error, curves.train_error, curves.kappa, curves.cross_validation]
+            np.testing.assert_allclose([part[s, i, j] for part in found], expected, rtol=1e-6)
+
+
+def test_a_kernel_of_one_function_learns_it_from_one_sample():
+    line = np.sign(X[:, 0])
+    curves = pools.Pool(np.outer(line, line), 2 * line).measure([1, 10], [1e-6], rng=1, replicas=2)
+    np.testing.assert_allclose(curves.test_error[:, 0, 0], 4 * (1e-6 / (1 + 1e-6)) ** 2, rtol=1e-6)
+    np.testing.assert_allclose(curves.test_error[:, 1, 0], 4 * (1e-6 / (10 + 1e-6)) ** 2, rtol=1e-5)
+
+
+# --- the handwritten digits -----------------------------------------------------------------------
+
+SAMPLES, RIDGES = np.array([25, 100, 400]), np.array([1e-8, 1e-3, 0.1])
+
+
+@pytest.fixture(scope="module")
+def digits():
+    """Even against odd, erf kernel with weight variance one on centred unit vectors."""
+    bunch = data.load("digits", size=8)
+    rows = pools.unit_rows(data.design(bunch.images))
+    pool = pools.Pool(2 / np.pi * np.arcsin(2 * (rows @ rows.T) / 3), 1.0 - 2 * (bunch.labels % 2))
+    theory = RidgeTheory(pool.eigenvalues, SAMPLES[:, None], ridge=RIDGES)
+    return pool, pool.measure(SAMPLES, RIDGES, rng=1, replicas=20), theory.predict(pool.coefficients**2)
+
+
+def test_digits_follow_the_effective_ridge_for_few_samples_and_not_for_many(digits):
+    pool, curves, theory = digits
+    rank = np.arange(20, 301)
+    assert np.polyfit(np.log(rank), np.log(pool.eigenvalues[19:300]), 1)[0] == pytest.approx(-1.7, abs=0.05)
+    mean, error = Estimate.of(curves.test_error)
+    expected = [[0.604, 0.313, 0.0886], [0.522, 0.340, 0.1914]]
+    np.testing.assert_allclose(theory.test_error[:, [0, 2]].T, expected, atol=6e-4)
+    assert np.all(np.abs(mean - theory.test_error)[0] < 4 * error[0])
+    assert np.all(np.abs(mean / theory.test_error - 1)[1] < 0.12)
+    assert np.all(mean[2] > theory.test_error[2] + 5 * error[2]) and theory.test_error[2, 0] < 0.75 * mean[2, 0]
+    promised = theory.theory.equivalent_kernel_error(pool.coefficients**2)
+    np.testing.assert_allclose(promised[:2, 2], [0.31, 0.235], atol=5e-3)
+    assert np.all(promised[:, 0] < 1e-6)
+    ratio = curves.kappa.mean(axis=0) / theory.kappa
+    assert np.all(np.abs(ratio - 1)[:, 1] < 0.08) and np.all(np.abs(ratio - 1)[:, 2] < 0.015)
+
+
+def test_gaussian_surrogates_of_digits_follow_the_theory_where_the_digits_do_not(digits):
+    pool, curves, theory = digits
+    surrogate = feature_regression.measure(pool.eigenvalues, pool.coefficients, [400], RIDGES, rng=2, replicas=8)
+    mean, error = Estimate.of(surrogate.test_error[:, 0])
+    assert np.all(np.abs(mean - theory.test_error[2]) < 4 * error)
+    assert np.all(curves.test_error.mean(axis=0)[2] > mean + 5 * error)
+
+
+# --- what does not fit ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: pools.unit_rows([[1.0, 0.0], [3.0, 0.0], [2.0, 0.0]]), "inputs must have no point at their mean"),
+        (lambda: pools.unit_rows(X[:1]), "inputs must hold two points or more"),
+        (lambda: pools.Pool(GRAM, Y[:-1]), "targets must have one axis of length 30"),
+        (lambda: pools.Pool(0 * GRAM, Y), "gram must have a trace > 0"),
+        (lambda: pools.Pool(GRAM, Y).measure([30], [0.1], 1), "samples must have entries >= 1 and <= 29"),
+        (lambda: pools.Pool(X @ X.T, Y).measure([20], [1e-14], 1), "ridges must be at least"),
+    ],
+)
+def test_what_does_not_fit_is_refused(call, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        call()
