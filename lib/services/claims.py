@@ -7,8 +7,10 @@ A chapter's claims are in ``<part>/<chapter>.toml``; their family, the part of a
 import functools
 import math
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import resources
+from importlib.resources.abc import Traversable
 from types import MappingProxyType
 
 VERDICTS = ("reproduced", "error", "slip", "refuted")  # of a claim of a source
@@ -20,7 +22,14 @@ TESTS = ("value", "below", "above", "between", "true")
 
 @dataclass(frozen=True)
 class Source:
-    """Where a family of claims comes from; one without a citation holds results of the book itself."""
+    """Where a family of claims comes from.
+
+    Parameters
+    ----------
+    name : str
+    citation : str, optional
+        Without one the family holds results of the book itself.
+    """
 
     name: str
     citation: str | None = None
@@ -28,35 +37,62 @@ class Source:
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim of a source.  Exactly one test (`value`, `below`, `above`, `between`, `true`) is set, or `open`."""
+    """One claim of a source.  Exactly one test (`value`, `below`, `above`, `between`, `true`) is set, or `open`.
+
+    Parameters
+    ----------
+    id, locator, statement : str
+        "family/name", the place in the source, what it says in our words.
+    source : Source
+    verdict : str
+        VERDICTS or CONVERSION, of a claim of a source; OWN, of a result of the book itself.
+    value, atol, rtol, sigmas : float, optional
+        What is expected, with exactly one tolerance: absolute, relative, or in standard errors.
+    full : float, optional
+        The value at the source's own size, where that is another one.
+    max_error, neglects, bias : float, str, float
+        With `sigmas`: the largest standard error; what the expected value leaves out, in words, "nothing: ..." where it
+        is exact; the size of that, allowed beside the standard errors.
+    below, above, between, true : float, float, (float, float), str, optional
+        Bounds, or a property in words.
+    printed, right, cause : str, optional
+        Where the verdict is one of CORRECTED: what stands there, what should, and the id of the claim that counts for
+        this one, which has the same cause.
+    control : str, optional
+        The alternative that the test excludes; its value is given with the measured one.
+    needs : str, optional
+        The data that the build does not have: the claim is checked at full size only.
+    open : str, optional
+        Why the claim is not checked.
+    """
 
     id: str
     source: Source
     locator: str
     statement: str
-    verdict: str = "reproduced"  # VERDICTS or CONVERSION, of a claim of a source; OWN, of a result of the book itself
-    value: float | None = None  # with exactly one of atol, rtol and sigmas
-    full: float | None = None  # the value at the source's own size, where that is another one
+    verdict: str = "reproduced"
+    value: float | None = None
+    full: float | None = None
     atol: float | None = None
     rtol: float | None = None
-    sigmas: float | None = None  # with max_error and neglects
+    sigmas: float | None = None
     max_error: float | None = None
-    neglects: str | None = None  # what the expected value leaves out, in words; "nothing: ..." where it is exact
-    bias: float = 0.0  # the size of that, allowed beside the standard errors
+    neglects: str | None = None
+    bias: float = 0.0
     below: float | None = None
     above: float | None = None
     between: tuple[float, float] | None = None
     true: str | None = None
-    printed: str | None = None  # this and the next where the verdict is one of CORRECTED
+    printed: str | None = None
     right: str | None = None
-    cause: str | None = None  # the claim that counts for this one, which has the same cause
-    control: str | None = None  # the alternative that the test excludes; its value is given with the measured one
-    needs: str | None = None  # the data that the build does not have: the claim is checked at full size only
-    open: str | None = None  # why the claim is not checked
+    cause: str | None = None
+    control: str | None = None
+    needs: str | None = None
+    open: str | None = None
 
     @property
-    def expected(self):
-        """What the test asks for, in words or as a number."""
+    def expected(self) -> float | str:
+        """What the test asks for, as a number or in words."""
         if self.value is not None:
             return self.value
         if self.below is not None:
@@ -68,7 +104,7 @@ class Claim:
         return self.true
 
     @property
-    def tolerance(self):
+    def tolerance(self) -> str | None:
         """How far the measured value may lie from ``value``, in words; None for the other tests."""
         if self.rtol is not None:
             return f"{self.rtol:g} relative"
@@ -138,10 +174,28 @@ def _claim(entry, source, path):
     return claim
 
 
-def load(folder=None):
-    """All declared claims of a folder, ``lib/claims`` by default, by family, file and place: a dict by id.
+def load(folder: Traversable | None = None) -> dict[str, Claim]:
+    """Read and check all claims that a folder declares.
 
-    A declaration that is incomplete, contradicts itself or repeats an id is a ValueError.
+    Parameters
+    ----------
+    folder : path, optional
+        By default ``lib/claims``.
+
+    Returns
+    -------
+    dict of Claim
+        By id, in the order of families, files and places.
+
+    Raises
+    ------
+    ValueError
+        If a declaration is incomplete, contradicts itself or repeats an id; it names the file and the id.
+
+    Examples
+    --------
+    >>> all(name == claim.id for name, claim in load().items())
+    True
     """
     folder = resources.files("lib") / "claims" if folder is None else folder
     try:
@@ -181,6 +235,17 @@ def _read(path):
 
 
 @functools.cache
-def declared():
-    """The claims of ``lib/claims``, read once a process: a read-only mapping from id to :class:`Claim`."""
+def declared() -> Mapping[str, Claim]:
+    """The claims of ``lib/claims``, read once a process.
+
+    Returns
+    -------
+    mapping of Claim
+        By id, read-only.
+
+    Examples
+    --------
+    >>> declared() is declared()
+    True
+    """
     return MappingProxyType(load())
