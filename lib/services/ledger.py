@@ -86,8 +86,8 @@ def passes(claim: Claim, measured: float | bool, error: float | None = None) -> 
     Examples
     --------
     >>> from lib.services.claims import Source
-    >>> claim = Claim("demo/one", Source("demo"), "", "Less than one.", below=1.0)
-    >>> passes(claim, 0.5), passes(claim, 1.0), passes(claim, "half")
+    >>> claim = Claim("demo/one", Source("demo"), "", "It is even.", true="two divides it")
+    >>> passes(claim, True), passes(claim, False), passes(claim, 2.0)
     (True, False, False)
     """
     try:
