@@ -318,17 +318,15 @@ def rows(records: Iterable[Mapping], claims: Mapping[str, Claim] | None = None) 
             both = f"{found[record['id']]['chapter']} and {record['chapter']}"
             raise ValueError(f"{record['id']!r} is recorded twice, by {both}: check it in one place")
         found[record["id"]] = record | {"place": place}
+    said = ("id", "locator", "statement", "expected", "control", "tolerance", "printed", "right", "cause", "neglects")
     table = []
     for claim in claims.values():
-        record = found.get(claim.id)
-        row = {"id": claim.id, "source": claim.source.name, "citation": claim.source.citation, "locator": claim.locator}
-        row |= {"chapter": record and record["chapter"], "statement": claim.statement, "expected": claim.expected}
-        row |= {"measured": record and record["measured"], "error": record and record["error"]}
-        row |= {"control": claim.control, "control_value": record and record.get("control")}
-        row |= {"tolerance": claim.tolerance, "verdict": record["verdict"] if record else "open"}
+        record = found.get(claim.id, {})
         lacks = f"needs {claim.needs}, which the build does not have" if claim.needs else "no chapter checks it yet"
-        row["reason"] = None if record else claim.open or lacks
-        row |= {"printed": claim.printed, "right": claim.right, "cause": claim.cause, "neglects": claim.neglects}
+        row = {name: getattr(claim, name) for name in said}
+        row |= {name: record.get(name) for name in ("chapter", "measured", "error", "place")}
+        row |= {"source": claim.source.name, "citation": claim.source.citation, "control_value": record.get("control")}
+        row |= {"verdict": record.get("verdict", "open"), "reason": None if record else claim.open or lacks}
         row |= {"kind": claim.verdict if claim.verdict in CORRECTED else None}
-        table.append(row | {"anchor": anchor(claim.id) if record else None, "place": record and record["place"]})
+        table.append(row | {"anchor": anchor(claim.id) if record else None})
     return table
