@@ -1,5 +1,7 @@
 """Hamiltonian Monte Carlo against Gaussian covariances, quadrature, and autoregressive chains of known time."""
 
+import functools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -69,7 +71,6 @@ def test_rejections_fall_as_the_square_of_the_step():
 @pytest.mark.parametrize("wanted", [0.6, 0.8, 0.9])
 @pytest.mark.parametrize("step", [1e-4, 0.1, 1e8])
 def test_the_step_finds_the_wanted_acceptance_from_anywhere(wanted, step):
-
     chains = hmc.sample(normal, np.ones((20, 10)), 400, rng=6, acceptance=wanted, burn_in=1000, step=step)
     assert chains.acceptance.mean() == pytest.approx(wanted, abs=0.05)
 
@@ -89,9 +90,8 @@ def test_a_change_of_unit_changes_nothing_but_the_unit(unit, seed):
 
 def test_a_scale_for_each_coordinate_evens_out_the_stiffness():
     stiffness = np.array([1.0, 1e6])
-    chains = hmc.sample(
-        lambda x: quadratic(x, np.diag(stiffness)), np.zeros((10, 2)), 800, rng=7, scale=stiffness**-0.5
-    )
+    stiff = functools.partial(quadratic, stiffness=np.diag(stiffness))
+    chains = hmc.sample(stiff, np.zeros((10, 2)), 800, rng=7, scale=stiffness**-0.5)
     assert chains.step > 0.1
     agrees(chains.samples**2 * stiffness, 1)
 
@@ -195,34 +195,22 @@ def test_chains_too_short_or_apart_are_refused_with_what_was_found():
     assert 20 < len(refused) < 280
 
 
+NO_POTENTIAL = [None, "U", lambda x: x, lambda x: (x, x), lambda x: (x[:, 0], x[:1]), lambda x: 1.0]
+NO_ROWS = [1.0, "x", lambda x: 1.0, lambda x: x[:2], lambda x: x * np.nan, lambda x: "x"]
+
+
 @pytest.mark.parametrize(
-    "potential",
+    ("name", "value"),
     [
-        *(None, "U", lambda x: x, lambda x: (x, x), lambda x: (x[:, 0], x[:1]), lambda x: 1.0, lambda x: ("a", x)),
-        lambda x: (x[:, 0] * 1j, x),
+        *(("potential", value) for value in [*NO_POTENTIAL, lambda x: ("a", x), lambda x: (x[:, 0] * 1j, x)]),
+        *(("observable", value) for value in NO_ROWS),
+        *(("start", value) for value in (1.0, np.zeros((0, 2)), np.zeros((3, 0)), np.full((3, 2), 1e200))),
+        *(("scale", value) for value in (np.ones(3), np.ones((2, 3, 2)))),
     ],
 )
-def test_a_potential_has_a_value_and_a_gradient(potential):
-    with pytest.raises(ValueError, match="^potential must"):
-        hmc.sample(potential, np.zeros((3, 2)), 3, rng=0)
-
-
-@pytest.mark.parametrize("observable", [1.0, "x", lambda x: 1.0, lambda x: x[:2], lambda x: x * np.nan, lambda x: "x"])
-def test_an_observable_has_one_row_a_chain(observable):
-    with pytest.raises(ValueError, match="^observable must"):
-        hmc.sample(quadratic, np.zeros((3, 2)), 3, rng=0, observable=observable)
-
-
-@pytest.mark.parametrize("start", [1.0, np.zeros((0, 2)), np.zeros((3, 0)), np.full((3, 2), 1e200)])
-def test_chains_start_somewhere(start):
-    with pytest.raises(ValueError, match="^start must"):
-        hmc.sample(quadratic, start, 3, rng=0)
-
-
-@pytest.mark.parametrize("scale", [np.ones(3), np.ones((2, 3, 2))])
-def test_a_scale_fits_the_chains(scale):
-    with pytest.raises(ValueError, match="^scale must"):
-        hmc.sample(quadratic, np.zeros((3, 2)), 3, rng=0, scale=scale)
+def test_what_does_not_fit_the_chains_is_refused(name, value):
+    with pytest.raises(ValueError, match=f"^{name} must"):
+        hmc.sample(**{"potential": quadratic, "start": np.zeros((3, 2)), "steps": 3, "rng": 0} | {name: value})
 
 
 @pytest.mark.parametrize("series", [1.0, np.zeros(20), np.zeros((7, 3)), np.zeros((20, 0))])

@@ -142,40 +142,24 @@ def test_design_has_one_image_a_row(shape):
 
 
 NO_STACK = ["x", None, 3.0, np.zeros((2, 2)), np.zeros((0, 4, 4)), np.zeros((2, 4, 4, 4)), [[[np.nan]]], [[1j]]]
+NO_SIDES = [0, -1, 2.0, "2", True, (2,), (2, 2, 2), (2, 0), [1.5, 2], None, 5, (2, 5)]
 
 
-@pytest.mark.parametrize("images", NO_STACK)
-def test_a_stack_of_images_has_its_axes(images):
-    for call in (data.design, lambda images: data.crop(images, 1)):
-        with pytest.raises(ValueError, match="^images must"):
-            call(images)
-
-
-@pytest.mark.parametrize("images", ["x", 3.0, np.zeros((2, 2))])
-def test_colours_are_three(images):
-    with pytest.raises(ValueError, match="^images must"):
-        data.grey(images)
-
-
-@pytest.mark.parametrize("labels", [[], [-1], [3], [0.5], [[0]]])
-def test_labels_are_those_of_the_classes(labels):
-    with pytest.raises(ValueError, match="^labels must"):
-        data.one_hot(labels, 3)
-
-
-@pytest.mark.parametrize("size", [0, -1, 2.0, "2", True, (2,), (2, 2, 2), (2, 0), [1.5, 2], None, 5, (2, 5)])
-def test_a_window_has_two_sides_inside_the_image(size):
-    with pytest.raises(ValueError, match="^size must"):
-        data.crop(np.zeros((2, 4, 4)), size)
-
-
-@pytest.mark.parametrize(("name", "size"), [("digits", 9), ("photo-patches", (2, 641)), ("photo-patches", 428)])
-def test_a_window_larger_than_what_is_loaded_is_refused(name, size):
-    with pytest.raises(ValueError, match="^size must be at most"):
-        data.load(name, size=size)
-
-
-@pytest.mark.parametrize(("name", "stride"), [("digits", 8), ("mnist-5k", 8), ("photo-patches", 0)])
-def test_only_photographs_are_cut_into_patches(name, stride):
-    with pytest.raises(ValueError, match="^stride must"):
-        data.load(name, stride=stride)
+@pytest.mark.parametrize(
+    ("call", "name", "values"),
+    [
+        (data.design, "images", NO_STACK),
+        (lambda images: data.crop(images, 1), "images", NO_STACK),
+        (lambda size: data.crop(np.zeros((2, 4, 4)), size), "size", NO_SIDES),
+        (data.grey, "images", ["x", 3.0, np.zeros((2, 2))]),
+        (lambda labels: data.one_hot(labels, 3), "labels", [[], [-1], [3], [0.5], [[0]]]),
+        (lambda size: data.load("digits", size=size), "size", [9]),
+        (lambda size: data.load("photo-patches", size=size), "size", [428, (2, 641)]),
+        (lambda stride: data.load("photo-patches", stride=stride), "stride", [0]),
+        (lambda stride: data.load("digits", stride=stride), "stride", [8]),
+    ],
+)
+def test_what_is_no_image_window_or_label_is_refused(call, name, values):
+    for value in values:
+        with pytest.raises(ValueError, match=f"^{name} must "):
+            call(value)

@@ -138,18 +138,15 @@ def test_without_a_terminal_a_sweep_is_silent(monkeypatch, tmp_path, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("task", [None, "task", 3, lambda rng: rng])
-def test_a_task_has_a_name(task):
-    with pytest.raises(ValueError, match="^task must be a function defined at the top level"):
-        sweep.run(task, [{}], 5)
-
-
-@pytest.mark.parametrize("settings", [None, "settings", 3, [1], {"value": 1}, [{"rng": 1}], [{1: 2}]])
-def test_settings_are_arguments_without_a_seed(settings):
-    with pytest.raises(ValueError, match="^settings must"):
-        sweep.run(process, settings, 5)
-
-
-def test_a_folder_is_a_path():
-    with pytest.raises(ValueError, match="^folder must be the path of a folder"):
-        sweep.run(process, [{}], 5, folder=3)
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("task", [None, "task", 3, lambda rng: rng]),
+        ("settings", [None, "settings", 3, [1], {"value": 1}, [{"rng": 1}], [{1: 2}]]),
+        ("folder", [3, "", "~nouser/x"]),
+    ],
+)
+def test_what_is_no_sweep_is_refused(name, values):
+    for value in values:
+        with pytest.raises(ValueError, match=f"^{name} must"):
+            sweep.run(**{"task": process, "settings": [{}], "rng": 5} | {name: value})
