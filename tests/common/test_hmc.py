@@ -113,6 +113,20 @@ def test_a_run_can_be_repeated_and_continued_and_keeps_what_is_asked_for():
         assert left == said
 
 
+@pytest.mark.parametrize(("leapfrog", "most"), [(1, 1), (3, 5)])
+def test_trajectories_have_from_one_to_twice_the_mean_less_one_steps(leapfrog, most):
+    sizes = []
+
+    def counted(x):
+        sizes[-1] += 1
+        return quartic(x)
+
+    for seed in range(60):
+        sizes.append(-1)  # the first evaluation is that of the start
+        hmc.sample(counted, np.ones((2, 1)), 1, seed, leapfrog=leapfrog, burn_in=0)
+    assert set(sizes) == set(range(1, most + 1))
+
+
 def test_functions_may_reuse_their_arrays_and_change_what_they_are_given():
     value, gradient = np.empty(4), np.empty((4, 3))
 
