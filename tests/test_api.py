@@ -13,22 +13,6 @@ from lib.representations import nets
 
 MODULES = modules()
 FUNCTIONS = [function for module in MODULES for function in own(module, inspect.isfunction)]
-THEORY = [
-    function
-    for function in FUNCTIONS
-    if not function.__module__.startswith("lib.common.")
-    and function.__module__
-    not in (
-        "lib.services.display",
-        "lib.services.claims",
-        "lib.services.cluster",
-        "lib.services.explore",
-        "lib.services.ledger",
-        "lib.services.plot",
-        "lib.services.presets",
-        "lib.services.provenance",
-    )
-]
 
 
 def test_the_list_is_not_empty():
@@ -39,7 +23,7 @@ def test_the_list_is_not_empty():
     } <= {named(f) for f in FUNCTIONS}
 
 
-@pytest.mark.parametrize("function", THEORY, ids=named)
+@pytest.mark.parametrize("function", FUNCTIONS, ids=named)
 def test_docstring_says_what_a_reader_needs(function):
     text = inspect.getdoc(function)
     assert text.splitlines()[0].endswith((".", "?")), f"the first line of {named(function)} is not a sentence"

@@ -5,23 +5,61 @@ be and what was given, in that order.  Nothing is clipped or repaired.
 """
 
 import os
+from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass, replace
 from functools import wraps
 from inspect import signature
 from pathlib import Path
+from typing import Any, NoReturn
 
 import numpy as np
 
+from lib.common.shapes import Array, ArrayLike, Rng
 
-def fail(name, requirement, value):
-    """Raise the ``ValueError`` that all checks share: '<name> must <requirement>, got <value>'."""
-    # One line, short enough for a message; a text of several words describes a value already.
+
+def fail(name: str, requirement: str, value: Any) -> NoReturn:
+    """Raise the error that all checks share,  "<name> must <requirement>, got <value>".
+
+    Parameters
+    ----------
+    name, requirement : str
+        The argument, and what it must do or be.
+    value : object
+        What was given; a text of several words describes it already.
+
+    Returns
+    -------
+    Never: it raises ValueError.
+
+    Examples
+    --------
+    >>> fail("rate", "be > 0", -1)
+    Traceback (most recent call last):
+    ValueError: rate must be > 0, got -1
+    """
     text = " ".join((value if isinstance(value, str) and " " in value else repr(value)).split())
     raise ValueError(f"{name} must {requirement}, got {text if len(text) <= 80 else text[:77] + '...'}")
 
 
-def fail_if(wrong, name, requirement, value):
-    """:func:`fail`, if the argument is `wrong`; the other arguments are evaluated in any case."""
+def fail_if(wrong: bool | np.bool_, name: str, requirement: str, value: Any) -> None:
+    """Raise  "<name> must <requirement>, got <value>"  if the argument is wrong.
+
+    Parameters
+    ----------
+    wrong : bool
+    name, requirement : str
+        The argument, and what it must do or be; evaluated in any case.
+    value : object
+        What was given; a text of several words describes it already.
+
+    Returns
+    -------
+    None
+
+    Examples
+    --------
+    >>> fail_if(False, "rate", "be > 0", 1)
+    """
     if wrong:
         fail(name, requirement, value)
 
@@ -46,16 +84,45 @@ def _misfit(name, requirement, array):
     fail(name, requirement, f"an array of shape {array.shape}")
 
 
-def plain(value):
-    """`value`, or its number as a float where it is an array without axes or a NumPy number."""
+def plain(value: Any) -> Any:
+    """Turn an array without axes, or a NumPy number, into a number of Python.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    object
+        The number, or `value` itself.
+
+    Examples
+    --------
+    >>> plain(np.float64(0.5)), plain(np.array(2.0)), plain(np.ones(1))
+    (0.5, 2.0, array([1.]))
+    """
     return value.item() if isinstance(value, (np.ndarray, np.generic)) and value.ndim == 0 else value
 
 
-def one_or_many(function):
+def one_or_many(function: Callable) -> Callable:
     """Let the argument `times` of a function or method, one axis, be a single time: the results have no axis for it.
 
-    The results, an array or a dataclass of arrays, have the times on their last axis.  Numbers come back as floats.
-    Where no argument is called so, the first is meant.
+    Parameters
+    ----------
+    function : callable
+        Its results, an array or a dataclass of arrays, have the times on their last axis.  Where no argument is called
+        so, the first is meant.
+
+    Returns
+    -------
+    callable
+        Numbers come back as floats.
+
+    Examples
+    --------
+    >>> decay = one_or_many(lambda times: np.exp2(-times))
+    >>> decay(1), decay(np.array([1, 2]))
+    (0.5, array([0.5 , 0.25]))
     """
     form = signature(function)
     name = "times" if "times" in form.parameters else next(iter(form.parameters))
@@ -78,8 +145,30 @@ def one_or_many(function):
     return wrapped
 
 
-def array(name, value, *, ndim=None, shape=None):
-    """`value` as a new float64 array with finite entries; ``shape`` may hold None for a free axis."""
+def array(
+    name: str, value: ArrayLike, *, ndim: int | None = None, shape: tuple[int | None, ...] | None = None
+) -> Array["..."]:
+    """Read an argument as a new float64 array with finite entries.
+
+    Parameters
+    ----------
+    name : str
+    value : array_like
+        Real numbers: no strings, truth values, complex numbers or masks.
+    ndim : int, optional
+        How many axes it must have.
+    shape : tuple, optional
+        What shape it must have, None for an axis of any length.
+
+    Returns
+    -------
+    ndarray
+
+    Examples
+    --------
+    >>> array("state", [[1, 2]], shape=(None, 2))
+    array([[1., 2.]])
+    """
     try:
         raw = np.asarray(value)
         if raw.dtype.kind not in "iuf" or np.ma.is_masked(value):
@@ -98,8 +187,25 @@ def array(name, value, *, ndim=None, shape=None):
     return result
 
 
-def finite(name, result):
-    """`result`, or a complaint about the argument `name`, which drove it out of the floating-point range."""
+def finite(name: str, result: ArrayLike) -> Any:
+    """Complain about the argument that drove a result out of the floating-point range.
+
+    Parameters
+    ----------
+    name : str
+        The argument.
+    result : float or ndarray
+
+    Returns
+    -------
+    float or ndarray
+        `result`, finite.
+
+    Examples
+    --------
+    >>> finite("rate", 2.0)
+    2.0
+    """
     if not np.isfinite(result).all():
         fail(name, "keep the result inside the floating-point range", "a result that is not finite")
     return result
@@ -119,8 +225,33 @@ def _inside(values, above, at_least, below, at_most):
     )
 
 
-def number(name, value, *, above=None, at_least=None, below=None, at_most=None):
-    """`value` as a finite float inside the given bounds."""
+def number(
+    name: str,
+    value: float,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    below: float | None = None,
+    at_most: float | None = None,
+) -> float:
+    """Read an argument as one finite float inside the given bounds.
+
+    Parameters
+    ----------
+    name : str
+    value : float
+    above, at_least, below, at_most : float, optional
+        Bounds, each of which may be left out.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> number("rate", 1, above=0)
+    1.0
+    """
     wanted = " ".join(["be one finite number", _range(above, at_least, below, at_most)]).strip()
     try:
         if np.ndim(value) != 0 or np.asarray(value).dtype.kind not in "iuf":
@@ -133,47 +264,157 @@ def number(name, value, *, above=None, at_least=None, below=None, at_most=None):
     return result
 
 
-def integer(name, value, *, at_least=1):
-    """`value` as an int of at least ``at_least``; 3.0 is refused, so that a mistyped size is noticed."""
+def integer(name: str, value: int, *, at_least: int = 1) -> int:
+    """Read an argument as an int; 3.0 is refused, so that a mistyped size is noticed.
+
+    Parameters
+    ----------
+    name : str
+    value : int
+    at_least : int
+        Its lower bound.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> integer("size", np.uint8(3))
+    3
+    """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < at_least:
         fail(name, f"be an integer >= {at_least}", value)
     return int(value)
 
 
-def boolean(name, value):
-    """`value` as a bool; 0, 1 and "no" are refused."""
+def boolean(name: str, value: bool) -> bool:
+    """Read an argument as a bool; 0, 1 and "no" are refused.
+
+    Parameters
+    ----------
+    name : str
+    value : bool
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> boolean("relative", np.True_)
+    True
+    """
     if not isinstance(value, (bool, np.bool_)):
         fail(name, "be True or False", value)
     return bool(value)
 
 
-def one_of(name, value, choices):
-    """`value`, if it is one of the names `choices`."""
+def one_of(name: str, value: str, choices: Iterable[str]) -> str:
+    """Read an argument that is one of some names.
+
+    Parameters
+    ----------
+    name : str
+    value : str
+    choices : collection of str
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> one_of("kind", "erf", ("erf", "relu"))
+    'erf'
+    """
     if not isinstance(value, str) or value not in choices:
         fail(name, f"be one of {', '.join(choices)}", value)
     return value
 
 
-def broadcast(**arrays):
-    """The named arrays as views of one shape, as in ``p, t = broadcast(samples=p, ridge=t)``; the last is blamed."""
+def broadcast(**arrays: ArrayLike) -> tuple[Array["..."], ...]:
+    """Bring named arrays to one shape.
+
+    Parameters
+    ----------
+    **arrays : array_like
+        By the names of the arguments, of which the last is blamed.
+
+    Returns
+    -------
+    tuple of ndarray
+        Views of one shape, in the same order.
+
+    Examples
+    --------
+    >>> [part.shape for part in broadcast(samples=np.ones(3), ridge=1.0)]
+    [(3,), (3,)]
+    """
     try:
-        return np.broadcast_arrays(*arrays.values())  # (...) each
+        return tuple(np.broadcast_arrays(*arrays.values()))
     except ValueError:
         *others, last = arrays
         shapes = ", ".join(str(np.shape(part)) for part in arrays.values())
         fail(last, f"broadcast with {', '.join(others)}", f"the shapes {shapes} of {', '.join(arrays)}")
 
 
-def entries(name, value, *, above=None, at_least=None, below=None, at_most=None, ndim=None, shape=None):
-    """`value` as a finite float64 array with every entry inside the given bounds."""
+def entries(
+    name: str,
+    value: ArrayLike,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    below: float | None = None,
+    at_most: float | None = None,
+    ndim: int | None = None,
+    shape: tuple[int | None, ...] | None = None,
+) -> Array["..."]:
+    """Read an argument as a new float64 array with every entry finite and inside the given bounds.
+
+    Parameters
+    ----------
+    name : str
+    value : array_like
+    above, at_least, below, at_most : float, optional
+        Bounds, each of which may be left out.
+    ndim : int, optional
+        How many axes it must have.
+    shape : tuple, optional
+        What shape it must have, None for an axis of any length.
+
+    Returns
+    -------
+    ndarray
+
+    Examples
+    --------
+    >>> entries("weights", [1, 2], above=0)
+    array([1., 2.])
+    """
     result = array(name, value, ndim=ndim, shape=shape)
     if not _inside(result, above, at_least, below, at_most):
         fail(name, f"have entries {_range(above, at_least, below, at_most)}", value)
     return result
 
 
-def times(name, value):
-    """`value`, one time or several, as a one-dimensional array of times, >= 0 and strictly increasing."""
+def times(name: str, value: ArrayLike) -> Array[" n"]:
+    """Read one time or several, >= 0 and strictly increasing.
+
+    Parameters
+    ----------
+    name : str
+    value : float or array_like (n,)
+
+    Returns
+    -------
+    ndarray (n,)
+
+    Examples
+    --------
+    >>> times("times", 5)
+    array([5.])
+    """
     single = np.isscalar(value) or (isinstance(value, np.ndarray) and value.ndim == 0)
     result = entries(name, [value] if single else value, at_least=0, ndim=1)
     if result.size == 0 or np.any(np.diff(result) <= 0):
@@ -181,18 +422,51 @@ def times(name, value):
     return result
 
 
-def whole_steps(name, value, size):
-    """Times >= 0, in units of `size` examples, as whole numbers of examples, few enough to be told apart as floats."""
+def whole_steps(name: str, value: Array[" n"], size: float) -> Array[" n"]:
+    """Times as whole numbers of examples, few enough to be told apart as floats.
+
+    Parameters
+    ----------
+    name : str
+    value : ndarray (n,)
+        Times >= 0, in units of `size` examples.
+    size : float
+
+    Returns
+    -------
+    ndarray (n,)
+        Of integers.
+
+    Examples
+    --------
+    >>> whole_steps("times", np.array([0.0, 1.5]), 10)
+    array([ 0, 15])
+    """
     steps = np.rint(value * size)  # (n,)
     if steps.max(initial=0) > 2**53:
         fail(name, f"be at most {2**53 / size:.3g}, beyond which single examples are lost", value)
     return steps.astype(np.int64)
 
 
-def lowest_correlation(matrix, part):
-    """Lowest eigenvalues (...) of the correlations in symmetric matrices (..., n, n), each variance raised by `part`.
+def lowest_correlation(matrix: Array["... n n"], part: float) -> Array["..."] | np.floating:
+    """Lowest eigenvalues of the correlations in symmetric matrices: every row counts on its own scale.
 
-    So every row counts on its own scale.  Beside a variance of zero 1e-13 of the other width is rounding.
+    Parameters
+    ----------
+    matrix : ndarray (..., n, n)
+        Beside a variance of zero 1e-13 of the other width is rounding.
+    part : float
+        By which each variance is raised.
+
+    Returns
+    -------
+    float or ndarray (...)
+        -inf where a variance is negative.
+
+    Examples
+    --------
+    >>> round(float(lowest_correlation(np.array([[4.0, 1.0], [1.0, 1.0]]), 0.0)), 12)
+    0.5
     """
     spot = np.arange(matrix.shape[-1])
     variance, top = matrix[..., spot, spot], np.abs(matrix).max(axis=-1)  # (..., n)
@@ -205,10 +479,28 @@ def lowest_correlation(matrix, part):
     return np.where(negative, -np.inf, np.linalg.eigvalsh(correlation)[..., 0])
 
 
-def symmetric(name, value, *, size=None, definite=None):
-    """`value` as a symmetric matrix; ``definite`` "semi" asks for eigenvalues >= 0 up to rounding, "strict" for > 0.
+def symmetric(name: str, value: ArrayLike, *, size: int | None = None, definite: str | None = None) -> Array["n n"]:
+    """Read an argument as a symmetric matrix.
 
-    They are judged on the correlations: rows in different units may differ by any factor.
+    Parameters
+    ----------
+    name : str
+    value : array_like (n, n)
+        Symmetric up to 1e-10 of its largest entry.
+    size : int, optional
+        n, where only one will do.
+    definite : str, optional
+        "semi" asks for eigenvalues >= 0 up to rounding, "strict" for > 0.  They are judged on the correlations: rows in
+        different units may differ by any factor.
+
+    Returns
+    -------
+    ndarray (n, n)
+
+    Examples
+    --------
+    >>> symmetric("covariance", [[1, 0], [0, 1e-30]], definite="strict").tolist()
+    [[1.0, 0.0], [0.0, 1e-30]]
     """
     result = array(name, value, ndim=2, shape=None if size is None else (size, size))
     if result.shape[0] != result.shape[1] or result.shape[0] == 0:
@@ -227,21 +519,76 @@ def symmetric(name, value, *, size=None, definite=None):
     return result
 
 
-def instance(name, value, kind, origin):
-    """`value`, if it is a `kind`; `origin` says where one comes from, as in "as regression.fit returns it"."""
+def instance(name: str, value: Any, kind: type, origin: str) -> Any:
+    """Read an argument that is an object of some class.
+
+    Parameters
+    ----------
+    name : str
+    value : object
+    kind : type
+        The class.
+    origin : str
+        Where one comes from, as in "as regression.fit returns it".
+
+    Returns
+    -------
+    object
+        `value`.
+
+    Examples
+    --------
+    >>> instance("file", Path("x"), Path, "of pathlib").name
+    'x'
+    """
     if not isinstance(value, kind):
         fail(name, f"be a {kind.__name__}, {origin}", value)
     return value
 
 
-def keep(made, **values):
-    """Put checked values into the frozen dataclass that was given others: an np.uint8 would wrap in its formulas."""
+def keep(made: Any, **values: Any) -> None:
+    """Put checked values into a frozen dataclass that was given others: an np.uint8 would wrap in its formulas.
+
+    Parameters
+    ----------
+    made : object
+        The dataclass, in its ``__post_init__``.
+    **values : object
+        By the names of its fields.
+
+    Returns
+    -------
+    None
+
+    Examples
+    --------
+    >>> box = type("Box", (), {})()
+    >>> keep(box, size=3)
+    >>> box.size
+    3
+    """
     for name, value in values.items():
         object.__setattr__(made, name, value)
 
 
-def folder(name, value):
-    """`value` as a ``Path``, with that home folder for a leading ~ or ~user; nothing is made or looked up."""
+def folder(name: str, value: str | os.PathLike) -> Path:
+    """Read an argument as the path of a folder; nothing is made or looked up.
+
+    Parameters
+    ----------
+    name : str
+    value : str or path
+        A leading ~ or ~user stands for that home folder.
+
+    Returns
+    -------
+    pathlib.Path
+
+    Examples
+    --------
+    >>> folder("root", "data").name
+    'data'
+    """
     if not isinstance(value, (str, os.PathLike)) or not isinstance(os.fspath(value), str) or not os.fspath(value):
         fail(name, "be the path of a folder, or None", value)
     try:
@@ -251,8 +598,24 @@ def folder(name, value):
         fail(name, wanted, value)
 
 
-def seed_sequence(name, value):
-    """`value` as a ``numpy.random.SeedSequence``; there is no default, so that every result can be repeated."""
+def seed_sequence(name: str, value: Rng) -> np.random.SeedSequence:
+    """Read an argument as a seed; there is no default, so that every result can be repeated.
+
+    Parameters
+    ----------
+    name : str
+    value : int, SeedSequence or Generator
+        A Generator spawns a new one.
+
+    Returns
+    -------
+    numpy.random.SeedSequence
+
+    Examples
+    --------
+    >>> seed_sequence("rng", 3).entropy
+    3
+    """
     if isinstance(value, np.random.SeedSequence):
         return value
     if isinstance(value, np.random.Generator):
@@ -262,8 +625,23 @@ def seed_sequence(name, value):
     return np.random.SeedSequence(int(value))
 
 
-def generator(name, value):
-    """`value` as a ``numpy.random.Generator``: one that is passed in, or a fresh one from an explicit seed."""
+def generator(name: str, value: Rng) -> np.random.Generator:
+    """Read an argument as where to draw from: a Generator that is passed in, or a fresh one from an explicit seed.
+
+    Parameters
+    ----------
+    name : str
+    value : int, SeedSequence or Generator
+
+    Returns
+    -------
+    numpy.random.Generator
+
+    Examples
+    --------
+    >>> generator("rng", 3).random() == generator("rng", np.random.SeedSequence(3)).random()
+    True
+    """
     if isinstance(value, np.random.Generator):
         return value
     return np.random.Generator(np.random.SFC64(seed_sequence(name, value)))

@@ -4,12 +4,28 @@ A reader waits for that first call.  Scalars, and loops over arrays that the cal
 assigned slice, `np.empty` or `np.dot` up to a second each, as all that may go wrong in them is compiled, too.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from numba import njit
 
 
-def loops(function=None, **options):
-    """Decorator of a function that numba compiles, as it is or with `options` of ``numba.njit``; it divides like NumPy.
+def loops(function: Callable | None = None, **options: Any) -> Callable:
+    """Decorate a function that numba compiles; it divides like NumPy.
 
+    Parameters
+    ----------
+    function : callable, optional
+        By default what is returned decorates one.
+    **options
+        Those of ``numba.njit``.
+
+    Returns
+    -------
+    callable
+
+    Examples
+    --------
     >>> @loops
     ... def half(x):
     ...     return x / 2

@@ -9,7 +9,17 @@ from lib.common.shapes import ArrayLike
 
 
 class Estimate(NamedTuple):
-    """A mean with its standard error, two floats or two arrays of one shape; it unpacks as ``mean, error``."""
+    """A mean with its standard error; it unpacks as ``mean, error``.
+
+    Parameters
+    ----------
+    mean, error : float or ndarray (...)
+        Of one shape.
+
+    Examples
+    --------
+    >>> mean, error = Estimate(2.0, 0.5)
+    """
 
     mean: float | np.ndarray
     error: float | np.ndarray

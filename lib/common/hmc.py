@@ -5,34 +5,72 @@ and accepting the end with probability  min(1, e^{-ΔH}),  H = U + Σ s²p²/2. 
 makes no error, unlike the one of :mod:`lib.fields.networks.langevin_training`.  Not in the source, ringel2025talk.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 
 from lib.common import checks
+from lib.common.shapes import Array, ArrayLike, Rng
 
 _FREE = 20  # proposals in which the step may move by factors of e; after them the adaptation's gain falls as n^-0.6
 
 
 @dataclass(frozen=True, eq=False)
 class Chains:
-    """C chains of S samples each, after burn-in."""
+    """C chains of S samples each, after burn-in.
 
-    samples: np.ndarray  # (S, C, ...)  states, or values of the observable
-    acceptance: np.ndarray  # (C,)  part of the proposals accepted after burn-in; a chain near zero is stuck
-    step: float  # the adapted step, in units of `scale`
-    last: np.ndarray  # (C, ...)  the last states, from which another run may start
+    Parameters
+    ----------
+    samples : ndarray (S, C, ...)
+        States, or values of the observable.
+    acceptance : ndarray (C,)
+        Part of the proposals accepted after burn-in; a chain near zero is stuck.
+    step : float
+        The adapted step, in units of the scale.
+    last : ndarray (C, ...)
+        The last states, from which another run may start.
+    """
+
+    samples: Array["S C ..."]
+    acceptance: Array[" C"]
+    step: float
+    last: Array["C ..."]
 
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """Mean of a series and how far to trust it; entries (...) for a series (S, C, ...)."""
+    """Mean of a series (S, C, ...) and how far to trust it; every field is a float or has the entries (...).
 
-    mean: np.ndarray | float  # over steps and chains
-    error: np.ndarray | float  # standard error, √(variance · time / (S C))
-    time: np.ndarray | float  # integrated autocorrelation time 1 + 2 Σ_k ρ_k, in steps
-    split_half: np.ndarray | float  # mean of the second half less that of the first, in its standard errors 2 · error
+    Parameters
+    ----------
+    mean : float or ndarray
+        Over steps and chains.
+    error : float or ndarray
+        Standard error,  √(variance · time / (S C)).
+    time : float or ndarray
+        Integrated autocorrelation time  1 + 2 Σ_k ρ_k,  in steps.
+    split_half : float or ndarray
+        Mean of the second half less that of the first, in its standard errors  2 · error.
+    r_hat : float or ndarray
+        Root of the variance of all samples over that within half chains, 1 where all of them agree (Gelman et al.,
+        Bayesian Data Analysis, section 11.4).
+    """
+
+    mean: float | Array["..."]
+    error: float | Array["..."]
+    time: float | Array["..."]
+    split_half: float | Array["..."]
+    r_hat: float | Array["..."]
+
+
+class ShortChains(ValueError):
+    """Chains are too short for the error of their mean; `summary` holds what was found, the time among it."""
+
+    def __init__(self, message: str, summary: Summary):
+        super().__init__(message)
+        self.summary = summary
 
 
 def _potential(potential, shape):
@@ -77,19 +115,52 @@ def _proposal(state, potential, length, leapfrog, random):
 
 
 def sample(
-    potential, start, steps, rng, *, leapfrog=10, burn_in=None, acceptance=0.8, scale=1.0, step=0.1, observable=None
-):
-    """Samples of  p(x) ∝ e^{-U(x)}  from many chains that run side by side and share one step.
+    potential: Callable,
+    start: ArrayLike,
+    steps: int,
+    rng: Rng,
+    *,
+    leapfrog: int = 10,
+    burn_in: int | None = None,
+    acceptance: float = 0.8,
+    scale: ArrayLike = 1.0,
+    step: float = 0.1,
+    observable: Callable | None = None,
+) -> Chains:
+    """Sample  p(x) ∝ e^{-U(x)}  by many chains that run side by side and share one step.
 
     During burn-in alone the step follows  log h ← log h + (1 + n/20)^{-0.6} (acceptance found - wanted);  afterwards
-    log h is its mean over the second half of burn-in.  `potential`: function of x (C, ...) that returns U (C,), inf
-    allowed, and its gradient; `start` (C, ...): first states, one row a chain; `steps`: S >= 1 proposals kept of each
-    chain; `rng`: int, SeedSequence or Generator; `leapfrog`: mean number of leapfrog steps, drawn from 1 to 2
-    leapfrog - 1; `burn_in`: proposals thrown away first, by default as many as are kept, and 100 or more; `acceptance`:
-    wanted mean probability; `scale`: s > 0, expected deviation of each coordinate, broadcast to x; `step`: first step,
-    in units of scale; `observable`: function of x whose value (C, ...) is kept in place of x.  Returns Chains.
+    log h is its mean over the second half of burn-in.
 
-    >>> chains = sample(lambda x: ((x**2).sum(axis=1) / 2, x), np.zeros((20, 2)), 500, rng=1)
+    Parameters
+    ----------
+    potential : callable
+        Function of x (C, ...) that returns U (C,), inf allowed, and its gradient (C, ...).
+    start : array_like (C, ...)
+        First states, one row a chain.
+    steps : int
+        S >= 1 proposals kept of each chain.
+    rng : int, SeedSequence or Generator
+    leapfrog : int
+        Mean number of leapfrog steps, drawn from 1 to 2 leapfrog - 1.
+    burn_in : int, optional
+        Proposals thrown away first, by default as many as are kept, and 100 or more.
+    acceptance : float
+        Wanted mean probability of acceptance, in (0, 1).
+    scale : float or array_like
+        s > 0, expected deviation of each coordinate; broadcasts to x.
+    step : float
+        First step > 0, in units of the scale.
+    observable : callable, optional
+        Function of x whose value (C, ...) is kept in place of x.
+
+    Returns
+    -------
+    Chains
+
+    Examples
+    --------
+    >>> chains = sample(lambda x: ((x**2).sum(axis=1) / 2, x), np.zeros((20, 2)), 500, rng=1, burn_in=500)
     >>> chains.samples.shape, chains.samples.var(axis=(0, 1)).round(1).tolist()
     ((500, 20, 2), [1.0, 1.0])
     """
@@ -145,15 +216,42 @@ def _autocorrelation(deviations):
     return products / np.where(products[0] > 0, products[0], 1)  # (k, ...)
 
 
-def summary(series):
-    """Mean of a series of chains, its standard error with the autocorrelation time, and the split-half difference.
+def _r_hat(values):
+    """Root of the variance of all samples over that within half chains: infinite where nothing moves within them."""
+    half = len(values) // 2
+    halves = np.concatenate([values[:half], values[-half:]], axis=1)  # (S/2, 2 C, ...)
+    within = halves.var(axis=0, ddof=1).mean(axis=0)  # (...)
+    whole = (half - 1) / half * within + halves.mean(axis=0).var(axis=0, ddof=1)  # (...)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.sqrt(whole / within)  # (...)
+
+
+def summary(series: ArrayLike) -> Summary:
+    """Mean of a series of chains, its standard error with the autocorrelation time, and signs of chains apart.
 
     The time is  τ = 1 + 2 Σ_k ρ_k,  summed over pairs  ρ_{2k} + ρ_{2k+1}  while these are positive, and cut where they
-    rise.  Deviations are from the mean of all chains: chains that stay apart lengthen τ.  `series` (S, C, ...): values
-    after burn-in, S >= 8 steps of C independent chains.  Returns Summary, with entries (...).
+    rise.  Deviations are from the mean of all chains: chains that stay apart lengthen τ.
 
-    >>> round(float(summary(5 + np.random.default_rng(0).standard_normal((1000, 4))).time), 1)
-    1.1
+    Parameters
+    ----------
+    series : array_like (S, C, ...)
+        Values after burn-in, S >= 8 steps of C independent chains.
+
+    Returns
+    -------
+    Summary
+        With entries (...).
+
+    Raises
+    ------
+    ShortChains
+        If S is below ten autocorrelation times; its `summary` holds what was found.
+
+    Examples
+    --------
+    >>> found = summary(5 + np.random.default_rng(0).standard_normal((1000, 4)))
+    >>> round(found.time, 1), round(found.r_hat, 2)
+    (1.1, 1.0)
     """
     values = checks.array("series", series)  # (S, C, ...)
     if values.ndim < 2 or values.size == 0 or len(values) < 8:
@@ -169,10 +267,12 @@ def summary(series):
     variance = (deviations**2).mean(axis=(0, 1))  # (...)
     still = variance <= (1e-14 * np.abs(mean)) ** 2  # (...)  a constant: what is left is rounding
     time = np.where(still, 1.0, time)  # (...)
-    if np.any(10 * time > steps):
-        wanted = f"hold ten autocorrelation times or more, {10 * time.max():.0f} steps or more by what is seen"
-        checks.fail("series", wanted, f"{steps} steps")
     error = np.sqrt(np.where(still, 0.0, variance * time / (steps * chains)))  # (...)
     difference = values[-(steps // 2) :].mean(axis=(0, 1)) - values[: steps // 2].mean(axis=(0, 1))  # (...)
     split_half = np.where(still, 0.0, difference / np.where(still, 1.0, 2 * error))  # (...)
-    return Summary(mean[()], error[()], time[()], split_half[()])
+    r_hat = np.where(still, 1.0, _r_hat(values))  # (...)
+    found = Summary(*(checks.plain(part) for part in (mean, error, time, split_half, r_hat)))
+    if np.any(10 * time > steps):
+        wanted = f"hold ten autocorrelation times or more, {10 * time.max():.0f} steps or more by what is seen"
+        raise ShortChains(f"series must {wanted}, got {steps} steps", found)
+    return found

@@ -1,20 +1,33 @@
 """Small linear algebra that several parts share."""
 
+from collections.abc import Callable
 from inspect import signature
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
+
+from lib.common.shapes import Array
 
 # From SciPy 1.17 on ARPACK may draw new start vectors: the same ones every time.
 FIXED = {"rng": 0} if "rng" in signature(eigsh).parameters else {}
 CHUNK = 2**22  # numbers in one piece of a sum over samples, which bounds the memory
 
 
-def psd_root(matrix):
-    """A with A Aᵀ = `matrix` (..., n, n), positive semidefinite; also of a singular one, unlike Cholesky's.
+def psd_root(matrix: Array["... n n"]) -> Array["... n n"]:
+    """A root A with  A Aᵀ = matrix,  also of a singular one, unlike Cholesky's.
 
-    Column k is an eigenvector times the root of its eigenvalue, ascending; a negative one is taken for rounding.
+    Parameters
+    ----------
+    matrix : ndarray (..., n, n)
+        Positive semidefinite; a negative eigenvalue is taken for rounding.
 
+    Returns
+    -------
+    ndarray (..., n, n)
+        Column k is an eigenvector times the root of its eigenvalue, ascending.
+
+    Examples
+    --------
     >>> root = psd_root(np.ones((2, 2)))
     >>> bool(np.allclose(root @ root.T, 1))
     True
@@ -23,10 +36,26 @@ def psd_root(matrix):
     return vectors * np.sqrt(np.maximum(values, 0))[..., None, :]  # (..., n, n)
 
 
-def largest(apply, metric):
+def largest(apply: Callable, metric: Array["n n"]) -> float:
     """Largest θ in  apply(G) = θ metric ∘ G  over symmetric G, for a linear map that keeps G positive semidefinite.
 
     The upper triangle, scaled so that the Frobenius product stays, leaves one symmetric eigenproblem of half the size.
+
+    Parameters
+    ----------
+    apply : callable
+        Self-adjoint linear map of symmetric matrices (n, n).
+    metric : ndarray (n, n)
+        Symmetric, with entries > 0.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> round(largest(lambda g: 3 * g, np.full((2, 2), 2.0)), 12)
+    1.5
     """
     size = len(metric)
     upper = np.triu_indices(size)
@@ -46,21 +75,51 @@ def largest(apply, metric):
     return float(eigsh(operator, k=1, which="LA", v0=start, return_eigenvectors=False, ncv=6, tol=1e-8, **FIXED)[0])
 
 
-def top(matrix):
-    """Largest eigenvalue of a symmetric matrix (n, n) and its eigenvector (n,), the one pair of a large matrix.
+def top(matrix: Array["n n"]) -> tuple[float, Array[" n"]]:
+    """Largest eigenvalue of a symmetric matrix and its eigenvector, the one pair of a large matrix.
 
-    >>> [part.round(12).tolist() for part in top(np.array([[2.0, 1.0], [1.0, 2.0]]))]
-    [3.0, [0.707106781187, 0.707106781187]]
+    Parameters
+    ----------
+    matrix : ndarray (n, n)
+
+    Returns
+    -------
+    float, ndarray (n,)
+        The vector has length one and a sum >= 0.
+
+    Examples
+    --------
+    >>> value, vector = top(np.array([[2.0, 1.0], [1.0, 2.0]]))
+    >>> round(value, 12), vector.round(6).tolist()
+    (3.0, [0.707107, 0.707107])
     """
     if len(matrix) < 64:  # a Krylov space is worth its start only for a larger one
         values, vectors = np.linalg.eigh(matrix)  # (n,), (n, n)
     else:
         start = np.cos(np.arange(len(matrix)))  # (n,)  fixed, and of no symmetry that a physical matrix has
         values, vectors = eigsh(matrix, k=1, which="LA", v0=start, **FIXED)  # (1,), (n, 1)
-    return values[-1], vectors[:, -1] * np.sign(vectors[:, -1].sum() or 1.0)
+    return float(values[-1]), vectors[:, -1] * np.sign(vectors[:, -1].sum() or 1.0)
 
 
-def slices(samples, size):
-    """Slices of the samples; `size` numbers are held for each."""
+def slices(samples: int, size: int) -> list[slice]:
+    """Cut a sum over samples into pieces that the memory can hold.
+
+    Parameters
+    ----------
+    samples : int
+        Their number.
+    size : int
+        Numbers that are held for each.
+
+    Returns
+    -------
+    list of slice
+        Pieces of at most 2²² numbers, or of one sample.
+
+    Examples
+    --------
+    >>> slices(3, 2**21)
+    [slice(0, 2, None), slice(2, 4, None)]
+    """
     rows = max(1, CHUNK // size)
     return [slice(start, start + rows) for start in range(0, samples, rows)]

@@ -3,14 +3,27 @@
 import numpy as np
 
 from lib.common import checks
+from lib.common.shapes import Rng
 
 
-def children(rng, count):
-    """Seeds of `count` independent streams: number n has the n-th child of `rng`, however many there are.
+def children(rng: Rng, count: int) -> list[np.random.SeedSequence]:
+    """Seeds of independent streams: number n has the n-th child of a seed, however many there are.
 
     Unlike ``seed.spawn(count)``, which counts up inside a caller's SeedSequence, a second call with a seed gives the
-    same streams; a Generator spawns new ones.
+    same streams.
 
+    Parameters
+    ----------
+    rng : int, SeedSequence or Generator
+        A Generator spawns new streams in every call.
+    count : int
+
+    Returns
+    -------
+    list of numpy.random.SeedSequence
+
+    Examples
+    --------
     >>> [child.spawn_key for child in children(1, 2)]
     [(0,), (1,)]
     """

@@ -16,6 +16,8 @@ Rng = int | np.integer | np.random.SeedSequence | np.random.Generator  # a seed,
 class Array:
     """``Array[shape]`` annotates an array of that shape, as in the table of jaxtyping.
 
+    Examples
+    --------
     >>> Array["n K"].__metadata__
     ('n K',)
     """

@@ -77,7 +77,23 @@ class Spectrum:
 
     @classmethod
     def read(cls, name: str, value: "Spectrum | ArrayLike") -> "Spectrum":
-        """`value`, if it is a spectrum, or the one of these eigenvalues; a complaint names the argument `name`."""
+        """Read an argument that is a spectrum, or an array of eigenvalues, each counted once.
+
+        Parameters
+        ----------
+        name : str
+            The argument, which a complaint names.
+        value : Spectrum or array_like (n,)
+
+        Returns
+        -------
+        Spectrum
+
+        Examples
+        --------
+        >>> Spectrum.read("spectrum", [1.0, 0.5]).trace
+        1.5
+        """
         if isinstance(value, cls):
             return value
         try:
@@ -101,7 +117,16 @@ class Spectrum:
         return self.multiplicities / self.multiplicities.sum()
 
     def scaled(self, factor: float) -> "Spectrum":
-        """The spectrum with every eigenvalue times `factor` > 0.
+        """Multiply every eigenvalue.
+
+        Parameters
+        ----------
+        factor : float
+            > 0.
+
+        Returns
+        -------
+        Spectrum
 
         Examples
         --------
@@ -111,7 +136,11 @@ class Spectrum:
         return Spectrum(self.eigenvalues * checks.number("factor", factor, above=0), self.multiplicities)
 
     def normalized(self) -> "Spectrum":
-        """The spectrum divided by its mean eigenvalue  Σ_k m_k λ_k / N,  so that inputs have variance one.
+        """Divide by the mean eigenvalue  Σ_k m_k λ_k / N,  so that inputs have variance one.
+
+        Returns
+        -------
+        Spectrum
 
         Examples
         --------

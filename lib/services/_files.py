@@ -26,12 +26,24 @@ class DataCorrupt(OSError):
 
 @dataclass(frozen=True)
 class Archive:
-    """One file of a data set."""
+    """One file of a data set.
 
-    file: str  # its name in the folder
-    md5: str  # sum of its bytes, 32 hexadecimal digits
-    url: str = ""  # where to fetch it, if that is known
-    unpacked: str = ""  # MD5 of what a gzip file holds, if that is known: then any compression of it will do
+    Parameters
+    ----------
+    file : str
+        Its name in the folder.
+    md5 : str
+        Sum of its bytes, 32 hexadecimal digits.
+    url : str
+        Where to fetch it, if that is known.
+    unpacked : str
+        MD5 of what a gzip file holds, if that is known: then any compression of it will do.
+    """
+
+    file: str
+    md5: str
+    url: str = ""
+    unpacked: str = ""
 
     def __post_init__(self):
         if not isinstance(self.file, str) or self.file in ("", ".", "..") or re.search(r"[/\\\0]", self.file):

@@ -7,8 +7,10 @@ A chapter's claims are in ``<part>/<chapter>.toml``; their family, the part of a
 import functools
 import math
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import resources
+from importlib.resources.abc import Traversable
 from types import MappingProxyType
 
 VERDICTS = ("reproduced", "error", "slip", "refuted")  # of a claim of a source
@@ -20,7 +22,14 @@ TESTS = ("value", "below", "above", "between", "true")
 
 @dataclass(frozen=True)
 class Source:
-    """Where a family of claims comes from; one without a citation holds results of the book itself."""
+    """Where a family of claims comes from.
+
+    Parameters
+    ----------
+    name : str
+    citation : str, optional
+        Without one the family holds results of the book itself.
+    """
 
     name: str
     citation: str | None = None
@@ -28,35 +37,62 @@ class Source:
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim of a source.  Exactly one test (`value`, `below`, `above`, `between`, `true`) is set, or `open`."""
+    """One claim of a source.  Exactly one test (`value`, `below`, `above`, `between`, `true`) is set, or `open`.
+
+    Parameters
+    ----------
+    id, locator, statement : str
+        "family/name", the place in the source, what it says in our words.
+    source : Source
+    verdict : str
+        VERDICTS or CONVERSION, of a claim of a source; OWN, of a result of the book itself.
+    value, atol, rtol, sigmas : float, optional
+        What is expected, with exactly one tolerance: absolute, relative, or in standard errors.
+    full : float, optional
+        The value at the source's own size, where that is another one.
+    max_error, neglects, bias : float, str, float
+        With `sigmas`: the largest standard error; what the expected value leaves out, in words, "nothing: ..." where it
+        is exact; the size of that, allowed beside the standard errors.
+    below, above, between, true : float, float, (float, float), str, optional
+        Bounds, or a property in words.
+    printed, right, cause : str, optional
+        Where the verdict is one of CORRECTED: what stands there, what should, and the id of the claim that counts for
+        this one, which has the same cause.
+    control : str, optional
+        The alternative that the test excludes; its value is given with the measured one.
+    needs : str, optional
+        The data that the build does not have: the claim is checked at full size only.
+    open : str, optional
+        Why the claim is not checked.
+    """
 
     id: str
     source: Source
     locator: str
     statement: str
-    verdict: str = "reproduced"  # VERDICTS or CONVERSION, of a claim of a source; OWN, of a result of the book itself
-    value: float | None = None  # with exactly one of atol, rtol and sigmas
-    full: float | None = None  # the value at the source's own size, where that is another one
+    verdict: str = "reproduced"
+    value: float | None = None
+    full: float | None = None
     atol: float | None = None
     rtol: float | None = None
-    sigmas: float | None = None  # with max_error and neglects
+    sigmas: float | None = None
     max_error: float | None = None
-    neglects: str | None = None  # what the expected value leaves out, in words; "nothing: ..." where it is exact
-    bias: float = 0.0  # the size of that, allowed beside the standard errors
+    neglects: str | None = None
+    bias: float = 0.0
     below: float | None = None
     above: float | None = None
     between: tuple[float, float] | None = None
     true: str | None = None
-    printed: str | None = None  # this and the next where the verdict is one of CORRECTED
+    printed: str | None = None
     right: str | None = None
-    cause: str | None = None  # the claim that counts for this one, which has the same cause
-    control: str | None = None  # the alternative that the test excludes; its value is given with the measured one
-    needs: str | None = None  # the data that the build does not have: the claim is checked at full size only
-    open: str | None = None  # why the claim is not checked
+    cause: str | None = None
+    control: str | None = None
+    needs: str | None = None
+    open: str | None = None
 
     @property
-    def expected(self):
-        """What the test asks for, in words or as a number."""
+    def expected(self) -> float | str:
+        """What the test asks for, as a number or in words."""
         if self.value is not None:
             return self.value
         if self.below is not None:
@@ -68,7 +104,7 @@ class Claim:
         return self.true
 
     @property
-    def tolerance(self):
+    def tolerance(self) -> str | None:
         """How far the measured value may lie from ``value``, in words; None for the other tests."""
         if self.rtol is not None:
             return f"{self.rtol:g} relative"
@@ -82,66 +118,76 @@ class Claim:
 
 def _claim(entry, source, path):
     """One claim from its TOML table; every slip in the declaration is an error that names the file and the id."""
-    identity = f"{path}: claim {entry.get('id', '?')!r}"
 
-    def wrong(reason):
-        return ValueError(f"{identity}: {reason}")
+    def refuse(slips):
+        for reason in (reason for wrong, reason in slips if wrong):
+            raise ValueError(f"{path}: claim {entry.get('id', '?')!r}: {reason}")
 
     try:
         claim = Claim(source=source, **{key: tuple(v) if key == "between" else v for key, v in entry.items()})
     except TypeError as error:
-        raise wrong(error) from None
+        return refuse([(True, error)])
+    own = source.citation is None
+    claim = replace(claim, verdict=OWN) if own else claim
     tests = [name for name in (*TESTS, "open") if getattr(claim, name) is not None]
-    if len(tests) != 1:
-        raise ValueError(f"{identity} must declare exactly one of {', '.join(TESTS)} or open, got {tests or 'none'}")
-    if claim.verdict not in (*VERDICTS, CONVERSION):
-        raise wrong(f"verdict must be one of {', '.join((*VERDICTS, CONVERSION))}, got {claim.verdict!r}")
-    if source.citation is None and "verdict" in entry:
-        raise wrong("a result of the book itself has no verdict to declare; it holds, or it is open")
-    if source.citation is None:
-        claim = replace(claim, verdict=OWN)
-    numbers = [
-        getattr(claim, name) for name in ("value", "full", "atol", "rtol", "sigmas", "max_error", "below", "above")
-    ]
-    for bound in [number for number in numbers if number is not None] + list(claim.between or ()):
-        if isinstance(bound, bool) or not isinstance(bound, (int, float)) or not math.isfinite(bound):
-            raise wrong(f"every bound must be a finite number, got {bound!r}")
-    if any(number is not None and number <= 0 for number in (claim.atol, claim.rtol, claim.sigmas, claim.max_error)):
-        raise wrong("atol, rtol, sigmas and max_error must be > 0")
-    if claim.between is not None and not (len(claim.between) == 2 and claim.between[0] < claim.between[1]):
-        raise wrong(f"between must hold two increasing numbers, got {list(claim.between)}")
-    if "" in (claim.true, claim.open, claim.needs, claim.control, claim.neglects, claim.statement, claim.locator):
-        raise wrong("true, open, needs, control, neglects, statement and locator must say something")
-    if claim.open is not None and (claim.control is not None or claim.needs is not None):
-        raise wrong("a control, or data that are needed, go with a test, and the claim is open")
-    if claim.true is not None and "$" in claim.true:
-        raise wrong("true is shown as plain text and must not contain TeX; use the statement for formulas")
-    if (claim.value is not None) != (sum(t is not None for t in (claim.atol, claim.rtol, claim.sigmas)) == 1):
-        raise wrong("value and exactly one of atol, rtol, sigmas go together")
-    if claim.full is not None and claim.value is None:
-        raise wrong("full is another value at the source's own size, and goes with a value")
-    if (claim.sigmas is None) != (claim.max_error is None):
-        raise wrong("sigmas needs max_error, or a large error bar would always pass")
-    if claim.sigmas is not None and claim.neglects is None:
-        raise wrong("a test in standard errors must say what it neglects, or more data will refute it")
-    if claim.neglects is not None and claim.sigmas is None:
-        raise wrong("neglects tells what a test in standard errors leaves out, and goes with sigmas")
-    if isinstance(claim.bias, bool) or not isinstance(claim.bias, (int, float)) or not 0 <= claim.bias < math.inf:
-        raise wrong(f"bias must be a finite number >= 0, got {claim.bias!r}")
-    if claim.bias and (claim.neglects is None or claim.neglects.startswith("nothing")):
-        raise wrong("bias is the size of what is neglected: neglects must say what that is")
-    corrected = claim.verdict in CORRECTED
-    if corrected != (claim.printed is not None and claim.right is not None):
-        raise wrong(f"the verdicts {', '.join(CORRECTED)} go with both printed and right, and with no other")
-    if claim.cause is not None and not corrected:
-        raise wrong("cause names the correction that counts for this one, so it goes with a correction")
+    tolerances = [claim.atol, claim.rtol, claim.sigmas]
+    numbers = [claim.value, claim.full, *tolerances, claim.max_error, claim.below, claim.above, *(claim.between or ())]
+    words = (claim.true, claim.open, claim.needs, claim.control, claim.neglects, claim.statement, claim.locator)
+    corrected, known = claim.verdict in CORRECTED, (*VERDICTS, CONVERSION)
+    odd = [number for number in [*numbers, claim.bias] if number is not None and not _finite(number)]
+    refuse([
+        (len(tests) != 1, f"exactly one of {', '.join(TESTS)} or open must be declared, got {tests or 'none'}"),
+        (own and "verdict" in entry, "a result of the book itself has no verdict to declare; it holds, or it is open"),
+        (not own and claim.verdict not in known, f"verdict must be one of {', '.join(known)}, got {claim.verdict!r}"),
+        (odd, f"every bound must be a finite number, got {odd}"),
+    ])  # fmt: skip
+    between, needed = claim.between, claim.control is not None or claim.needs is not None
+    counted, exact = claim.sigmas is not None, (claim.neglects or "nothing").startswith("nothing")
+    refuse([
+        (any(t is not None and t <= 0 for t in (*tolerances, claim.max_error)), "tolerances and max_error must be > 0"),
+        (between and not (len(between) == 2 and between[0] < between[1]), "between must hold two increasing numbers"),
+        ("" in words, "true, open, needs, control, neglects, statement and locator must say something"),
+        (claim.open is not None and needed, "control and needs go with a test, and the claim is open"),
+        ("$" in (claim.true or ""), "true is shown as plain text and must not contain TeX: the statement may"),
+        ((claim.value is not None) != (tolerances.count(None) == 2), "value and one of atol, rtol, sigmas go together"),
+        (claim.full is not None and claim.value is None, "full, the value at the source's own size, goes with a value"),
+        (counted != (claim.max_error is not None), "sigmas needs max_error: a large error would always pass"),
+        (counted and claim.neglects is None, "a test in standard errors must say what it neglects"),
+        (claim.neglects is not None and not counted, "what a test in standard errors neglects goes with sigmas"),
+        (claim.bias < 0, "bias must be >= 0"),
+        (claim.bias and exact, "bias is the size of what is neglected: neglects must say what that is"),
+        (corrected != (None not in (claim.printed, claim.right)), f"printed and right go with {', '.join(CORRECTED)}"),
+        (claim.cause is not None and not corrected, "cause, the claim that counts, goes with a correction"),
+    ])  # fmt: skip
     return claim
 
 
-def load(folder=None):
-    """All declared claims of a folder, ``lib/claims`` by default, by family, file and place: a dict by id.
+def _finite(number):
+    return isinstance(number, (int, float)) and not isinstance(number, bool) and math.isfinite(number)
 
-    A declaration that is incomplete, contradicts itself or repeats an id is a ValueError.
+
+def load(folder: Traversable | None = None) -> dict[str, Claim]:
+    """Read and check all claims that a folder declares.
+
+    Parameters
+    ----------
+    folder : path, optional
+        By default ``lib/claims``.
+
+    Returns
+    -------
+    dict of Claim
+        By id, in the order of families, files and places.
+
+    Raises
+    ------
+    ValueError
+        If a declaration is incomplete, contradicts itself or repeats an id; it names the file and the id.
+
+    Examples
+    --------
+    >>> all(name == claim.id for name, claim in load().items())
+    True
     """
     folder = resources.files("lib") / "claims" if folder is None else folder
     try:
@@ -181,6 +227,17 @@ def _read(path):
 
 
 @functools.cache
-def declared():
-    """The claims of ``lib/claims``, read once a process: a read-only mapping from id to :class:`Claim`."""
+def declared() -> Mapping[str, Claim]:
+    """The claims of ``lib/claims``, read once a process.
+
+    Returns
+    -------
+    mapping of Claim
+        By id, read-only.
+
+    Examples
+    --------
+    >>> declared() is declared()
+    True
+    """
     return MappingProxyType(load())

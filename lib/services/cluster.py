@@ -10,10 +10,12 @@ import itertools
 import os
 import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
@@ -33,8 +35,18 @@ class _Unlike(Exception):
     """A worker's provenance is not the caller's; the argument is that provenance."""
 
 
-def address():
-    """The scheduler's address, as in "tcp://host:8786", or the path of a scheduler file; None: there is no cluster."""
+def address() -> str | None:
+    """Where PHYSICS_OF_LEARNING_SCHEDULER says that the scheduler is.
+
+    Returns
+    -------
+    str or None
+        As in "tcp://host:8786", or the path of a scheduler file; None: there is no cluster.
+
+    Examples
+    --------
+    >>> address()  # on this machine alone
+    """
     return os.environ.get(ENVIRONMENT, "").strip() or None
 
 
@@ -56,10 +68,20 @@ def _connected():
         yield client
 
 
-def differences(expected, found):
-    """What makes results of two machines differ, in words; both as :func:`lib.services.provenance.provenance` gives
-    them.
+def differences(expected: dict[str, str], found: dict[str, str]) -> str:
+    """What makes results of two machines differ, in words.
 
+    Parameters
+    ----------
+    expected, found : dict
+        The provenance here and there.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
     >>> differences({"numpy": "2.4", "lib/x.py": "a"}, {"numpy": "2.3", "lib/x.py": "b"})
     'lib/x.py is another, numpy is 2.3 instead of 2.4'
     """
@@ -129,14 +151,35 @@ def _problem(error, place, expected):
     return error
 
 
-def completed(compute, task, jobs):
-    """Yields (place, result) for each job as it ends, in any order.
+def completed(compute: Callable, task: Callable, jobs: list[tuple]) -> Iterator[tuple[int, Any]]:
+    """Yield the result of each job as it ends, in any order.
 
-    `compute`: called on a worker as ``compute(task, *job)``; `task`: a function at the top level of a module that the
-    workers can import; `jobs`: list of tuples.  Short tasks travel in bundles of :data:`BUNDLE` seconds.  A lost
-    worker's tasks go to others.  When a task fails, what has ended is yielded first, then its error is raised.  Raises
-    ClusterError where no scheduler answers or it has no worker, a worker is unlike the caller, a task ends its workers,
-    or the scheduler is lost.
+    Short tasks travel in bundles of 0.2 seconds.  A lost worker's tasks go to others.  When a task fails, what has
+    ended is yielded first, then its error is raised.
+
+    Parameters
+    ----------
+    compute : callable
+        Called on a worker as ``compute(task, *job)``.
+    task : callable
+        At the top level of a module that the workers can import.
+    jobs : list of tuple
+
+    Returns
+    -------
+    iterator of (int, object)
+        Places in the list, and results.
+
+    Raises
+    ------
+    ClusterError
+        If no scheduler answers or it has no worker, a worker is unlike the caller, a task ends its workers, or the
+        scheduler is lost.
+
+    Examples
+    --------
+    >>> dict(completed(compute, task, [(1,), (2,)]))  # doctest: +SKIP
+    {1: 20, 0: 10}
     """
     from distributed import as_completed
 

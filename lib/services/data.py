@@ -13,6 +13,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from sklearn.datasets import load_digits, load_sample_image
 
 from lib.common import checks
+from lib.common.shapes import Array, ArrayLike
 
 GREY = (0.299, 0.587, 0.114)  # weights of red, green and blue, of Rec. 601
 DEFAULT_SIZE = {"digits": (6, 6), "mnist-5k": (28, 28), "photo-patches": (8, 8)}
@@ -21,17 +22,39 @@ BANDS = 5  # classes that each photograph is cut into, side by side
 
 @dataclass(frozen=True, eq=False)
 class Images:
-    """Labelled images; colour images have a last axis (red, green, blue)."""
+    """Labelled images.
 
-    images: np.ndarray  # (N, height, width[, 3])  float64, in the range of the source
-    labels: np.ndarray  # (N,)  integers 0..classes-1
+    Parameters
+    ----------
+    images : ndarray (N, height, width[, 3])
+        float64, in the range of the source; the last axis of colour images is red, green, blue.
+    labels : ndarray (N,)
+        Integers 0 .. classes - 1.
+    classes : int
+    name : str
+    """
+
+    images: Array["N height width ..."]
+    labels: Array[" N"]
     classes: int
     name: str
 
 
-def checked_side(size):
-    """The sides of a window, of `size`: one side, or (height, width); integers >= 1.  Returns height and width.
+def checked_side(size: int | tuple[int, int]) -> tuple[int, int]:
+    """Read the sides of a window.
 
+    Parameters
+    ----------
+    size : int or (int, int)
+        One side, or height and width, >= 1.
+
+    Returns
+    -------
+    int, int
+        Height and width.
+
+    Examples
+    --------
     >>> checked_side(8)
     (8, 8)
     """
@@ -48,12 +71,22 @@ def _stack(images):
     return images
 
 
-def crop(images, size):
-    """Cut the boundary off: the central window of every image, a copy, cut out before bytes become floats.
+def crop(images: ArrayLike, size: int | tuple[int, int]) -> Array["N rows columns ..."]:
+    """Cut the boundary off: the central window of every image, cut out before bytes become floats.
 
-    `images` (N, height, width[, 3]); `size`: side or (rows, columns) of the window; an odd row is left below, an odd
-    column at the right.  Returns (N, rows, columns[, 3]).
+    Parameters
+    ----------
+    images : array_like (N, height, width[, 3])
+    size : int or (int, int)
+        Side, or rows and columns, of the window; an odd row is left below, an odd column at the right.
 
+    Returns
+    -------
+    ndarray (N, rows, columns[, 3])
+        A copy.
+
+    Examples
+    --------
     >>> crop([[[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]], (1, 2)).tolist()
     [[[5.0, 6.0]]]
     """
@@ -66,21 +99,44 @@ def crop(images, size):
     return _stack(images[:, top : top + rows, left : left + columns])  # (N, rows, columns[, 3])
 
 
-def grey(images):
-    """Brightness of colour `images` (..., 3):  0.299 red + 0.587 green + 0.114 blue, so white stays.  Returns (...).
+def grey(images: ArrayLike) -> float | Array["..."]:
+    """Brightness of colour images,  0.299 red + 0.587 green + 0.114 blue  (Rec. 601), so white stays.
 
+    Parameters
+    ----------
+    images : array_like (..., 3)
+
+    Returns
+    -------
+    float or ndarray (...)
+
+    Examples
+    --------
     >>> grey([[255, 0, 0], [255, 255, 255]]).round(3).tolist()
     [76.245, 255.0]
     """
     images = checks.array("images", images)
     if images.ndim == 0 or images.shape[-1] != 3:
         checks.fail("images", "have a last axis of length 3: red, green, blue", f"shape {images.shape}")
-    return images @ np.array(GREY)  # (...)
+    return checks.plain(images @ np.array(GREY))  # (...)
 
 
-def one_hot(labels, classes):
-    """Targets for a linear unit a class, `classes` C:  1 in column `labels` (N,), 0 elsewhere.  Returns float64 (N, C).
+def one_hot(labels: ArrayLike, classes: int) -> Array["N C"]:
+    """Targets for one linear unit a class:  1 in the column of the label, 0 elsewhere.
 
+    Parameters
+    ----------
+    labels : array_like (N,)
+        Integers 0 .. C - 1.
+    classes : int
+        C.
+
+    Returns
+    -------
+    ndarray (N, C)
+
+    Examples
+    --------
     >>> one_hot([2, 0], 3).tolist()
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
     """
@@ -91,9 +147,19 @@ def one_hot(labels, classes):
     return np.eye(classes)[values.astype(int)]  # (N, C)
 
 
-def design(images):
-    """Design matrix of `images` (N, height, width[, 3]):  one a row, line by line, colours inside.  Returns X (N, d).
+def design(images: ArrayLike) -> Array["N d"]:
+    """Design matrix of images:  one a row, line by line, colours inside.
 
+    Parameters
+    ----------
+    images : array_like (N, height, width[, 3])
+
+    Returns
+    -------
+    ndarray (N, d)
+
+    Examples
+    --------
     >>> design([[[1, 2], [3, 4]], [[5, 6], [7, 8]]]).tolist()
     [[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]]
     """
@@ -114,14 +180,29 @@ def _photo_patches(size, stride):
     return patches.reshape(-1, *size), labels.ravel()
 
 
-def load(name, *, size=None, stride=None):
-    """One of the sets that come with a package: nothing is downloaded, and every call gives the same arrays.
+def load(name: str, *, size: int | tuple[int, int] | None = None, stride: int | None = None) -> Images:
+    """Load a set that comes with a package: nothing is downloaded, and every call gives the same arrays.
 
     A patch has label 5 · photograph + the fifth, from left to right, of its centre; pixels of photographs depend on the
-    JPEG decoder: compare to 1e-3.  `name`: "digits", "mnist-5k" or "photo-patches"; `size`: side or (height, width) of
-    the central window or patch, default 6 for digits (at 8, three pixels never change), 28 for mnist-5k, 8 for patches;
-    `stride`: pixels from patch to patch, default 8.  Returns Images, grey.
+    JPEG decoder: compare to 1e-3.
 
+    Parameters
+    ----------
+    name : str
+        "digits", "mnist-5k" or "photo-patches".
+    size : int or (int, int), optional
+        Side, or height and width, of the central window or patch: by default 6 for digits (at 8, three pixels never
+        change), 28 for mnist-5k, 8 for patches.
+    stride : int, optional
+        Pixels from patch to patch, by default 8.
+
+    Returns
+    -------
+    Images
+        In grey.
+
+    Examples
+    --------
     >>> handwriting = load("digits")
     >>> handwriting.images.shape, handwriting.labels[:4].tolist(), handwriting.classes
     ((1797, 6, 6), [0, 1, 2, 3], 10)

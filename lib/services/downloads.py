@@ -1,15 +1,14 @@
 """The large image sets, from files that you have or, if you say so, fetch: MNIST, EMNIST letters, CIFAR-10, CIFAR-5m.
 
-A file is looked for in `root`, else in the folder that PHYSICS_OF_LEARNING_DATA names, else in the system's cache; it
-is fetched only with `download`, and read only if its MD5 sum is right.  What cannot be read raises
-:class:`DataCorrupt`.  `split`: "train" or "test"; `size`: side or (height, width) of the central window; `archive`:
-file.
+A file is read only if its MD5 sum is right.
 """
 
 import gzip
 import io
+import os
 import tarfile
 import zipfile
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 import numpy as np
@@ -20,6 +19,9 @@ from lib.services._files import ENVIRONMENT, Archive, DataCorrupt, DataUnavailab
 
 __all__ = ["ENVIRONMENT", "Archive", "DataCorrupt", "DataUnavailable"]
 __all__ += ["cifar10", "cifar10_jpeg", "cifar5m", "emnist_letters", "mnist"]
+
+
+_Size = int | tuple[int, int] | None
 
 
 def _mnist_archive(name, md5, unpacked):
@@ -44,7 +46,7 @@ CIFAR10_JPEG = Archive("cifar10-train-jpeg.npz", "6bcc7bec8077497b4803ecaf19fdda
 
 
 def _images(images, labels, classes, name, size):
-    """The central windows as :class:`lib.services.data.Images`."""
+    """The central windows, labelled."""
     windows = images.astype(np.float64) if size is None else data.crop(images, size)
     return data.Images(windows, labels.astype(np.int64), classes=classes, name=name)
 
@@ -58,12 +60,41 @@ def _archive(name, value):
     return checks.instance(name, value, Archive, "as lib.services.downloads defines it")
 
 
-def mnist(split, *, size=None, root=None, download=False, archives=None):
+def mnist(
+    split: str,
+    *,
+    size: _Size = None,
+    root: str | os.PathLike | None = None,
+    download: bool = False,
+    archives: Sequence[Archive] | None = None,
+) -> data.Images:
     """MNIST: 60 000 hand-written digits to train on, 10 000 to test, 28 x 28, values 0..255, black 0.
 
-    `split`, `size`, `root`, `download`: as the module says; `archives`: (images, labels), as of Fashion-MNIST, default
-    MNIST[split].  Returns ``data.Images`` (N, height, width), labels 0..9.
+    Parameters
+    ----------
+    split : str
+        "train" or "test".
+    size : int or (int, int), optional
+        Side, or height and width, of the central window; by default the whole image.
+    root : path, optional
+        Folder of the files; by default that of PHYSICS_OF_LEARNING_DATA, else the system's cache.
+    download : bool
+        Whether a missing file is fetched.
+    archives : (Archive, Archive), optional
+        Images and labels of another set in the same format, as Fashion-MNIST.
 
+    Returns
+    -------
+    data.Images
+        (N, height, width), labels 0..9.
+
+    Raises
+    ------
+    DataUnavailable, DataCorrupt
+        If a file is missing; if its sum is wrong, or it cannot be read.
+
+    Examples
+    --------
     >>> try:
     ...     pictures = mnist("test", root="a folder without it")
     ... except DataUnavailable:
@@ -85,12 +116,43 @@ def mnist(split, *, size=None, root=None, download=False, archives=None):
     return _images(images, labels, 10, f"mnist {split}", size)
 
 
-def emnist_letters(split, *, size=None, root=None, download=False, archive=EMNIST):
+def emnist_letters(
+    split: str,
+    *,
+    size: _Size = None,
+    root: str | os.PathLike | None = None,
+    download: bool = False,
+    archive: Archive = EMNIST,
+) -> data.Images:
     """EMNIST letters: 124 800 hand-written letters to train on, 20 800 to test, 28 x 28, values 0..255.
 
     Both cases of a letter are one class; unlike in the file letters stand upright, and a, ..., z are 0, ..., 25.
-    `split`, `size`, `root`, `download`, `archive`: as the module says.  Returns ``data.Images`` (N, height, width).
 
+    Parameters
+    ----------
+    split : str
+        "train" or "test".
+    size : int or (int, int), optional
+        Side, or height and width, of the central window; by default the whole image.
+    root : path, optional
+        Folder of the files; by default that of PHYSICS_OF_LEARNING_DATA, else the system's cache.
+    download : bool
+        Whether a missing file is fetched.
+    archive : Archive
+        The file.
+
+    Returns
+    -------
+    data.Images
+        (N, height, width).
+
+    Raises
+    ------
+    DataUnavailable, DataCorrupt
+        If a file is missing; if its sum is wrong, or it cannot be read.
+
+    Examples
+    --------
     >>> EMNIST.file  # what emnist_letters("train") looks for
     'gzip.zip'
     """
@@ -106,12 +168,46 @@ def emnist_letters(split, *, size=None, root=None, download=False, archive=EMNIS
     return _images(images.transpose(0, 2, 1), labels, 26, f"emnist letters {split}", size)
 
 
-def cifar10(split, *, grey=True, size=None, root=None, download=False, archive=CIFAR10):
+def cifar10(
+    split: str,
+    *,
+    grey: bool = True,
+    size: _Size = None,
+    root: str | os.PathLike | None = None,
+    download: bool = False,
+    archive: Archive = CIFAR10,
+) -> data.Images:
     """CIFAR-10: 50 000 photographs of ten kinds of things to train on, 10 000 to test, 32 x 32, values 0..255.
 
-    Only arrays of bytes are built from its pickles, which could run any program.  `grey`: or red, green, blue; `split`,
-    `size`, `root`, `download`, `archive`: as the module says.  Returns ``data.Images`` (N, height, width[, 3]).
+    Only arrays of bytes are built from its pickles, which could run any program.
 
+    Parameters
+    ----------
+    split : str
+        "train" or "test".
+    grey : bool
+        Or red, green, blue.
+    size : int or (int, int), optional
+        Side, or height and width, of the central window; by default the whole image.
+    root : path, optional
+        Folder of the files; by default that of PHYSICS_OF_LEARNING_DATA, else the system's cache.
+    download : bool
+        Whether a missing file is fetched.
+    archive : Archive
+        The file.
+
+    Returns
+    -------
+    data.Images
+        (N, height, width[, 3]).
+
+    Raises
+    ------
+    DataUnavailable, DataCorrupt
+        If a file is missing; if its sum is wrong, or it cannot be read.
+
+    Examples
+    --------
     >>> CIFAR10.file  # what cifar10("train") looks for
     'cifar-10-python.tar.gz'
     """
@@ -129,12 +225,34 @@ def cifar10(split, *, grey=True, size=None, root=None, download=False, archive=C
     return _images(images, np.concatenate([labels for _, labels in batches]), 10, f"cifar-10 {split}", size)
 
 
-def cifar10_jpeg(*, grey=True, root=None, archive=CIFAR10_JPEG):
+def cifar10_jpeg(
+    *, grey: bool = True, root: str | os.PathLike | None = None, archive: Archive = CIFAR10_JPEG
+) -> data.Images:
     """CIFAR-10's 50 000 training images from a copy in JPEG, 32 x 32, values 0..255: lossy, so say so.
 
-    Weak modes of the covariance carry the noise of the compression.  An npz of ``jpeg``, ``offsets``, ``labels``; no
-    address is known.  `grey`, `root`, `archive`: as in :func:`cifar10`.  Returns ``data.Images`` (N, 32, 32[, 3]).
+    Weak modes of the covariance carry the noise of the compression.
 
+    Parameters
+    ----------
+    grey : bool
+        Or red, green, blue.
+    root : path, optional
+        Folder of the files; by default that of PHYSICS_OF_LEARNING_DATA, else the system's cache.
+    archive : Archive
+        An npz of ``jpeg``, ``offsets``, ``labels``; no address is known.
+
+    Returns
+    -------
+    data.Images
+        (N, 32, 32[, 3]).
+
+    Raises
+    ------
+    DataUnavailable, DataCorrupt
+        If a file is missing; if its sum is wrong, or it cannot be read.
+
+    Examples
+    --------
     >>> CIFAR10_JPEG.file
     'cifar10-train-jpeg.npz'
     """
@@ -147,13 +265,46 @@ def cifar10_jpeg(*, grey=True, root=None, archive=CIFAR10_JPEG):
     return _images(data.grey(images) if grey else images, labels, 10, "cifar-10 train, JPEG copy", None)
 
 
-def cifar5m(archive, count, *, grey=True, size=None, root=None, download=False):
+def cifar5m(
+    archive: Archive,
+    count: int,
+    *,
+    grey: bool = True,
+    size: _Size = None,
+    root: str | os.PathLike | None = None,
+    download: bool = False,
+) -> data.Images:
     """CIFAR-5m: six files of 1 000 448 images like CIFAR-10's, 32 x 32, values 0..255, drawn from a diffusion model.
 
-    Its README (github.com/preetum/cifar5m) has no sums: take that of a part once and keep it.  `archive`: holds X (N,
-    32, 32, 3), Y (N,); `count`: how many, from the first, a part takes 8 GB in grey; `grey`: as in :func:`cifar10`;
-    `size`, `root`, `download`: as the module says.  Returns ``data.Images`` (count, height, width[, 3]).
+    Its README (github.com/preetum/cifar5m) has no sums: take that of a part once and keep it.
 
+    Parameters
+    ----------
+    archive : Archive
+        A file that holds X (N, 32, 32, 3) and Y (N,).
+    count : int
+        How many images, from the first; a part takes 8 GB in grey.
+    grey : bool
+        Or red, green, blue.
+    size : int or (int, int), optional
+        Side, or height and width, of the central window; by default the whole image.
+    root : path, optional
+        Folder of the files; by default that of PHYSICS_OF_LEARNING_DATA, else the system's cache.
+    download : bool
+        Whether a missing file is fetched.
+
+    Returns
+    -------
+    data.Images
+        (count, height, width[, 3]).
+
+    Raises
+    ------
+    DataUnavailable, DataCorrupt
+        If a file is missing; if its sum is wrong, or it cannot be read.
+
+    Examples
+    --------
     >>> part = Archive("part0.npz", md5=32 * "0")  # its sum; then cifar5m(part, 1000)
     """
     archive, count = _archive("archive", archive), checks.integer("count", count)

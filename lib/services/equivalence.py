@@ -4,10 +4,13 @@ Both are evaluated, with thirty digits, at random points of their symbols, where
 with probability zero; unlike `simplify`, this does not depend on the way of writing.
 """
 
+from typing import Any
+
 import numpy as np
 import sympy as sp
 
-from lib.common.checks import integer, seed_sequence
+from lib.common import checks
+from lib.common.shapes import Rng
 
 DIGITS = 30
 TOLERANCE = sp.Float("1e-18")  # relative to the terms that are added; evaluation itself is good to about 1e-28
@@ -15,19 +18,44 @@ ROUNDING = 1e-12  # the same for numbers with a decimal point, and what such num
 UNEVALUATED = (sp.Integral, sp.Sum, sp.Product, sp.Derivative, sp.Limit, sp.Subs)
 
 
-def same(answer, reference, ranges=None, *, points=8, rng=0):
-    """True if `answer` equals `reference` for all values of their symbols in the given ranges.
+def same(
+    answer: Any,
+    reference: Any,
+    ranges: dict[sp.Symbol, tuple[float, float]] | None = None,
+    *,
+    points: int = 8,
+    rng: Rng = 0,
+) -> bool:
+    """Whether an answer equals a reference for all values of their symbols in the given ranges.
 
-    An integral, sum, product, derivative or limit that only `answer` leaves undone counts as no answer; a symbol named
-    like one of `reference` with other assumptions is an error.  Both: expression, number, or a list, tuple or matrix of
-    them; `ranges`: dict from symbol to (low, high), default (0.2, 2); `points`: how many; `rng`: int.  Returns a bool.
+    An integral, sum, product, derivative or limit that only the answer leaves undone counts as no answer.
 
+    Parameters
+    ----------
+    answer, reference : expression, number, or a list, tuple or matrix of them
+    ranges : dict, optional
+        From symbols to (low, high); by default (0.2, 2).
+    points : int
+        At how many random points both are evaluated.
+    rng : int, SeedSequence or Generator
+
+    Returns
+    -------
+    bool
+
+    Raises
+    ------
+    ValueError
+        If a symbol is named like one of the reference and has other assumptions, or the reference has no finite value.
+
+    Examples
+    --------
     >>> x = sp.Symbol("x")
     >>> same(sp.sin(x) ** 2, 1 - sp.cos(x) ** 2), same(sp.sin(x), x)
     (True, False)
     """
-    points = integer("points", points)
-    rng = np.random.default_rng(seed_sequence("rng", rng))
+    points = checks.integer("points", points)
+    rng = np.random.default_rng(checks.seed_sequence("rng", rng))
     ranges = _ranges(ranges)
     wanted, given = _elements(reference), _elements(answer)
     if wanted is None:

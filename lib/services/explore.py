@@ -7,6 +7,7 @@ import html
 import io
 import json
 import re
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from functools import partial
 from xml.etree import ElementTree
@@ -45,15 +46,43 @@ _SCRIPT = """
 """
 
 
-def slider(draw, values, *, name, label, sentence, alt, start=0, show="{:g}".format):
+def slider(
+    draw: Callable,
+    values: Iterable,
+    *,
+    name: str,
+    label: str,
+    sentence: Callable,
+    alt: str,
+    start: int = 0,
+    show: Callable = "{:g}".format,
+) -> None:
     """Show a figure whose parameter the reader moves.
 
     The frames must consist of the same elements: fix the limits of the axes, and put words that change into the
-    sentence.  `draw`: function of a value that returns a Figure; `values`: 2 to 100; `name`: the id of the figure,
-    small letters, digits and hyphens; `label`: what the slider changes; `sentence`: function of a value; `alt`:
-    describes the figure; `start`: which value is shown first; `show`: function of a value, how it is written.  An
-    output of more than 250 kB is a ValueError.
+    sentence.
 
+    Parameters
+    ----------
+    draw : callable
+        Function of a value that returns a Figure.
+    values : iterable
+        2 to 100 of them, all in an output of at most 250 kB.
+    name : str
+        The id of the figure: small letters, digits and hyphens.
+    label, alt : str
+        What the slider changes; what the figure shows.
+    sentence, show : callable
+        Functions of a value: what is seen then; how the value is written.
+    start : int
+        Which value is shown first.
+
+    Returns
+    -------
+    None
+
+    Examples
+    --------
     >>> def draw(slope):
     ...     figure, axes = plt.subplots()
     ...     axes.plot([0, 1], [0, slope])

@@ -8,6 +8,7 @@ import difflib
 import html
 import re
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
@@ -16,7 +17,7 @@ from IPython.display import display
 
 from lib.common import checks
 from lib.services import presets
-from lib.services.claims import CORRECTED, OWN, VERDICTS, declared
+from lib.services.claims import CORRECTED, OWN, VERDICTS, Claim, declared
 
 METADATA = "physics-of-learning/ledger"  # the key of a record in the metadata of a cell's output
 
@@ -27,7 +28,18 @@ class ClaimFailed(AssertionError):
 
 @dataclass(frozen=True)
 class Record:
-    """A claim with what a chapter measured; the build adds the chapter."""
+    """A claim with what a chapter measured; the build adds the chapter.
+
+    Parameters
+    ----------
+    id, verdict : str
+        Of the claim.
+    expected, tolerance : float or str, str or None
+        What its test asks for.
+    measured, error : float or bool, float or None
+    control : float or bool, optional
+        What the alternative gives that the claim excludes.
+    """
 
     id: str
     expected: float | str
@@ -35,10 +47,10 @@ class Record:
     error: float | None
     tolerance: str | None
     verdict: str
-    control: float | bool | None = None  # what the alternative gives that the claim excludes
+    control: float | bool | None = None
 
     def _ipython_display_(self):
-        """Show nothing where a call ends a cell: :func:`check` has shown its line already."""
+        """Show nothing where a call ends a cell: the check has shown its line already."""
 
 
 def _passes(claim, measured, error):
@@ -56,8 +68,28 @@ def _passes(claim, measured, error):
     return abs(measured - claim.value) <= tolerance
 
 
-def passes(claim, measured, error=None):
-    """Whether a number or a property that was kept passes the test of a claim; one of another kind does not."""
+def passes(claim: Claim, measured: float | bool, error: float | None = None) -> bool:
+    """Whether a number or a property that was kept passes the test of a claim.
+
+    Parameters
+    ----------
+    claim : Claim
+    measured : float or bool
+        One of another kind than the test asks for does not pass.
+    error : float, optional
+        Its standard error.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from lib.services.claims import Source
+    >>> claim = Claim("demo/one", Source("demo"), "", "It is even.", true="two divides it")
+    >>> passes(claim, True), passes(claim, False), passes(claim, 2.0)
+    (True, False, False)
+    """
     try:
         return _passes(claim, *_measured(claim, measured, error))
     except ValueError:
@@ -82,8 +114,8 @@ def _number(value):
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def finding(claim, measured, error=None):
-    """What was found and what is allowed, in words:  `measured`, `error` as in :func:`check` of this `claim`."""
+def _finding(claim, measured, error):
+    """What was found and what is allowed, in words."""
     if claim.true is not None:
         return f"{claim.true[0].upper()}{claim.true[1:]}."
     found = f"Found {_number(measured)}" + (f" ± {error:.2g}" if error is not None else "")
@@ -104,23 +136,37 @@ def finding(claim, measured, error=None):
     return f"Found {measured:.7g}, expected {claim.value:.7g}: off by {off}; allowed {allowed}."
 
 
-def sentences(claim, record):
+def _sentences(claim, record):
     """What a check says to a reader, a list of sentences: the statement, what was found, what the control gives."""
-    said = [claim.statement, finding(claim, record.measured, record.error)]
+    said = [claim.statement, _finding(claim, record.measured, record.error)]
     if claim.control is not None:
         value = "does not" if isinstance(record.control, bool) else f"gives {_number(record.control)} and fails"
         said.append(f"The control, {claim.control}, {value}.")
     return said
 
 
-def anchor(claim_id):
-    """The HTML id of the place where a chapter checks a claim."""
+def anchor(claim_id: str) -> str:
+    """The HTML id of the place where a chapter checks a claim.
+
+    Parameters
+    ----------
+    claim_id : str
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> anchor("family/Eq.3")
+    'ledger-family-eq-3'
+    """
     return "ledger-" + "".join(c if c.isalnum() else "-" for c in claim_id.lower())
 
 
 def _show(claim, record):
     """Print what was checked; inside a notebook attach the record and an anchor to the cell's output."""
-    said = sentences(claim, record)
+    said = _sentences(claim, record)
     text = "✓ " + " ".join(said)
     if not InteractiveShell.initialized():
         print(text)
@@ -136,14 +182,41 @@ def _show(claim, record):
     display({"text/plain": text, "text/html": shown}, metadata={METADATA: asdict(record)}, raw=True)
 
 
-def check(claim_id, measured, *, error=None, control=None, claims=None):
+def check(
+    claim_id: str,
+    measured: float | bool,
+    *,
+    error: float | None = None,
+    control: float | bool | None = None,
+    claims: Mapping[str, Claim] | None = None,
+) -> Record:
     """Hold a measured value against a declared claim: say so, record it, and raise if it is out of tolerance.
 
-    `claim_id`: declared in ``lib/claims``; `measured`: number, or True or False for a property; `error`: its standard
-    error, required where the tolerance counts standard errors; `control`: what the declared alternative gives, which
-    must fail; `claims`: dict by id, for tests.  Returns the Record.
+    Parameters
+    ----------
+    claim_id : str
+        Declared in ``lib/claims``.
+    measured : float or bool
+        A number, or whether a property holds.
+    error : float, optional
+        Its standard error, required where the tolerance counts standard errors.
+    control : float or bool, optional
+        What the declared alternative gives, which must fail.
+    claims : mapping of Claim, optional
+        Others than those of ``lib/claims``, by id.
 
-    >>> from lib.services.claims import Claim, Source
+    Returns
+    -------
+    Record
+
+    Raises
+    ------
+    ClaimFailed
+        If the value is out of tolerance, or the control is not.
+
+    Examples
+    --------
+    >>> from lib.services.claims import Source
     >>> claim = Claim(id="demo/pi", source=Source("demo"), locator="", statement="Half a turn.", value=3.14, atol=0.01)
     >>> record = check("demo/pi", 3.1416, claims={"demo/pi": claim})
     ✓ Half a turn. Found 3.1416, expected 3.14: off by 0.002; allowed 0.01.
@@ -182,24 +255,59 @@ def _control(claim, control, error):
     return control
 
 
-def tallies(rows):
-    """Two counts by verdict: of the claims of the sources, and of the results of the book itself.
+def tallies(rows: Iterable[Mapping]) -> tuple[dict[str, int], dict[str, int]]:
+    """Count the verdicts on the claims of the sources, and on the results of the book itself.
 
     A correction that has its cause in another one counts with that one; what may be a fault of the conversion counts
     nowhere.
+
+    Parameters
+    ----------
+    rows : iterable of dict
+        Of the ledger.
+
+    Returns
+    -------
+    dict, dict
+        Numbers by verdict.
+
+    Examples
+    --------
+    >>> tallies([{"verdict": "holds", "citation": None}])[1]
+    {'holds': 1, 'open': 0}
     """
-    sources = Counter(row["verdict"] for row in rows if row["citation"] is not None and row["cause"] is None)
-    own = Counter(row["verdict"] for row in rows if row["citation"] is None)
-    return {verdict: sources[verdict] for verdict in (*VERDICTS, "open")}, {
-        verdict: own[verdict] for verdict in (OWN, "open")
-    }
+    sources, own = Counter(), Counter()
+    for row in rows:
+        if row["citation"] is None:
+            own[row["verdict"]] += 1
+        elif row["cause"] is None:
+            sources[row["verdict"]] += 1
+    return {name: sources[name] for name in (*VERDICTS, "open")}, {name: own[name] for name in (OWN, "open")}
 
 
-def rows(records, claims=None):
+def rows(records: Iterable[Mapping], claims: Mapping[str, Claim] | None = None) -> list[dict]:
     """The ledger: one row a declared claim, joined with the records of the chapters; unchecked claims are "open".
 
-    `records`: dicts as attached to cell outputs, with "chapter", in reading order; `claims`: dict by id.  Returns a
-    list of dicts.  A record without a claim, or a second one, is a ValueError.
+    Parameters
+    ----------
+    records : iterable of dict
+        As attached to cell outputs, with "chapter", in reading order.
+    claims : mapping of Claim, optional
+        By id; by default those of ``lib/claims``.
+
+    Returns
+    -------
+    list of dict
+
+    Raises
+    ------
+    ValueError
+        If a record has no claim, or a claim two records.
+
+    Examples
+    --------
+    >>> {row["verdict"] for row in rows([])}
+    {'open'}
     """
     claims = declared() if claims is None else claims
     found = {}
@@ -210,17 +318,15 @@ def rows(records, claims=None):
             both = f"{found[record['id']]['chapter']} and {record['chapter']}"
             raise ValueError(f"{record['id']!r} is recorded twice, by {both}: check it in one place")
         found[record["id"]] = record | {"place": place}
+    said = ("id", "locator", "statement", "expected", "control", "tolerance", "printed", "right", "cause", "neglects")
     table = []
     for claim in claims.values():
-        record = found.get(claim.id)
-        row = {"id": claim.id, "source": claim.source.name, "citation": claim.source.citation, "locator": claim.locator}
-        row |= {"chapter": record and record["chapter"], "statement": claim.statement, "expected": claim.expected}
-        row |= {"measured": record and record["measured"], "error": record and record["error"]}
-        row |= {"control": claim.control, "control_value": record and record.get("control")}
-        row |= {"tolerance": claim.tolerance, "verdict": record["verdict"] if record else "open"}
+        record = found.get(claim.id, {})
         lacks = f"needs {claim.needs}, which the build does not have" if claim.needs else "no chapter checks it yet"
-        row["reason"] = None if record else claim.open or lacks
-        row |= {"printed": claim.printed, "right": claim.right, "cause": claim.cause, "neglects": claim.neglects}
+        row = {name: getattr(claim, name) for name in said}
+        row |= {name: record.get(name) for name in ("chapter", "measured", "error", "place")}
+        row |= {"source": claim.source.name, "citation": claim.source.citation, "control_value": record.get("control")}
+        row |= {"verdict": record.get("verdict", "open"), "reason": None if record else claim.open or lacks}
         row |= {"kind": claim.verdict if claim.verdict in CORRECTED else None}
-        table.append(row | {"anchor": anchor(claim.id) if record else None, "place": record and record["place"]})
+        table.append(row | {"anchor": anchor(claim.id) if record else None})
     return table

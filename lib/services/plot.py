@@ -11,9 +11,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 from cycler import cycler
 from IPython import get_ipython
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib_inline.backend_inline import set_matplotlib_formats
 
 from lib.common import checks
+from lib.common.shapes import Array, ArrayLike
 
 INK = "#222222"
 FAINT = "#8a8a8a"
@@ -44,8 +47,20 @@ STYLE = {
 }
 
 
-def use_style():
-    """Switch the running notebook to the book's figure style and to SVG output.  Call it once, in the first cell."""
+def use_style() -> None:
+    """Switch the running notebook to the book's figure style and to SVG output, once, in the first cell.
+
+    Returns
+    -------
+    None
+
+    Examples
+    --------
+    >>> with mpl.rc_context():
+    ...     use_style()
+    ...     mpl.rcParams["lines.linewidth"]
+    1.8
+    """
     mpl.rcParams.update(STYLE)
     if not os.environ.get(FOR_THE_SITE):
         mpl.rcParams.update({"figure.facecolor": "white", "savefig.facecolor": "white", "savefig.transparent": False})
@@ -53,19 +68,68 @@ def use_style():
         set_matplotlib_formats("svg", metadata={"Date": None})
 
 
-def with_residuals(*, height=4.6):
-    """A figure of `height` inches with a main and, under it, a residual panel with its zero line: it and both Axes."""
+def with_residuals(*, height: float = 4.6) -> tuple[Figure, Axes, Axes]:
+    """Make a figure with a main and, under it, a residual panel with its zero line.
+
+    Parameters
+    ----------
+    height : float
+        In inches.
+
+    Returns
+    -------
+    figure, main, residual
+        The Figure and the Axes of both panels.
+
+    Examples
+    --------
+    >>> figure, main, residual = with_residuals()
+    >>> plt.close(figure)
+    """
     height = checks.number("height", height, above=0)
     figure, (main, residual) = plt.subplots(2, 1, sharex=True, figsize=(WIDTH, height), height_ratios=(3, 1))
     residual.axhline(0, color=FAINT, linewidth=1)
     return figure, main, residual
 
 
-def theory_and_data(main, residual, x, theory, data, error, *, index=0, label=None, relative=False):
+def theory_and_data(
+    main: Axes,
+    residual: Axes,
+    x: ArrayLike,
+    theory: ArrayLike,
+    data: ArrayLike,
+    error: ArrayLike,
+    *,
+    index: int = 0,
+    label: str | None = None,
+    relative: bool = False,
+) -> Array[" n"]:
     """Draw theory as a line, data as markers with error bars, and what is left over in the residual panel.
 
-    `main`, `residual`: of :func:`with_residuals`; `x`, `theory`, `data`, `error` (n,); `index`: of the palette;
-    `label`: of the data; `relative`: (data - theory) / theory, not in standard errors.  Returns the residuals.
+    Parameters
+    ----------
+    main, residual : Axes
+        Both panels of ``with_residuals``.
+    x, theory, data, error : array_like (n,)
+        Standard errors are > 0.
+    index : int
+        Colour, marker and line of the palette.
+    label : str, optional
+        Of the data.
+    relative : bool
+        Residuals are (data - theory) / theory, not in standard errors.
+
+    Returns
+    -------
+    ndarray (n,)
+        The residuals.
+
+    Examples
+    --------
+    >>> figure, main, residual = with_residuals()
+    >>> theory_and_data(main, residual, [1, 2], [1, 4], [1.5, 4], [0.5, 0.5]).tolist()
+    [1.0, 0.0]
+    >>> plt.close(figure)
     """
     x = checks.array("x", x, ndim=1)
     theory = checks.array("theory", theory, shape=x.shape)
@@ -85,10 +149,31 @@ def theory_and_data(main, residual, x, theory, data, error, *, index=0, label=No
     return left_over
 
 
-def reference_slope(axes, x, y, exponent, *, label=None):
-    """Draw the power law y · (t / x[0])**exponent over [x[0], x[1]] on log-log axes, its exponent beside it.
+def reference_slope(axes: Axes, x: ArrayLike, y: float, exponent: float, *, label: str | None = None) -> None:
+    """Draw the power law  y · (t / x[0])^exponent  over [x[0], x[1]] on log-log axes, its exponent beside it.
 
-    `x`: (begin, end), 0 < x[0] < x[1]; `y` > 0: the value at x[0]; `label`: default "slope <exponent>".
+    Parameters
+    ----------
+    axes : Axes
+    x : array_like (2,)
+        Begin and end, 0 < x[0] < x[1].
+    y : float
+        The value at x[0], > 0.
+    exponent : float
+    label : str, optional
+        By default "slope <exponent>".
+
+    Returns
+    -------
+    None
+
+    Examples
+    --------
+    >>> figure, axes = plt.subplots()
+    >>> reference_slope(axes, (1, 100), 2.0, -0.5)
+    >>> axes.texts[0].get_text()
+    'slope -0.5'
+    >>> plt.close(figure)
     """
     x = checks.entries("x", x, above=0, shape=(2,))
     checks.fail_if(x[1] <= x[0], "x", "increase from its first to its second entry", tuple(x))
@@ -101,8 +186,34 @@ def reference_slope(axes, x, y, exponent, *, label=None):
     axes.annotate(text, place, xytext=(6, -12), textcoords="offset points", color=INK)
 
 
-def label_line(axes, x, y, text, *, index=0, offset=(4, 0)):
-    """Write `text` beside the point (x, y) of a curve, in the curve's colour: a direct label, not a legend."""
+def label_line(
+    axes: Axes, x: float, y: float, text: str, *, index: int = 0, offset: tuple[float, float] = (4, 0)
+) -> None:
+    """Write beside a point of a curve, in the curve's colour: a direct label, not a legend.
+
+    Parameters
+    ----------
+    axes : Axes
+    x, y : float
+        The point.
+    text : str
+    index : int
+        Of the palette.
+    offset : tuple
+        From the point to the text, in points.
+
+    Returns
+    -------
+    None
+
+    Examples
+    --------
+    >>> figure, axes = plt.subplots()
+    >>> label_line(axes, 1, 2, "theory", index=1)
+    >>> axes.texts[0].get_color() == COLORS[1]
+    True
+    >>> plt.close(figure)
+    """
     x, y = checks.number("x", x), checks.number("y", y)
     color = COLORS[checks.integer("index", index, at_least=0) % len(COLORS)]
     axes.annotate(text, (x, y), xytext=offset, textcoords="offset points", color=color, va="center")

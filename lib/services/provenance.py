@@ -12,6 +12,7 @@ import json
 import os
 import platform
 import sysconfig
+from collections.abc import Callable, Collection, Iterable
 from importlib.metadata import version
 from pathlib import Path
 
@@ -21,8 +22,24 @@ PACKAGE = Path(__file__).resolve().parent.parent
 VERSIONS = ("numpy", "scipy", "numba", "torch")  # that results depend on
 
 
-def files(package=PACKAGE):
-    """Every module's file by name, as in "scaling.spectra", sorted; a package's own has its name, "" at the top."""
+def files(package: Path = PACKAGE) -> dict[str, Path]:
+    """Every module's file by its name.
+
+    Parameters
+    ----------
+    package : Path
+        The folder of lib.
+
+    Returns
+    -------
+    dict of Path
+        Sorted, by names as in "scaling.spectra"; a package's ``__init__.py`` has its name, "" at the top.
+
+    Examples
+    --------
+    >>> files()["services.provenance"].name
+    'provenance.py'
+    """
     found = {}
     for path in package.rglob("*.py"):
         inside = path.relative_to(package).with_suffix("").parts
@@ -30,8 +47,25 @@ def files(package=PACKAGE):
     return dict(sorted(found.items()))
 
 
-def imports_of(node, names):
-    """What a statement takes from ``lib``: name here -> (module of `names`, name there), or (path, None)."""
+def imports_of(node: ast.AST, names: Collection[str]) -> dict[str, tuple[str, str | None]]:
+    """What a statement takes from ``lib``.
+
+    Parameters
+    ----------
+    node : ast.AST
+    names : collection of str
+        The modules of lib.
+
+    Returns
+    -------
+    dict
+        From names here to (module, name there), or to (path of a module or package, None).
+
+    Examples
+    --------
+    >>> imports_of(ast.parse("from lib.p.a import f as g").body[0], {"p.a"})
+    {'g': ('p.a', 'f')}
+    """
     found = {}
     if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] == "lib":
         inside = node.module.removeprefix("lib").removeprefix(".")
@@ -46,7 +80,7 @@ def imports_of(node, names):
     return found
 
 
-def taken(tree):
+def _taken(tree):
     """What may be a module or package of lib among the names that a syntax tree imports, also inside its functions."""
     found = set()
     for node in ast.walk(tree):
@@ -63,7 +97,7 @@ def taken(tree):
 def _read(path, written, size):
     """What a file may take from lib, and its sum; read again only when it was `written` again."""
     text = path.read_bytes()
-    return taken(ast.parse(text)), code_sum(text)
+    return _taken(ast.parse(text)), code_sum(text)
 
 
 def _known(path):
@@ -71,13 +105,28 @@ def _known(path):
     return _read(path, stat.st_mtime_ns, stat.st_size)
 
 
-def reached(trees, package=PACKAGE):
-    """All modules that some code reaches, with the packages that hold them: name -> file; "" is the __init__.py.
+def reached(trees: Iterable[ast.AST], package: Path = PACKAGE) -> dict[str, Path]:
+    """All modules that some code reaches, with the packages that hold them.
 
-    `trees`: syntax trees, say of the cells of a notebook; `package`: the folder of lib.
+    Parameters
+    ----------
+    trees : iterable of ast.AST
+        Say of the cells of a notebook.
+    package : Path
+        The folder of lib.
+
+    Returns
+    -------
+    dict of Path
+        Files by the names of the modules, "" that of lib itself.
+
+    Examples
+    --------
+    >>> list(reached([ast.parse("from lib.common import shapes")]))
+    ['', 'common', 'common.shapes']
     """
     known = files(package)
-    seen, ahead = set(), set().union(*map(taken, trees)) & set(known)
+    seen, ahead = set(), set().union(*map(_taken, trees)) & set(known)
     while ahead:
         name = ahead.pop()
         seen.add(name)
@@ -86,8 +135,22 @@ def reached(trees, package=PACKAGE):
     return {name: known[name] for name in sorted(seen)}
 
 
-def code_sum(text):
-    """Sum over Python source without its comments, docstrings and layout."""
+def code_sum(text: str | bytes) -> str:
+    """Sum over Python source without its comments, docstrings and layout.
+
+    Parameters
+    ----------
+    text : str or bytes
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> code_sum("x = 1") == code_sum("x  =  1  # one") != code_sum("x = 2")
+    True
+    """
     return _tree_sum(ast.parse(text))
 
 
@@ -100,8 +163,25 @@ def _tree_sum(tree):
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16]
 
 
-def sums(trees, package=PACKAGE):
-    """A sum for every file that some code reaches, by its path, as in "lib/scaling/spectra.py"."""
+def sums(trees: Iterable[ast.AST], package: Path = PACKAGE) -> dict[str, str]:
+    """A sum for every file of lib that some code reaches.
+
+    Parameters
+    ----------
+    trees : iterable of ast.AST
+    package : Path
+        The folder of lib.
+
+    Returns
+    -------
+    dict of str
+        By path, as in "lib/scaling/spectra.py".
+
+    Examples
+    --------
+    >>> list(sums([ast.parse("import lib")]))
+    ['lib/__init__.py']
+    """
     return {path.relative_to(package.parent).as_posix(): _known(path)[1] for path in reached(trees, package).values()}
 
 
@@ -119,10 +199,10 @@ def _file_of(name):
     return Path(spec.origin).resolve() if spec and spec.origin and spec.origin.endswith(".py") else None
 
 
-def own_modules(module, source, package=PACKAGE):
+def _own_modules(module, source, package):
     """Source trees of a module and of all that it imports, however far, but what is installed or belongs to lib.
 
-    `module`: its name; `source`: its text.  Returns a dict by name; a name that leads nowhere is left out.
+    By name; a name that leads nowhere is left out.
     """
     found, ahead = {}, [(module, source)]
     while ahead:
@@ -143,13 +223,29 @@ def own_modules(module, source, package=PACKAGE):
     return found
 
 
-def provenance(task, package=PACKAGE):
-    """What the results of a function depend on, a dict: sums over the code that it reaches, the preset, the versions.
+def provenance(task: Callable, package: Path = PACKAGE) -> dict[str, str]:
+    """What the results of a function depend on: sums over the code that it reaches, the preset, the versions.
 
-    `task`: a function of a module whose file can be read; `package`: the folder of lib.  The code is its module, what
-    that imports beside it, and what these reach in lib; where they read the large sets, the files that are there count.
+    The code is its module, what that imports beside it, and what these reach in lib; where they read the large sets,
+    the files that are there count.
+
+    Parameters
+    ----------
+    task : callable
+        Of a module whose file can be read.
+    package : Path
+        The folder of lib.
+
+    Returns
+    -------
+    dict of str
+
+    Examples
+    --------
+    >>> provenance(files)["lib/common/checks.py"] == code_sum(files()["common.checks"].read_bytes())
+    True
     """
-    trees = own_modules(task.__module__, inspect.getsource(inspect.getmodule(task)), package)
+    trees = _own_modules(task.__module__, inspect.getsource(inspect.getmodule(task)), package)
     code = {f"{name}.py": _tree_sum(tree) for name, tree in trees.items()}
     reaching = sums(list(trees.values()), package)
     if "lib/services/downloads.py" in reaching:
@@ -159,6 +255,21 @@ def provenance(task, package=PACKAGE):
     return code | reaching | settings | versions
 
 
-def digest(found):
-    """A short sum over a dict such as :func:`provenance` gives: a result is used only with the same."""
+def digest(found: dict[str, str]) -> str:
+    """A short sum over a provenance: a result is used only with the same.
+
+    Parameters
+    ----------
+    found : dict
+        What a result depends on.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> digest({"a": "1", "b": "2"}) == digest({"b": "2", "a": "1"})
+    True
+    """
     return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()[:16]

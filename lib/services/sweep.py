@@ -6,9 +6,12 @@ matters for rounding alone: other processors sum in another order.
 """
 
 import hashlib
+import os
 import pickle
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pooch
@@ -17,6 +20,7 @@ from joblib.externals.loky import get_reusable_executor
 from tqdm import tqdm
 
 from lib.common import checks
+from lib.common.shapes import Rng
 from lib.services import cluster, presets, provenance
 
 
@@ -84,20 +88,48 @@ def _progress(task, total, shown):
     return terminal, tqdm(total=total, desc=task.__name__, file=terminal, disable=terminal is None)
 
 
-def run(task, settings, rng, *, workers=None, folder=None):
+def run(
+    task: Callable,
+    settings: Sequence[dict],
+    rng: Rng,
+    *,
+    workers: int | None = None,
+    folder: str | os.PathLike | None = None,
+) -> list[Any]:
     """Results of a task for each of several settings, in their order.
 
-    `task`: called as ``task(**setting, rng=...)``, defined at the top level of a module, which may be the notebook or
-    script that runs only where no results are kept; `settings`: one dict of keyword arguments a task; `rng`: int or
-    SeedSequence, task number n gets the n-th child; `workers`: processes, default one in the preset "quick", else all
-    cores; `folder`: where finished tasks are kept, default nowhere in "quick", else the user's cache folder.  Where
-    PHYSICS_OF_LEARNING_SCHEDULER names a Dask cluster, the tasks run there, however many `workers`.  Returns what the
-    tasks returned, a list; raises their errors, and :class:`lib.services.cluster.ClusterError`.
+    Where PHYSICS_OF_LEARNING_SCHEDULER names a Dask cluster, the tasks run there, however many `workers`.
 
-    >>> from lib.scaling import structured
-    >>> sizes = [{"multiplicities": [count], "students": 1, "teachers": 1} for count in (10, 1000)]
-    >>> [overlaps.teacher.shape for overlaps in run(structured.random_overlaps, sizes, rng=1)]
-    [(1, 1, 1), (1, 1, 1)]
+    Parameters
+    ----------
+    task : callable
+        Called as ``task(**setting, rng=...)``, defined at the top level of a module, which may be the notebook or
+        script that runs only where no results are kept.
+    settings : list of dict
+        Keyword arguments of each task.
+    rng : int, SeedSequence or Generator
+        Task number n gets the n-th child.
+    workers : int, optional
+        Processes; by default one in the preset "quick", else all cores.
+    folder : path, optional
+        Where finished tasks are kept; by default nowhere in "quick", else in the user's cache folder.
+
+    Returns
+    -------
+    list
+        What the tasks returned.
+
+    Raises
+    ------
+    ClusterError
+        If the cluster cannot do what is asked; the error of a task is raised as it is.
+
+    Examples
+    --------
+    >>> def draw(count, rng):
+    ...     return np.random.default_rng(rng).random(count).size
+    >>> run(draw, [{"count": 2}, {"count": 3}], rng=1, workers=1)
+    [2, 3]
     """
     if not callable(task) or "<" in getattr(task, "__qualname__", "<"):
         checks.fail("task", "be a function defined at the top level of a module", task)

@@ -24,22 +24,21 @@ def test_number_passes_finite_floats(value):
     assert checks.number("rate", value) == value
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        *(float("nan"), float("inf"), "3", None, [1.0], True, np.True_, 1j, np.ones(1), 10**400, [[1], [1, 2]]),
-        torch.tensor(1.0, requires_grad=True),
-    ],
-)
+NO_NUMBER = [float("nan"), float("inf"), "3", None, [1.0], True, np.True_, 1j, np.ones(1), 10**400, [[1], [1, 2]]]
+
+
+@pytest.mark.parametrize("value", [*NO_NUMBER, torch.tensor(1.0, requires_grad=True)])
 def test_number_refuses(value):
     refuses(checks.number, "rate", value, match="finite number.*got")
 
 
-def test_number_bounds():
+def test_bounds():
     assert checks.number("rate", 1, above=0, at_most=1) == 1.0
     refuses(checks.number, "rate", 0, match="> 0 and < 2, got 0", above=0, below=2)
+    refuses(checks.number, "rate", 2, match="> 0 and < 2, got 2", above=0, below=2)
     refuses(checks.number, "rate", -1, match=">= 0, got -1", at_least=0)
     refuses(checks.number, "rate", 3, match="<= 2, got 3", at_most=2)
+    refuses(checks.entries, "weights", [1.0, -0.5], match="entries >= 0, got", at_least=0)
 
 
 @pytest.mark.parametrize("value", [0, -3, 3.0, True, "4", None, np.float64(4)])
@@ -64,39 +63,19 @@ def test_array_refuses_non_finite(value, bad, place):
     refuses(checks.array, "state", value, match="be finite")
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        "abc",
-        ["1", "2"],
-        [True],
-        [[1], [1, 2]],
-        object(),
-        np.array([1j]),
-        None,
-        [10**400],
-        np.ma.array([1.0], mask=[True]),
-        torch.ones(2, requires_grad=True),
-    ],
-)
+NO_ARRAY = ["abc", ["1", "2"], [True], [[1], [1, 2]], object(), np.array([1j]), None, [10**400]]
+
+
+@pytest.mark.parametrize("value", [*NO_ARRAY, np.ma.array([1.0], mask=[True]), torch.ones(2, requires_grad=True)])
 def test_array_refuses_what_is_no_array(value):
-    with pytest.raises(ValueError, match="^state must"):
-        checks.array("state", value)
+    refuses(checks.array, "state", value, match="")
 
 
-def test_array_shape():
-    assert checks.array("state", np.ones((2, 3)), shape=(None, 3)).shape == (2, 3)
-    for value, options, said in (
-        (
-            np.ones((2, 4)),
-            {"shape": (None, 3)},
-            r"have two axes, the second of length 3, got an array of shape \(2, 4\)$",
-        ),
-        (
-            np.ones((2, 4)),
-            {"shape": (3, 5, None, 7)},
-            r"have 4 axes, the first of length 3, the second of length 5, the 4th of length 7, got",
-        ),
+@pytest.mark.parametrize(
+    ("value", "options", "said"),
+    [
+        (np.ones((2, 4)), {"shape": (None, 3)}, r"two axes, the second of length 3, got an array of shape \(2, 4\)$"),
+        (np.ones((2, 4)), {"shape": (3, 5, None, 7)}, "4 axes, the first of length 3, .*, the 4th of length 7, got"),
         (np.ones((2, 4)), {"shape": (None, None, None)}, r"have three axes, got an array of shape \(2, 4\)$"),
         (np.ones((2, 4)), {"shape": (np.int64(2), 3)}, r"have shape \(2, 3\), got an array of shape \(2, 4\)$"),
         (np.ones(3), {"shape": (2,)}, r"have one axis of length 2, got an array of shape \(3,\)$"),
@@ -104,8 +83,14 @@ def test_array_shape():
         (2.5, {"ndim": 1}, r"have one axis, got a single number: put it into a list, \[2.5\]$"),
         (2.5, {"ndim": 2}, "have two axes, got a single number$"),
         ([2.5], {"ndim": 0}, r"have no axis, got an array of shape \(1,\)$"),
-    ):
-        refuses(checks.array, "state", value, match=said, **options)
+    ],
+)
+def test_shapes_are_told_in_words(value, options, said):
+    refuses(checks.array, "state", value, match=said, **options)
+
+
+def test_a_shape_may_leave_an_axis_free():
+    assert checks.array("state", np.ones((2, 3)), shape=(None, 3)).shape == (2, 3)
 
 
 def test_a_number_is_one_time():
@@ -148,14 +133,15 @@ def test_a_single_time_gives_a_result_without_an_axis_of_times(function, options
                 np.testing.assert_allclose(found, wanted[..., 0], rtol=1e-14)
 
 
-def test_entries_bounds():
-    refuses(checks.entries, "weights", [1.0, -0.5], match="entries >= 0, got", at_least=0)
-
-
 @pytest.mark.parametrize("value", [[], [1, 1], [2, 1], [-1, 2], [[1, 2]]])
 def test_times_refuses(value):
-    with pytest.raises(ValueError, match="^times must"):
-        checks.times("times", value)
+    refuses(checks.times, "times", value, match="")
+
+
+def test_steps_that_are_too_many_to_be_told_apart_are_refused():
+    assert checks.whole_steps("alpha", np.array([0.0, 0.26]), 10).tolist() == [0, 3]
+    with pytest.raises(ValueError, match="^alpha must be at most 9.01e"):
+        checks.whole_steps("alpha", np.array([1e15]), 10)
 
 
 def test_symmetric():
@@ -172,15 +158,20 @@ def test_symmetric():
 
 @pytest.mark.parametrize("value", [None, -1, 1.5, "seed", True])
 def test_seed_is_required(value):
-    refuses(
-        checks.generator, "seed", value, match="integer >= 0, a numpy.random.SeedSequence or a numpy.random.Generator"
-    )
+    refuses(checks.generator, "rng", value, match="integer >= 0, a numpy.random.SeedSequence or a numpy.random.Gen")
 
 
 def test_generator_repeats():
-    assert checks.generator("seed", 3).random() == checks.generator("seed", np.random.SeedSequence(3)).random()
+    assert checks.generator("rng", 3).random() == checks.generator("rng", np.random.SeedSequence(3)).random()
     own = np.random.default_rng(1)
-    assert checks.generator("seed", own) is own
+    assert checks.generator("rng", own) is own
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [(3, ""), ("", ""), (b"x", ""), ("~nouser/x", "whose ~ .* got '~nouser/x'")]
+)
+def test_a_folder_is_a_path(value, said):
+    refuses(checks.folder, "root", value, match=f"be the path of a folder.*{said}")
 
 
 def test_message_shows_a_long_value_in_one_line():
@@ -200,7 +191,5 @@ def test_one_of():
 def test_broadcast():
     rows, column = checks.broadcast(samples=np.arange(3.0), ridge=np.ones((2, 1)))
     assert rows.tolist() == [[0, 1, 2]] * 2 and column.shape == (2, 3)
-    with pytest.raises(
-        ValueError, match=r"^c must broadcast with a, b, got the shapes \(3,\), \(\), \(2,\) of a, b, c$"
-    ):
+    with pytest.raises(ValueError, match=r"^c must broadcast with a, b, got the shapes \(3,\), .* of a, b, c$"):
         checks.broadcast(a=np.ones(3), b=1.0, c=np.ones(2))

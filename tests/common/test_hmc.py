@@ -1,8 +1,9 @@
-"""lib.common.hmc against Gaussian covariances, quadrature, and autoregressive chains of known autocorrelation time."""
+"""Hamiltonian Monte Carlo against Gaussian covariances, quadrature, and autoregressive chains of known time."""
+
+import functools
 
 import numpy as np
 import pytest
-from bad_input import NUMBER, SEED, exercised
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
@@ -31,9 +32,6 @@ def normal(x):
     return (x**2).reshape(len(x), -1).sum(axis=1) / 2, x
 
 
-# --- the density is sampled -----------------------------------------------------------------------
-
-
 def agrees(series, expected, sigmas=5):
     found = hmc.summary(series)
     assert np.all(np.abs(found.mean - expected) < sigmas * found.error) and np.all(np.abs(found.split_half) < sigmas)
@@ -52,10 +50,8 @@ def test_a_double_well_has_the_moments_of_quadrature_at_any_step(step, leapfrog)
     chains = hmc.sample(quartic, np.zeros((40, 1)), 2000, rng=2, burn_in=0, step=step, leapfrog=leapfrog)
     assert chains.step == pytest.approx(step, rel=1e-14)
     agrees(chains.samples[200:, :, 0, None] ** [1, 2, 4], [0, weight[1] / weight[0], weight[2] / weight[0]])
-    if step == 0.6:
-        assert (
-            chains.acceptance.mean() < 0.85
-        )  # the step matters: without the test of acceptance the moments would be wrong
+    if step == 0.6:  # it matters: without the test of acceptance the moments would be wrong
+        assert chains.acceptance.mean() < 0.85
 
 
 def test_a_hard_wall_is_kept_out():
@@ -72,13 +68,9 @@ def test_rejections_fall_as_the_square_of_the_step():
     assert 3.5 < rejected[0] / rejected[1] < 4.5 and rejected[1] > 5e-3
 
 
-# --- the adaptation -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("wanted", [0.6, 0.8, 0.9])
 @pytest.mark.parametrize("step", [1e-4, 0.1, 1e8])
 def test_the_step_finds_the_wanted_acceptance_from_anywhere(wanted, step):
-
     chains = hmc.sample(normal, np.ones((20, 10)), 400, rng=6, acceptance=wanted, burn_in=1000, step=step)
     assert chains.acceptance.mean() == pytest.approx(wanted, abs=0.05)
 
@@ -98,9 +90,8 @@ def test_a_change_of_unit_changes_nothing_but_the_unit(unit, seed):
 
 def test_a_scale_for_each_coordinate_evens_out_the_stiffness():
     stiffness = np.array([1.0, 1e6])
-    chains = hmc.sample(
-        lambda x: quadratic(x, np.diag(stiffness)), np.zeros((10, 2)), 800, rng=7, scale=stiffness**-0.5
-    )
+    stiff = functools.partial(quadratic, stiffness=np.diag(stiffness))
+    chains = hmc.sample(stiff, np.zeros((10, 2)), 800, rng=7, scale=stiffness**-0.5)
     assert chains.step > 0.1
     agrees(chains.samples**2 * stiffness, 1)
 
@@ -108,18 +99,32 @@ def test_a_scale_for_each_coordinate_evens_out_the_stiffness():
 def test_a_run_can_be_repeated_and_continued_and_keeps_what_is_asked_for():
     full = hmc.sample(quartic, np.ones((4, 3)), 25, rng=8, burn_in=10)
     kept = hmc.sample(quartic, np.ones((4, 3)), 25, rng=8, burn_in=10, observable=lambda x: x[:, :2].sum(axis=1))
-    assert np.array_equal(kept.samples, full.samples[:, :, :2].sum(axis=2)) and np.array_equal(
-        kept.last, full.samples[-1]
-    )
+    assert np.array_equal(kept.samples, full.samples[:, :, :2].sum(axis=2))
+    assert np.array_equal(kept.last, full.samples[-1])
     random = np.random.default_rng(9)
     one = hmc.sample(quartic, np.ones((4, 3)), 10, random, burn_in=0)
     two = hmc.sample(quartic, one.last, 15, random, burn_in=0)
     whole = hmc.sample(quartic, np.ones((4, 3)), 25, np.random.default_rng(9), burn_in=0)
     assert np.array_equal(np.concatenate([one.samples, two.samples]), whole.samples)
-    assert (
-        hmc.sample(quartic, np.ones((4, 3)), 3, rng=8, burn_in=100).step
-        == hmc.sample(quartic, np.ones((4, 3)), 5, rng=8, burn_in=100).step
-    )
+    short, long = (hmc.sample(quartic, np.ones((4, 3)), steps, rng=8, burn_in=100).step for steps in (3, 5))
+    assert short == long
+    for steps, burn_in in ((3, 100), (110, 110)):  # by default
+        left, said = (hmc.sample(quartic, np.ones((4, 3)), steps, rng=8, burn_in=n).step for n in (None, burn_in))
+        assert left == said
+
+
+@pytest.mark.parametrize(("leapfrog", "most"), [(1, 1), (3, 5)])
+def test_trajectories_have_from_one_to_twice_the_mean_less_one_steps(leapfrog, most):
+    sizes = []
+
+    def counted(x):
+        sizes[-1] += 1
+        return quartic(x)
+
+    for seed in range(60):
+        sizes.append(-1)  # the first evaluation is that of the start
+        hmc.sample(counted, np.ones((2, 1)), 1, seed, leapfrog=leapfrog, burn_in=0)
+    assert set(sizes) == set(range(1, most + 1))
 
 
 def test_functions_may_reuse_their_arrays_and_change_what_they_are_given():
@@ -139,9 +144,6 @@ def test_functions_may_reuse_their_arrays_and_change_what_they_are_given():
     np.testing.assert_array_equal(same.samples, plain.samples + 1)
 
 
-# --- the error of a mean --------------------------------------------------------------------------
-
-
 def autoregressive(memory, steps, chains, seed):
     noise = np.random.default_rng(seed).standard_normal((steps + 300, chains))
     return lfilter([1], [1, -memory], noise, axis=0)[300:]
@@ -151,9 +153,8 @@ def autoregressive(memory, steps, chains, seed):
 def test_autoregressive_chains_have_their_time_and_their_error(memory):
     found = [hmc.summary(autoregressive(memory, 3000, 8, seed)) for seed in range(200)]
     times = [one.time for one in found]
-    assert np.mean(times) == pytest.approx((1 + memory) / (1 - memory), rel=0.03) and np.std(times) < 0.12 * np.mean(
-        times
-    )
+    assert np.mean(times) == pytest.approx((1 + memory) / (1 - memory), rel=0.03)
+    assert np.std(times) < 0.12 * np.mean(times)
     # Means over their errors are standard normal numbers; 0.05 is the deviation of the spread of 200 of them.
     for ratio in ([one.mean / one.error for one in found], [one.split_half for one in found]):
         assert abs(np.std(ratio) - 1) < 0.2 and abs(np.mean(ratio)) < 0.35
@@ -164,49 +165,69 @@ def test_entries_are_summed_up_one_by_one():
     found = hmc.summary(several)
     for i in range(2):
         alone = hmc.summary(several[..., i])
-        for name in ("mean", "error", "time", "split_half"):
+        for name in ("mean", "error", "time", "split_half", "r_hat"):
             assert getattr(found, name)[i] == pytest.approx(getattr(alone, name), rel=1e-10)
     drifting = np.linspace(0, 3, 500)[:, None] + 3 * several[..., 0]
     assert hmc.summary(drifting).split_half > 3
 
 
-def test_a_constant_has_no_error_and_chains_apart_or_too_short_are_refused():
+def test_r_hat_is_the_ratio_of_variances_of_half_chains():
+    """One chain higher than three others by a: half chains have the variance 1, and all samples 1 + 3a²/16."""
+    series = autoregressive(0.0, 4000, 4, 1)
+    assert hmc.summary(series).r_hat == pytest.approx(1, abs=1e-3)
+    halves = [part for chain in series.T for part in (chain[:2000], chain[2000:])]
+    within, between = np.mean([part.var(ddof=1) for part in halves]), np.var([part.mean() for part in halves], ddof=1)
+    assert hmc.summary(series).r_hat == pytest.approx(np.sqrt(1 - 1 / 2000 + between / within), rel=1e-12)
+    with pytest.raises(hmc.ShortChains) as caught:
+        hmc.summary(series + [0.0, 0.0, 0.0, 2.0])
+    assert caught.value.summary.r_hat == pytest.approx(np.sqrt(1 + 4 * 3 / 16 * 8 / 7), rel=0.01)
+    with pytest.raises(hmc.ShortChains) as caught:
+        hmc.summary(np.zeros((100, 2)) + [0.0, 1.0])  # nothing moves within a chain
+    assert caught.value.summary.r_hat == np.inf
+
+
+def test_a_constant_has_no_error():
     still = hmc.summary(np.full((20, 3), 0.1))
     assert (still.mean, still.error, still.time, still.split_half) == (pytest.approx(0.1), 0, 1, 0)
-    with pytest.raises(ValueError, match="^series must hold ten autocorrelation times or more"):
-        hmc.summary(autoregressive(0.99, 500, 2, 3))
-    with pytest.raises(ValueError, match="^series must hold ten autocorrelation times or more"):
+    assert still.r_hat == 1
+
+
+def test_chains_too_short_or_apart_are_refused_with_what_was_found():
+    with pytest.raises(ValueError, match="^series must hold ten autocorrelation times or more, .* got 500 steps"):
         hmc.summary(autoregressive(0.0, 500, 2, 3) + [0.0, 5.0])
+    with pytest.raises(hmc.ShortChains) as caught:
+        hmc.summary(autoregressive(0.99, 500, 2, 3))
+    assert 50 < caught.value.summary.time < 400 and f"{10 * caught.value.summary.time:.0f} steps" in str(caught.value)
+    series, refused = autoregressive(0.9, 400, 1, 3), []
+    for steps in range(100, 400):
+        try:
+            found = hmc.summary(series[:steps])
+        except hmc.ShortChains as short:
+            found = short.summary
+            refused.append(steps)
+        assert (steps in refused) == (10 * found.time > steps)
+    assert 20 < len(refused) < 280
 
 
-# --- bad input ------------------------------------------------------------------------------------
+NO_POTENTIAL = [None, "U", lambda x: x, lambda x: (x, x), lambda x: (x[:, 0], x[:1]), lambda x: 1.0]
+NO_ROWS = [1.0, "x", lambda x: 1.0, lambda x: x[:2], lambda x: x * np.nan, lambda x: "x"]
 
-SAMPLE = {
-    **{"potential": quadratic, "start": np.zeros((3, 2)), "steps": 3, "rng": 0, "leapfrog": 2, "burn_in": 2},
-    **{"acceptance": 0.8, "scale": [1.0, 2.0], "step": 0.1, "observable": np.sin},
-}
-CALLS = {hmc.sample: SAMPLE, hmc.summary: {"series": autoregressive(0.0, 40, 2, 0)}}
-BAD = {
-    "potential": [
-        None,
-        "U",
-        1.0,
-        lambda x: x,
-        lambda x: (x, x),
-        lambda x: (x[:, 0], x[:1]),
-        lambda x: 1.0,
-        lambda x: ("a", x),
-        lambda x: (x[:, 0] * 1j, x),
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("potential", value) for value in [*NO_POTENTIAL, lambda x: ("a", x), lambda x: (x[:, 0] * 1j, x)]),
+        *(("observable", value) for value in NO_ROWS),
+        *(("start", value) for value in (1.0, np.zeros((0, 2)), np.zeros((3, 0)), np.full((3, 2), 1e200))),
+        *(("scale", value) for value in (np.ones(3), np.ones((2, 3, 2)))),
     ],
-    "start": [[], 1.0, np.zeros((0, 2)), np.zeros((3, 0)), np.full((3, 2), np.nan), "x", None, np.full((3, 2), 1e200)],
-    "steps": [0, 1.5, "3", None],
-    "rng": SEED,
-    "leapfrog": [0, 1.5, "3", None],
-    "burn_in": [-1, 1.5, "3"],
-    "acceptance": [*NUMBER, 1.0, 2.0],
-    "scale": [0.0, -1.0, np.nan, [1.0, 0.0], np.ones(3), np.ones((2, 3, 2)), "s", None],
-    "step": NUMBER,
-    "observable": [1.0, "x", lambda x: 1.0, lambda x: x[:2], lambda x: x * np.nan, lambda x: "x"],
-    "series": [[], 1.0, np.zeros(20), np.zeros((7, 3)), np.zeros((20, 0)), np.full((20, 2), np.inf), "x", None],
-}
-test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)
+)
+def test_what_does_not_fit_the_chains_is_refused(name, value):
+    with pytest.raises(ValueError, match=f"^{name} must"):
+        hmc.sample(**{"potential": quadratic, "start": np.zeros((3, 2)), "steps": 3, "rng": 0} | {name: value})
+
+
+@pytest.mark.parametrize("series", [1.0, np.zeros(20), np.zeros((7, 3)), np.zeros((20, 0))])
+def test_a_series_has_steps_and_chains(series):
+    with pytest.raises(ValueError, match="^series must"):
+        hmc.summary(series)

@@ -13,7 +13,8 @@ def test_sums_count_every_eigenvalue_as_often_as_it_occurs():
     assert spectrum.shares.tolist() == [1 / 7, 2 / 7, 4 / 7]
     mean_one = spectrum.normalized()
     assert mean_one.trace == pytest.approx(7, rel=1e-15)
-    assert mean_one.eigenvalues == pytest.approx([3 / whole.mean(), 1 / whole.mean(), 0.5 / whole.mean()], rel=1e-15)
+    assert mean_one.eigenvalues == pytest.approx(spectrum.eigenvalues / whole.mean(), rel=1e-15)
+    assert spectrum.scaled(2.0).trace == 2 * spectrum.trace and spectrum.scaled(2.0).dimension == 7
 
 
 def test_power_law_has_the_decay_that_its_slope_shows():

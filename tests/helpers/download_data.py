@@ -101,10 +101,10 @@ def put_mnist(folder, images, labels, pack=lambda raw: gzip.compress(raw, mtime=
 
 
 BATCHES = [python2_pickle((PHOTOGRAPHS + np.uint8(k)), [k, 9 - k, 0]) for k in range(6)]
-GOOD = {  # loader -> (bytes of its only file, arguments)
-    downloads.emnist_letters: (emnist_file(DIGITS, LABELS), {"split": "train"}),
-    downloads.cifar10: (cifar_file(BATCHES), {"split": "train"}),
-    downloads.cifar5m: (npz(X=PHOTOGRAPHS, Y=np.array([7, 0, 9])), {"count": 3}),
+GOOD = {  # name of a loader -> (bytes of its only file, arguments)
+    "emnist_letters": (emnist_file(DIGITS, LABELS), {"split": "train"}),
+    "cifar10": (cifar_file(BATCHES), {"split": "train"}),
+    "cifar5m": (npz(X=PHOTOGRAPHS, Y=np.array([7, 0, 9])), {"count": 3}),
 }
 
 

@@ -25,14 +25,8 @@ def output(monkeypatch, draw=line, values=VALUES, **changed):
     seen = []
     monkeypatch.setattr(InteractiveShell, "initialized", lambda: True)
     monkeypatch.setattr(explore, "display", lambda bundle, raw: seen.append(bundle))
-    options = {
-        "name": "lines",
-        "label": "slope s",
-        "sentence": "It rises by {}.".format,
-        "alt": "A <line>.",
-        "start": 1,
-    }
-    explore.slider(draw, values, **options | changed)
+    options = {"name": "lines", "label": "slope s", "sentence": "It rises by {}.".format, "alt": "A <line>."}
+    explore.slider(draw, values, **options | {"start": 1} | changed)
     return seen[0]
 
 

@@ -7,7 +7,7 @@ import struct
 
 import numpy as np
 import pytest
-from download_data import (
+from download_data import (  # noqa: F401
     BATCHES,
     DIGITS,
     GOOD,
@@ -16,7 +16,7 @@ from download_data import (
     cifar_file,
     emnist_file,
     idx,
-    no_network,  # noqa: F401
+    no_network,
     npz,
     put,
     put_mnist,
@@ -30,8 +30,6 @@ from hypothesis import strategies as st
 from lib.services import data, downloads
 from lib.services.downloads import DataCorrupt
 
-# --- good files -----------------------------------------------------------------------------------
-
 
 def test_mnist_reads_both_files(tmp_path):
     loaded = downloads.mnist("train", root=tmp_path, archives=put_mnist(tmp_path, idx(DIGITS), idx(LABELS)))
@@ -43,9 +41,8 @@ def test_mnist_reads_both_files(tmp_path):
 def test_the_window_is_cut_as_lib_data_cuts_it(tmp_path):
     archives = put_mnist(tmp_path, idx(DIGITS), idx(LABELS))
     loaded = downloads.mnist("test", size=(4, 2), root=tmp_path, archives=archives)
-    assert np.array_equal(loaded.images, data.crop(DIGITS, (4, 2))) and np.array_equal(
-        loaded.images, DIGITS[:, 1:5, 1:3]
-    )
+    assert np.array_equal(loaded.images, data.crop(DIGITS, (4, 2)))
+    assert np.array_equal(loaded.images, DIGITS[:, 1:5, 1:3])
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
@@ -70,9 +67,8 @@ def test_cifar10_joins_the_batches_in_order(tmp_path, write):
 
 
 def test_the_python2_writer_makes_what_pickle_reads():
-    batch = pickle.loads(
-        python2_pickle(PHOTOGRAPHS, [1, 2, 3], name=b"numpy._core.multiarray\n_reconstruct\n"), encoding="bytes"
-    )
+    written = python2_pickle(PHOTOGRAPHS, [1, 2, 3], name=b"numpy._core.multiarray\n_reconstruct\n")
+    batch = pickle.loads(written, encoding="bytes")
     planes = batch[b"data"].reshape(3, 3, 32, 32)
     assert np.array_equal(planes.transpose(0, 2, 3, 1), PHOTOGRAPHS) and batch[b"labels"] == [1, 2, 3]
 
@@ -88,8 +84,6 @@ def test_cifar5m_reads_the_first_images(tmp_path, save, count):
     grey = downloads.cifar5m(archive, count, size=24, root=tmp_path)
     assert np.array_equal(grey.images, data.crop(data.grey(PHOTOGRAPHS[:count]), 24)) and grey.classes == 10
 
-
-# --- files that are what their sum says, and no images --------------------------------------------
 
 BAD_IDX = {
     "magic of one axis": (idx(DIGITS, magic=2049), idx(LABELS)),
@@ -180,7 +174,7 @@ def test_a_truncated_file_never_gives_an_array(tmp_path, draws, loader):
     content, arguments = GOOD[loader]
     cut = draws.draw(st.integers(0, len(content) - 1))
     with pytest.raises(DataCorrupt):
-        loader(archive=put(tmp_path, content[:cut]), root=tmp_path, **arguments)
+        getattr(downloads, loader)(archive=put(tmp_path, content[:cut]), root=tmp_path, **arguments)
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -190,17 +184,14 @@ def test_a_changed_byte_gives_the_same_images_or_an_error(tmp_path, draws, loade
     position, change = draws.draw(st.integers(0, len(content) - 1)), draws.draw(st.integers(1, 255))
     changed = bytearray(content)
     changed[position] ^= change
-    good = loader(archive=put(tmp_path, content), root=tmp_path, **arguments)
+    load = getattr(downloads, loader)
+    good = load(archive=put(tmp_path, content), root=tmp_path, **arguments)
     try:
-        found = loader(archive=put(tmp_path, bytes(changed)), root=tmp_path, **arguments)
+        found = load(archive=put(tmp_path, bytes(changed)), root=tmp_path, **arguments)
     except DataCorrupt:
         return
-    assert np.array_equal(found.images, good.images) and np.array_equal(
-        found.labels, good.labels
-    )  # it was a time or a name
-
-
-# --- hostile pickles ------------------------------------------------------------------------------
+    # It was a time or a name.
+    assert np.array_equal(found.images, good.images) and np.array_equal(found.labels, good.labels)
 
 
 class Hostile:
@@ -233,9 +224,8 @@ def test_a_pickle_that_asks_for_a_program_runs_nothing(tmp_path, function, argum
 
 
 def test_a_pickle_cannot_build_an_array_over_memory(tmp_path):
-    forged = Hostile(
-        np.ndarray, (1,), "O", b"12345678"
-    )  # NumPy's own constructor would take these bytes for an address
+    """NumPy's own constructor would take these bytes for an address."""
+    forged = Hostile(np.ndarray, (1,), "O", b"12345678")
     for content in (pickle.dumps({b"labels": [0], b"data": forged}, 4), pickle.dumps(forged, 3)):
         with pytest.raises(DataCorrupt):
             downloads.cifar10("test", root=tmp_path, archive=put(tmp_path, cifar_file([*BATCHES[:5], content])))

@@ -2,8 +2,6 @@
 
 import ast
 import linecache
-import sys
-import types
 
 import numpy as np
 import pytest
@@ -69,13 +67,8 @@ def test_a_file_that_was_written_again_is_read_again(package):
     tree = ast.parse("from lib.p import a")
     before = provenance.sums([tree], package)
     (package / "p" / "a.py").write_text("from lib.q import e")
-    assert set(provenance.sums([tree], package)) == {
-        "lib/__init__.py",
-        "lib/p/__init__.py",
-        "lib/p/a.py",
-        "lib/q/__init__.py",
-        "lib/q/e.py",
-    }
+    wanted = ("__init__", "p/__init__", "p/a", "q/__init__", "q/e")
+    assert list(provenance.sums([tree], package)) == [f"lib/{name}.py" for name in wanted]
     assert before["lib/p/a.py"] != provenance.sums([tree], package)["lib/p/a.py"]
 
 
@@ -94,75 +87,63 @@ def test_sum_sees_the_code_alone(other, same):
     assert (provenance.code_sum('def f(x):\n    """Doc."""\n    return x + 1') == provenance.code_sum(other)) == same
 
 
-def test_the_key_of_a_result_is_the_code_that_its_task_reaches(tmp_path, monkeypatch):
-    """Its own module, what that reaches in lib, however far, and the versions; nothing else, and no docstring."""
-    package = tmp_path / "lib"
-    texts = {"near": "from lib.part import far\n", "far": "def f():\n    return 1\n", "other": "x = 1\n"}
-    (package / "part").mkdir(parents=True)
-    for name, text in texts.items():
-        (package / "part" / f"{name}.py").write_text(text)
-    for folder in (package, package / "part"):
-        (folder / "__init__.py").touch()
-    module = types.ModuleType("a_task")
-    module.__file__ = str(tmp_path / "a_task.py")
-    (tmp_path / "a_task.py").write_text("from lib.part.near import far\n\n\ndef task(seed):\n    return far.f()\n")
-    exec(compile("def task(seed):\n    pass\n", module.__file__, "exec"), vars(module))
-    monkeypatch.setitem(sys.modules, "a_task", module)
-
-    def key():
-        linecache.clearcache()
-        return provenance.digest(provenance.provenance(module.task, package))
-
-    first = key()
-    (package / "part" / "other.py").write_text("x = 2\n")
-    (package / "part" / "far.py").write_text('def f():\n    """One."""\n    return 1  # one\n')
-    assert key() == first
-    (package / "part" / "far.py").write_text("def f():\n    return 2\n")
-    second = key()
-    (tmp_path / "a_task.py").write_text("from lib.part.near import far\n\n\ndef task(seed):\n    return -far.f()\n")
-    third = key()
-    monkeypatch.setattr(provenance, "version", lambda name: "0")
-    assert len({first, second, third, key()}) == 4
-
-
 def test_provenance_names_the_module_of_the_task_what_it_reaches_and_versions():
     found = provenance.provenance(tiny)
     settings = {"the preset", "times as many samples", "Python", "cluster_tasks.py"}
     assert found["numpy"] == np.__version__ and set(found) == {*provenance.VERSIONS, *settings}
-    assert "lib/services/provenance.py" in provenance.provenance(provenance.provenance) | provenance.provenance(
-        test_imports_are_read
-    )
+    assert "lib/services/provenance.py" in provenance.provenance(test_imports_are_read)
     assert provenance.digest(found) != provenance.digest(found | {"numpy": "1.0"})
 
 
-def test_the_key_of_a_result_sees_what_lies_beside_its_task_the_preset_and_the_data(tmp_path, monkeypatch):
+def test_the_key_of_a_result_is_what_it_depends_on(package, tmp_path, monkeypatch):
+    """The module of its task, what lies beside it, what these reach in lib, the preset, the data, the versions.
+
+    Nothing else, and no docstring.
+    """
+    texts = {
+        "a_task": "import beside_one\n\n\ndef task(rng):\n    from lib.p import a\n\n    return 1\n",
+        "beside_one": "from beside_two import RATE\nimport json, sub.of_it\n",
+        "beside_two": "RATE = 1\n",
+        "sub/__init__": "",
+        "sub/of_it": "from . import far\nfrom lib.services import downloads\n",
+        "sub/far": "import beside_one\n",
+        "lib/services/__init__": "",
+        "lib/services/downloads": "",
+    }
     monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "beside_one.py").write_text("from beside_two import RATE\nimport json, sub.of_it\n")
-    (tmp_path / "beside_two.py").write_text("RATE = 1\n")
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "sub" / "__init__.py").touch()
-    (tmp_path / "sub" / "of_it.py").write_text("from . import far\nfrom lib.services import downloads\n")
-    (tmp_path / "sub" / "far.py").write_text("import beside_one\n")
-    (tmp_path / "with_beside.py").write_text("import beside_one\n\n\ndef task(seed):\n    return 1\n")
     monkeypatch.setenv("PHYSICS_OF_LEARNING_DATA", str(tmp_path / "data"))
     (tmp_path / "data").mkdir()
-    import with_beside
 
-    seen = {}
+    def write(name, text):
+        path = tmp_path / f"{name}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+
+    for name, text in texts.items():
+        write(name, text)
+    import a_task
 
     def key():
-        found = provenance.provenance(with_beside.task)
-        seen.update(found)
-        return provenance.digest(found)
+        linecache.clearcache()
+        return provenance.digest(provenance.provenance(a_task.task, package))
 
-    keys = [key()]
-    assert {"beside_one.py", "beside_two.py", "sub.py", "sub.of_it.py", "sub.far.py", "with_beside.py"} == {
-        name for name in seen if name.endswith(".py") and not name.startswith("lib/")
+    names = provenance.provenance(a_task.task, package).keys()
+    assert {name for name in names if name.endswith(".py") and not name.startswith("lib/")} == {
+        *("a_task.py", "beside_one.py", "beside_two.py", "sub.py", "sub.of_it.py", "sub.far.py")
     }
-    (tmp_path / "beside_two.py").write_text("RATE = 2\n")
-    keys.append(key())
-    monkeypatch.setenv("PHYSICS_OF_LEARNING_PRESET", "paper")
-    keys.append(key())
-    (tmp_path / "data" / "images.gz").write_text("all of them")
-    keys.append(key())
-    assert len(set(keys)) == 4
+    keys = [key()]
+    write("lib/q/e", "x = 2")  # not reached
+    write("lib/q/d", '"""Another docstring."""\nfrom lib.q import c  # and a comment')
+    assert key() == keys[0]
+    for change in (
+        lambda: write("lib/q/d", "from lib.q import c\nx = 1"),
+        lambda: write("a_task", texts["a_task"].replace("1", "-1")),
+        lambda: write("beside_two", "RATE = 2\n"),
+        lambda: monkeypatch.setenv("PHYSICS_OF_LEARNING_PRESET", "paper"),
+        lambda: monkeypatch.setenv("PHYSICS_OF_LEARNING_SAMPLES", "4"),
+        lambda: (tmp_path / "data" / "images.gz").write_text("all of them"),
+        lambda: monkeypatch.setattr(provenance, "version", lambda name: "0"),
+    ):
+        change()
+        keys.append(key())
+    assert len(set(keys)) == len(keys)
