@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from power_law import power_law
 
-from lib.fluctuations import linear, regression
+from lib.fluctuations import regression
 from lib.scaling import empirical_inputs, linear_student
 
 
@@ -41,7 +41,7 @@ def test_exact_mean_and_squares_alone_step_by_step():
     for step in range(max(steps) + 1):
         full[step], diagonal[step] = np.diag(second) @ lam / 12, squares @ lam / 12
         drift = lam[:, None] * second + second * lam
-        second = second - rate / 6 * drift + (rate / 6) ** 2 * regression.fourth_moment(data, second)
+        second = second - rate / 6 * drift + (rate / 6) ** 2 * data.fourth_moment(second)
         squares = (1 - 2 * rate * lam / 6) * squares + (rate / 6) ** 2 * fourth @ squares
     for function, wanted in (
         (empirical_inputs.generalization_error, full), (empirical_inputs.diagonal_error, diagonal)
@@ -66,7 +66,7 @@ def test_gaussian_fourth_moments_give_the_gaussian_recursion():
 
 def test_the_mean_stays_bounded_up_to_the_threshold_of_the_exact_identity():
     data = problem(50, 4, seed=2)
-    edge = 4 * linear.learning_rate_threshold(data, 1, replacement=True)
+    edge = 4 * data.learning_rate_threshold(1, replacement=True)
     below, above = (empirical_inputs.generalization_error([1e3, 2e3], data, f * edge) for f in (0.99, 1.01))
     assert below[1] < below[0] and above[1] > above[0]
 
@@ -77,7 +77,7 @@ def test_a_common_contrast_multiplies_the_kurtosis_and_acts_as_a_larger_rate():
     data, kappa = fitted(scaled), np.mean(u**2)
     for inputs in (data, fitted(7 * scaled)):
         assert empirical_inputs.contrast_kurtosis(inputs) == pytest.approx(kappa, rel=1e-12)
-    exact = 4 * linear.learning_rate_threshold(data, 1, replacement=True)
+    exact = 4 * data.learning_rate_threshold(1, replacement=True)
     assert exact == pytest.approx(linear_student.finite_size_threshold(lam) / kappa, rel=1e-9)
 
 
