@@ -11,10 +11,10 @@ from statistics import median
 
 PROCESSES = 3
 CALLS = {
-    "committee.solve": """
-from lib.foundations import committee
+    "Overlaps.solve": """
+from lib.foundations.committee import Overlaps
 def call():
-    return committee.solve([0, 10, 50], [[0.25, 0], [0, 0.2]], [[0.01, 0.02], [0.03, 0]], np.eye(2), 0.5)
+    return Overlaps([[0.25, 0], [0, 0.2]], [[0.01, 0.02], [0.03, 0]], np.eye(2)).solve([0, 10, 50], 0.5)
 """,
     "structured.solve": """
 from lib.scaling import spectra, structured

@@ -10,7 +10,7 @@ import numpy as np
 from lib.common import checks
 from lib.common.linalg import slices
 from lib.fluctuations import regression, regression_formulas
-from lib.foundations import langevin
+from lib.foundations.langevin import LangevinSystem
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def noise_tensor(problem, batch, *, replacement=False):
 def entropy_production(problem, *, pairs=True):
     """Entropy production of stochastic linear learning to leading order, per time t = ε n, at any ε and batch size.
 
-    ``langevin.entropy_production`` with friction A on every output and diffusion ∝ :func:`noise_tensor`.  `problem`:
+    That of a ``LangevinSystem`` with friction A on every output and diffusion ∝ :func:`noise_tensor`.  `problem`:
     Regression; `pairs`: False for the sum over outputs, D, which hides currents.  Returns a float >= 0.
 
     >>> bool(entropy_production(regression.fit([[1.0], [2.0]], [[0.0], [3.0]])) == 0)  # one mode cannot turn
@@ -144,7 +144,7 @@ def entropy_production(problem, *, pairs=True):
     checks.fail_if(np.linalg.eigvalsh(unit[:, None] * noise * unit)[0] <= 1e-12, "problem", wanted, "a singular noise")
     # The rate does not depend on the units of each mode: where every noise is one, the spectrum spans no decades.
     friction = np.diag(np.tile(variances, outputs))  # (p n, p n)
-    return langevin.entropy_production(friction, unit[:, None] * noise * unit)
+    return LangevinSystem(friction, unit[:, None] * noise * unit).entropy_production
 
 
 def yaida_ratios(problem, covariance, learning_rate, batch, *, replacement=False):

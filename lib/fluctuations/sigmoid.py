@@ -21,7 +21,7 @@ from lib.common.random import children
 from lib.fluctuations.minibatches import checked_drawing, checked_run, fill
 from lib.fluctuations.regression import LARGEST, RANGE, batch_variance
 from lib.fluctuations.regression_formulas import weighted
-from lib.foundations import langevin
+from lib.foundations.langevin import LangevinSystem
 
 EDGE = 1e-9  # closer to its threshold than this, rounding decides whether the twin has a covariance
 FLAT = 1e-6  # curvature, for whitened inputs, below which a minimum counts as absent; a steep sigmoid has up to 1/16
@@ -135,7 +135,7 @@ def leading_order_covariance(unit, learning_rate, batch, *, replacement=False):
     """
     noise = noise_moment(unit, batch, replacement=replacement)  # (d, d)
     rate = checks.number("learning_rate", learning_rate, above=0)
-    return langevin.stationary_covariance(unit.hessian, rate / 2 * noise)
+    return LangevinSystem(unit.hessian, rate / 2 * noise).stationary_covariance
 
 
 def quadratic_covariance(unit, learning_rate, batch, *, replacement=False):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from lib.common import checks
-from lib.foundations import committee_formulas
+from lib.foundations import committee
 
 
 def times(alpha):
@@ -50,8 +50,8 @@ def resolved(student_resolved, cross_resolved, teacher_resolved, levels):
         if not square or not np.allclose(part, np.swapaxes(part, 1, 2), rtol=0, atol=1e-10 * np.abs(part).max()):
             checks.fail(name, "hold symmetric matrices", f"shape {part.shape}")
     r = checks.array("cross_resolved", cross_resolved, shape=(levels, q.shape[1], t.shape[1]))  # (L, K, M)
-    lowest = committee_formulas.lowest_correlation(np.block([[q, r], [np.swapaxes(r, 1, 2), t]]), 1e-9)
-    if lowest < -committee_formulas.ROUNDING:
+    lowest = committee.lowest_correlation(q, r, t, 1e-9)
+    if lowest < -committee.ROUNDING:
         wanted = "form a positive semidefinite matrix with Q and T in every eigenspace"
         checks.fail("cross_resolved", wanted, f"correlations with the lowest eigenvalue {lowest:.3g}")
     return q, r, t

@@ -13,7 +13,7 @@ from math import exp
 import numpy as np
 
 from lib.common.compiled import loops
-from lib.foundations import committee_formulas
+from lib.foundations.committee import Fields
 
 SERIES = 1 / np.arange(15.0, 3.0, -1.0)  # (12,)  1/15, ..., 1/4
 BLOCK = 2**14  # sets of weights that are held at a time
@@ -23,7 +23,7 @@ MOST_SWEEPS, SWEPT = 12, 1e-10  # N is found by iteration, down to this part of 
 def velocity(q, r, t, lam, fractions, rate, second_order):
     """dQ^k/dα and dR^k/dα of what was checked, or of a small step out of the covariance matrices: analytic there."""
     seen = [np.tensordot(lam, part, axes=1) for part in (q, r, t)]  # (K, K), (K, M), (M, M)
-    fields = committee_formulas.Fields(*seen)
+    fields = Fields(*seen)
     a, g = fields.drift()
     units, teachers = a.shape
     slow = (rate * lam / units)[:, None, None]  # (L, 1, 1)
@@ -202,7 +202,7 @@ class Flow:
 
     @cached_property
     def fields(self):
-        return committee_formulas.Fields(np.eye(self.units), np.zeros((self.units, len(self.teacher))), self.teacher)
+        return Fields(np.eye(self.units), np.zeros((self.units, len(self.teacher))), self.teacher)
 
     def seen(self, state):
         """Q and R, the covariances of the fields, as one vector."""
@@ -215,7 +215,7 @@ class Flow:
         return seen[..., :own].reshape(*shape, self.units), seen[..., own:].reshape(*shape, len(self.teacher))
 
     def error(self, seen):
-        return committee_formulas.error(*self.overlaps(seen), self.teacher)
+        return Fields.error(*self.overlaps(seen), self.teacher)
 
     def differences(self, seen):
         """What tells the units apart; on a plateau it is tiny, and it alone decides when the plateau ends."""

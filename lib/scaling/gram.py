@@ -14,7 +14,7 @@ from lib.common import checks
 from lib.common.compiled import loops
 from lib.common.linalg import psd_root
 from lib.common.random import children
-from lib.foundations import committee_formulas
+from lib.foundations.committee import Fields
 from lib.scaling import _arguments
 from lib.scaling.structured import Path
 
@@ -156,5 +156,5 @@ def simulate(
     # (runs, n, K, K), (runs, n, K, M), (runs, L, K, K), (runs, L, K, M)
     student, cross, *at_end = (part[:, :, teachers:, s] for part in (seen, last) for s in np.s_[teachers:, :teachers])
     teacher = np.tensordot(lam, t, axes=1)  # (M, M)
-    error = committee_formulas.error(student, cross, teacher)  # (runs, n)
+    error = Fields.error(student, cross, teacher)  # (runs, n)
     return Path(steps / dimension, student, cross, teacher, error, *at_end)

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from lib.common import checks
+from lib.foundations import stability
 from lib.scaling import _arguments
 from lib.scaling.site_symmetric import site_means
 
@@ -31,22 +32,9 @@ class Groups:
     local_exponent: np.ndarray  # (A,)  d ln ε_g / d ln(α₀ + α)
 
 
-def _coupling(units):
-    """Symmetric matrices (2, 2) of drift and noise for the coordinates  (√M y, √{M(M-1)} z)/√n_k."""
-    root, m = np.sqrt(units - 1), units
-    drift = np.array([[2, np.sqrt(3) * root], [np.sqrt(3) * root, 2 + np.sqrt(3) * (m - 2)]])
-    # E_ij = (1/M) Σ_nm <g'_i g'_j g'_n g'_m> E_nm at J = B, by the number of units that coincide;
-    # <g'^p> = (2/π)^{p/2}/√(1+p)
-    diagonal = 1 / np.sqrt(5) + (m - 1) / 3
-    mixed = root * (1 / np.sqrt(2) + (m - 2) / (2 * np.sqrt(3)))
-    off = 2 / 3 + 2 * (m - 2) / np.sqrt(3) + (m - 2) * (m - 3) / 4
-    noise = 4 / np.pi**2 * np.array([[diagonal, mixed], [mixed, off]])
-    return (drift, noise) if m > 1 else (drift[:1, :1], noise[:1, :1])
-
-
 def _symmetric(lam, fractions, units, rate):
     """The matrix S (2L, 2L) of :func:`rates`, (L, L) for M = 1."""
-    drift, noise = _coupling(units)
+    drift, noise = stability.near_teacher(units)
     v = lam * np.sqrt(fractions)  # (L,)
     pull = rate * 2 / (np.sqrt(3) * np.pi * units) * np.kron(np.diag(lam), drift)
     return (rate / units) ** 2 * np.kron(np.outer(v, v), noise) - pull
@@ -185,6 +173,4 @@ def critical_learning_rate(units):
     >>> bool(np.isclose(critical_learning_rate(1), np.pi * np.sqrt(5 / 3)))
     True
     """
-    m = checks.integer("units", units)
-    drift, noise = _coupling(m)
-    return float(2 * m / (np.sqrt(3) * np.pi) / eigh(noise, drift, eigvals_only=True)[-1])
+    return stability.critical_learning_rate(units)

@@ -2,8 +2,8 @@
 
 K = M >= 2 units as in :mod:`lib.foundations.committee`, small learning rate.  All students are one vector J = Σ_n ρ_n
 B_n, and only  T = BΣBᵀ/N  and  T⁽²⁾ = BΣ²Bᵀ/N  matter.  Source: worschech2024, eqs. (13) to (15) and (97) to (116), for
-teachers that are alike; here every teacher has its own, exactly.  :func:`lib.foundations.stability.plateau` and
-``escape_rate`` there are the case T = T⁽²⁾ = 1, in a part that comes before this one.
+teachers that are alike; here every teacher has its own, exactly.  The computation is that
+of :mod:`lib.foundations.stability`.
 """
 
 from dataclasses import dataclass
@@ -11,10 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from lib.common import checks
-from lib.foundations import committee_formulas
+from lib.foundations import stability
 from lib.scaling import _arguments
-
-SWEEPS = 500  # of the fixed-point iteration; some tens are needed
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,13 +25,6 @@ class SymmetricPoint:
     generalization_error: float
 
 
-def _teacher(name, value, size=None):
-    value = checks.symmetric(name, value, size=size, definite="strict")  # (M, M)
-    if len(value) < 2:
-        checks.fail(name, "be a matrix of at least two teachers: a single unit has no plateau", f"shape {value.shape}")
-    return value
-
-
 def fixed_point(teacher_overlap):
     """The plateau for a given teacher, exact to first order in the learning rate.
 
@@ -44,22 +35,10 @@ def fixed_point(teacher_overlap):
     >>> round(point.student_overlap, 9), round(point.generalization_error, 9)  # 1/3; (π/6 - 2 arcsin 1/4)/π
     (0.333333333, 0.00580542)
     """
-    t = _teacher("teacher_overlap", teacher_overlap)  # (M, M)
-    units = len(t)
-    rho = np.full(units, 1 / units)  # (M,)
-    for _ in range(SWEEPS):
-        r = t @ rho  # (M,)
-        q = rho @ r
-        new = np.sqrt((1 + 2 * q) / ((1 + q) * (1 + np.diag(t)) - r**2)) / units  # (M,)
-        moved, rho = np.abs(new - rho).max(), new
-        if moved < 1e-15:
-            break
-    if moved > 1e-12:
-        checks.fail("teacher_overlap", "let the iteration converge", f"changes of {moved:.1g} after {SWEEPS} sweeps")
-    r = t @ rho  # (M,)
-    q = float(rho @ r)
-    error = committee_formulas.error(np.full((units, units), q), np.tile(r, (units, 1)), t)
-    return SymmetricPoint(rho, r, q, float(error))
+    rest = stability.plateau(teacher_overlap)
+    q, r = float(rest.student[0, 0]), rest.cross[0]  # float, (M,)
+    rho = np.sqrt((1 + 2 * q) / ((1 + q) * (1 + np.diag(rest.teacher)) - r**2)) / len(r)  # (M,)
+    return SymmetricPoint(rho, r, q, rest.generalization_error)
 
 
 def escape_rates(teacher_overlap, second_overlap, learning_rate):
@@ -74,17 +53,8 @@ def escape_rates(teacher_overlap, second_overlap, learning_rate):
     >>> bool(np.isclose(rates[0], symmetric_escape_rate(2, 1.0, 0.0, 1.0, 0.0, 0.1), rtol=1e-9))
     True
     """
-    t = _teacher("teacher_overlap", teacher_overlap)  # (M, M)
-    second = _teacher("second_overlap", second_overlap, len(t))  # (M, M)
-    rate, point, units = _arguments.learning_rate(learning_rate), fixed_point(t), len(t)
-    q, r, rho, width = point.student_overlap, point.cross_overlap, point.weights, 1 + np.diag(t)  # (M,) but q
-    kappa = 2 / np.pi * (1 + 2 * q) ** -1.5
-    sharp = 2 / np.pi * ((1 + q) * width - r**2) ** -1.5  # (M,)
-    pull = np.diag(sharp * r) - np.outer(sharp * width, rho)  # (M, M): δa of every unit vector r
-    drag = (r @ pull + kappa * units * q * rho) / (1 + q)  # (M,): δd
-    push = pull + np.outer(rho, kappa * units * rho - drag)  # (M, M): w
-    values = np.linalg.eigvals(rate / units * second @ push)  # (M,)
-    return np.sort(values.real)[::-1]
+    second = checks.array("second_overlap", second_overlap)  # (M, M)
+    return stability.escape_rates(teacher_overlap, learning_rate, second_overlap=second)
 
 
 def symmetric_escape_rate(units, diagonal, off_diagonal, second_diagonal, second_off_diagonal, learning_rate):

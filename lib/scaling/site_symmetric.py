@@ -11,7 +11,7 @@ from math import pi
 import numpy as np
 
 from lib.common import checks
-from lib.foundations import committee_formulas
+from lib.foundations.committee import Fields
 from lib.scaling import _arguments, _collocation, _frozen
 
 
@@ -84,7 +84,7 @@ def _error(student, cross, teacher, units):
 
 
 def _drift(student, cross, teacher, units):
-    """Diagonal and off-diagonal part of a and of G, as in :func:`lib.foundations.committee.drift_coefficients`."""
+    """Diagonal and off-diagonal part of a and of G, as in :meth:`lib.foundations.committee.Overlaps.drift`."""
     others = units - 1
     width = 1 + student[0]
     a = 2 / pi / np.sqrt(width * (1 + teacher) - cross**2)  # (2,)
@@ -105,17 +105,15 @@ def _pairs_of_sites(units, kept, special):
 
 
 def _noise(student, cross, teacher, units):
-    """The same parts of E, as in :func:`lib.foundations.committee.noise_matrix`, from at most four of the M sites."""
+    """The same parts of E, the ``noise_matrix`` of Overlaps, from at most four of the M sites."""
     kept = min(units, 4)
     same = np.eye(kept, dtype=bool)
     q, r = (np.where(same, *pair) for pair in (student, cross))  # (kept, kept), (kept, kept)
-    s = np.block([[q, r], [r.T, teacher * np.eye(kept)]])  # (2 kept, 2 kept)
-    room, width = np.empty_like(s), np.empty(2 * kept)
-    result = np.zeros(2)
+    fields, result = Fields(q, r, teacher * np.eye(kept)), np.zeros(2)
     for part in range(min(units, 2)):
         counts = _pairs_of_sites(units, kept, part + 1)  # (kept, kept)
         weights = np.block([[counts, -counts], [-counts, counts]]) / units  # (2 kept, 2 kept)
-        result[part] = committee_formulas.tilted_sum(s, 0, part, weights, room, width)
+        result[part] = fields.tilted_sum(0, part, weights)
     return result
 
 

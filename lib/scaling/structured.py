@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from lib.common import checks
-from lib.foundations import committee, committee_formulas
-from lib.foundations.committee_formulas import STEP
+from lib.foundations import committee
+from lib.foundations.committee import STEP
 from lib.scaling import _arguments, _collocation, _frozen
 
 
@@ -109,7 +109,7 @@ def solve(
     flow = _frozen.Flow(t, lam, fractions, rate, second_order, q.shape[1])
     q, r = _collocation.follow(times, (q, r), flow, rate, lam, tolerance)  # (n, L, K, K), (n, L, K, M)
     students, crosses = (np.tensordot(part, lam, axes=(1, 0)) for part in (q, r))  # (n, K, K), (n, K, M)
-    error = committee_formulas.error(students, crosses, flow.teacher)  # (n,)
+    error = committee.Fields.error(students, crosses, flow.teacher)  # (n,)
     return SolvedPath(times, students, crosses, flow.teacher, error, q[-1], r[-1], q, r)
 
 

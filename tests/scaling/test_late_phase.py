@@ -6,7 +6,8 @@ from bad_input import MATRIX, NUMBER, exercised
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib.foundations import committee, stability
+from lib.foundations import stability
+from lib.foundations.committee import Overlaps
 from lib.scaling import late_phase, spectra, structured
 from lib.scaling.site_symmetric import site_matrices
 
@@ -123,7 +124,7 @@ def test_threshold_rises_to_its_limit():
 def test_quadratic_error_misses_the_exact_one_in_third_order(seed, units):
     for size in (1e-2, 1e-3):
         _, q, r, t, *_ = near(1, units, size, seed)
-        exact = committee.generalization_error(q[0], r[0], t[0])
+        exact = Overlaps(q[0], r[0], t[0]).generalization_error
         assert abs(late_phase.quadratic_error(q[0], r[0], t[0]) - exact) < 5 * size * exact
 
 

@@ -143,7 +143,7 @@ def test_error_in_time_is_the_mean_of_simulated_descent():
     start = 1e-4 * np.random.default_rng(5).standard_normal(teacher.shape)
     alpha = np.array([0.5, 3.0])
     exact = near_teacher.generalization_error(alpha, start, teacher, lam, 0.6)
-    runs = online.simulate(teacher + start, teacher, 0.6, alpha, 7, eigenvalues=lam, runs=3000).generalization_error
+    runs = online.simulate(teacher + start, teacher, 0.6, alpha, 7, eigenvalues=lam, replicas=3000).generalization_error
     error = runs.std(axis=0) / np.sqrt(3000)
     assert np.all(np.abs(runs.mean(axis=0) - exact) < 4 * error) and np.all(error < 0.02 * exact)
 

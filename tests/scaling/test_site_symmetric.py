@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from bad_input import AXIS, COUNT, MATRIX, NUMBER, cases, refused
 
-from lib.foundations import committee
+from lib.foundations.committee import Overlaps
 from lib.scaling import late_phase, plateau, site_symmetric, spectra, structured
 from lib.scaling.site_symmetric import site_matrices, site_means
 
@@ -29,14 +29,14 @@ def test_means_and_matrices_are_inverse_and_the_mean_is_over_all_relabellings(un
 @pytest.mark.parametrize("units", [1, 2, 3, 4, 5, 7])
 def test_the_coefficients_are_those_of_all_matrix_elements(units):
     student, cross, teacher = np.array([0.6, 0.1]), np.array([0.4, 0.05]), 0.9
-    full = site_matrices(student, units), site_matrices(cross, units), teacher * np.eye(units)
+    full = Overlaps(site_matrices(student, units), site_matrices(cross, units), teacher * np.eye(units))
     found = site_symmetric._drift(student, cross, teacher, units)
-    for pair, wanted in zip(found, committee.drift_coefficients(*full)):
+    for pair, wanted in zip(found, full.drift()):
         np.testing.assert_allclose(site_matrices(pair, units), wanted, rtol=1e-13)
     noise = site_symmetric._noise(student, cross, teacher, units)
-    np.testing.assert_allclose(site_matrices(noise, units), committee.noise_matrix(*full), rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(site_matrices(noise, units), full.noise_matrix, rtol=1e-12, atol=1e-15)
     error = site_symmetric._error(student, cross, teacher, units)
-    assert error == pytest.approx(committee.generalization_error(*full), rel=1e-12)
+    assert error == pytest.approx(full.generalization_error, rel=1e-12)
 
 
 @pytest.mark.parametrize("units, second_order", [(1, True), (2, True), (3, True), (5, True), (5, False)])

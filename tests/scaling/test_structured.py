@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-from lib.foundations import committee, gaussian
+from lib.foundations import gaussian
+from lib.foundations.committee import Overlaps
 from lib.scaling import _arguments, _collocation, _frozen, plateau, spectra, structured
 
 LAM = spectra.power_law(5, 0.75)
@@ -56,7 +57,7 @@ def test_noise_is_shared_out_by_eigenvalue_and_multiplicity():
     with_noise, without = (
         structured.derivative(q, r, t, lam, 0.7, multiplicities=counts, second_order=s)[0] for s in (True, False)
     )
-    e = committee.noise_matrix(*(structured.fields(part, lam) for part in (q, r, t)))
+    e = Overlaps(*(structured.fields(part, lam) for part in (q, r, t))).noise_matrix
     np.testing.assert_allclose(with_noise - without, 0.49 * 3 / 4 * (lam * counts / 7)[:, None, None] * e, rtol=1e-9)
 
 
@@ -72,13 +73,14 @@ def test_the_hierarchy_of_powers_closed_by_cayley_and_hamilton_has_the_same_solu
 
     def velocity(_, state):
         student, cross = state[: 4 * levels].reshape(levels, 2, 2), state[4 * levels :].reshape(levels, 2, 2)
-        a, g = committee.drift_coefficients(student[1], cross[1], teacher[1])
+        seen = Overlaps(student[1], cross[1], teacher[1])
+        a, g = seen.drift()
         next_q = np.concatenate([student[1:], np.tensordot(closing, student, axes=1)[None]])
         next_r = np.concatenate([cross[1:], np.tensordot(closing, cross, axes=1)[None]])
         half = a @ np.swapaxes(next_r, 1, 2) - g @ next_q
         dq = rate / 2 * (half + np.swapaxes(half, 1, 2))
         if second_order:
-            dq = dq + rate**2 / 2 * nu[:, None, None] * committee.noise_matrix(student[1], cross[1], teacher[1])
+            dq = dq + rate**2 / 2 * nu[:, None, None] * seen.noise_matrix
         return np.concatenate([dq.ravel(), (rate / 2 * (a @ teacher[1:] - g @ next_r)).ravel()])
 
     begin = np.concatenate([np.tensordot(powers, part, axes=1).ravel() for part in (q, r)])
@@ -97,7 +99,7 @@ def test_one_eigenvalue_is_the_isotropic_theory_and_equal_eigenvalues_may_be_mer
     together = structured.solve(times, *merged, lam[:2], 0.5, multiplicities=[1, 2], tolerance=1e-6)
     np.testing.assert_allclose(together.generalization_error, apart.generalization_error, rtol=1e-9)
     one = structured.solve(times, q[:1], r[:1], t[:1], [1.0], 0.5, tolerance=1e-6)
-    isotropic = committee.solve(times, q[0], r[0], t[0], 0.5)
+    isotropic = Overlaps(q[0], r[0], t[0]).solve(times, 0.5)
     np.testing.assert_allclose(one.generalization_error, isotropic.generalization_error, rtol=2e-5)
     np.testing.assert_allclose(one.student_overlap, isotropic.student_overlap, atol=1e-5)
 
@@ -165,7 +167,7 @@ def test_the_tolerance_bounds_overlaps_and_error_alike(name):
     q, r, t = spectra.random_overlaps(np.full(levels, 600 // levels), units, teachers, rng=1, student_variance=variance)
     students, crosses = reference(times, q, r, t, lam, rate, second_order)  # (n, L, K, K), (n, L, K, M)
     fields = [np.tensordot(part, lam, axes=(1, 0)) for part in (students, crosses)]
-    error = committee.generalization_error(*fields, structured.fields(t, lam))
+    error = Overlaps(*fields, structured.fields(t, lam)).generalization_error
     size = max(1.0, fields[0].max())
     for tolerance in (1e-3, 1e-5, 1e-8):
         path = structured.solve(times, q, r, t, lam, rate, second_order=second_order, tolerance=tolerance)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import expm
 
-from lib.foundations import stability
+from lib.foundations.committee import Overlaps
 from lib.scaling import plateau, spectra, structured
 
 
@@ -28,7 +28,7 @@ def test_one_eigenvalue_is_the_isotropic_jacobian(second_order):
     q, r, t = spectra.random_overlaps([50], 3, 2, rng=1)
     for size in (1.0, 1e4):
         found = structured.jacobian(size * q, size * r, size * t, [1.0], 0.7, second_order=second_order)
-        wanted = stability.jacobian(size * q[0], size * r[0], size * t[0], 0.7, second_order=second_order)
+        wanted = Overlaps(size * q[0], size * r[0], size * t[0]).jacobian(0.7, second_order=second_order)
         np.testing.assert_allclose(found, wanted, atol=1e-13 * np.abs(wanted).max())
 
 

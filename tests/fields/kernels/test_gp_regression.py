@@ -9,7 +9,7 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import Ridge
 
 from lib.common.estimate import Estimate
-from lib.fields.kernels import membrane
+from lib.fields.kernels import gp_regression, membrane
 from lib.fields.kernels.effective_ridge import RidgeTheory
 from lib.fields.kernels.gp_regression import GaussianProcess
 from lib.fields.networks import nngp
@@ -109,6 +109,18 @@ def test_generalized_cross_validation_corrects_the_training_error_and_is_leave_o
     circle = GaussianProcess(nngp.kernel("erf", np.column_stack([np.cos(angle), np.sin(angle)])), 0.2)
     one_out = circle.leave_one_out(Y[:9]).residuals
     assert circle.generalized_cross_validation(Y[:9]) == pytest.approx(np.mean(one_out**2), rel=1e-10)
+
+
+def test_many_ridges_at_once_are_each_alone():
+    weights, (train, kappa, forecast) = gp_regression._regressed(GRAM, Y, np.array([0.1, 5.0]))
+    for i, ridge in enumerate((0.1, 5.0)):
+        process = GaussianProcess(GRAM, ridge)
+        np.testing.assert_allclose(weights[i], process.weights(Y), rtol=1e-10)
+        assert train[i] == pytest.approx(np.mean((Y - process.mean(Y, GRAM)) ** 2), rel=1e-9)
+        assert kappa[i] == pytest.approx(process.measured_ridge, rel=1e-10)
+        assert forecast[i] == pytest.approx(process.generalized_cross_validation(Y), rel=1e-10)
+    with pytest.raises(ValueError, match="^ridges must be at least 5e-12, or be lost"):
+        gp_regression._regressed(np.full((2, 2), 2.5), Y[:2], np.array([1e-13]))
 
 
 @pytest.mark.parametrize("ridge", [1e-3, 1.0])
