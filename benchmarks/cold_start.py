@@ -59,14 +59,16 @@ def call():
     return unit.simulate(0.1, 1, steps=1000, replicas=10, rng=1)
 """,
     "monte_carlo.sample": """
-from lib.fields.overlaps import monte_carlo
+from lib.fields.overlaps import monte_carlo, single_index
+network = single_index.SingleIndex("erf", [1.0, -0.7], 20, 50, 0.0, perpendicular="free")
 def call():
-    return monte_carlo.sample("erf", [1.0, -0.7], 20, 50, 0.0, 4, 100, 1)
+    return monte_carlo.sample(network, 4, 100, 1)
 """,
     "escape_times.simulate": """
-from lib.fields.overlaps import escape_times
+from lib.fields.overlaps import escape_times, single_index
+network = single_index.SingleIndex("erf", [1.0, -0.7], 20, 50, 0.0)
 def call():
-    return escape_times.simulate("erf", [1.0, -0.7], 20, 50, 0.0, 0.6, 4, 10_000, seed=1)
+    return escape_times.simulate(network, 0.6, 4, 10_000, rng=1)
 """,
 }
 CLOCK = """

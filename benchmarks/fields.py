@@ -9,10 +9,10 @@ from _timing import seconds
 from lib.fields.kernels import effective_ridge, pools
 from lib.fields.networks import nngp
 from lib.fields.overlaps import coexistence, escape_times, monte_carlo, single_index
+from lib.fields.overlaps.single_index import SingleIndex
 from lib.services import data
 
 EPSILON, DIMENSION, WIDTH = -0.3, 50, 300
-FIXED = {"perpendicular": "fixed"}  # |w_⊥|² = σ_w², as the source has it
 TARGET = single_index.staircase(EPSILON)
 
 
@@ -36,9 +36,8 @@ def overlaps():
 
     def run(samples, updates):
         half = updates // (8 * WIDTH)  # of the sweeps are burn-in
-        return monte_carlo.sample(
-            "erf", TARGET, DIMENSION, WIDTH, samples, 4, half, 1, readout_variance=8.0, burn_in=half, **FIXED
-        )
+        network = SingleIndex("erf", TARGET, DIMENSION, WIDTH, samples, readout_variance=8.0)
+        return monte_carlo.sample(network, 4, half, 1, burn_in=half)
 
     taken = seconds(lambda: run(1000.0, 6_000_000), 3)
     print(f"N = {WIDTH} overlaps, 6·10⁶ updates, 4 chains      {taken:8.2f} s   {6e6 / taken:.2g} updates per second")
@@ -53,12 +52,9 @@ def overlaps():
         f"  five P_e of 1.2·10⁶ updates each              {taken:8.2f} s   R_3 = "
         f"{', '.join(f'{r:.3f}' for r in found.values())}"
     )
-    setting = "erf", TARGET, DIMENSION, 1000, 3800.0, 0.95
-    readout = 30 * DIMENSION / 3800
-    taken = seconds(
-        lambda: found.update(mean=escape_times.simulate(*setting, 50, 10**5, 1, readout_variance=readout).mean()), 1
-    )
-    phase = escape_times.lazy_phase(*setting, readout_variance=readout)
+    network = coexistence.Limit(30.0, EPSILON).network(DIMENSION, 1000, 3.8)
+    taken = seconds(lambda: found.update(mean=escape_times.simulate(network, 0.95, 50, 10**5, 1).mean()), 1)
+    phase = escape_times.lazy_phase(network, 0.95)
     predicted = escape_times.first_passage(phase.overlaps, phase.energy, 0.95, 0.5 / DIMENSION**0.5, neurons=1000)
     mean, error = found["mean"].mean, found["mean"].error
     print(
@@ -73,10 +69,10 @@ def phases():
 
     def diagram():
         for epsilon in (EPSILON, -EPSILON):
-            coexistence.spinodal(strengths, epsilon, **FIXED)
-            line = coexistence.maxwell(strengths, epsilon, **FIXED)
-            coexistence.coexistence(strengths, 1.5 * line.load, epsilon, **FIXED)
-            coexistence.central_instability(DIMENSION, strengths[::10], epsilon, **FIXED)
+            limit = coexistence.Limit(strengths, epsilon)
+            limit.spinodal()
+            limit.coexistence(1.5 * limit.maxwell().load)
+            coexistence.Limit(strengths[::10], epsilon).central_instability(DIMENSION)
 
     print(f"phase diagram, 60 g_K, both signs of ε         {seconds(diagram, 3):8.2f} s")
 

@@ -4,15 +4,7 @@ import numpy as np
 
 from lib.common import checks, hmc
 from lib.fields import _data
-from lib.fields._data import positive
 from lib.fields.networks._units import units
-
-
-def prior(ridge, readout_variance, weight_variance=1.0, mean_field=1.0):
-    """T/χ, s_a²/χ and σ_w²."""
-    given = {"ridge": ridge, "readout_variance": readout_variance, "weight_variance": weight_variance}
-    ridge, readout, weight, chi = positive(**given, mean_field=mean_field)
-    return ridge / chi, readout / chi, weight
 
 
 def stack(name, value, columns):

@@ -12,8 +12,7 @@ from lib.common import checks
 from lib.common.compiled import loops
 from lib.fields.overlaps import _projections
 
-DEGREES = {"erf": ((1, 3), (1, 3, 5)), "relu": ((0, 1, 2, 4),)}  # bases that a target may have; its length says which
-ERF, RELU = (tuple(_projections.coefficient(name, n) for n in DEGREES[name][-1]) for name in DEGREES)
+ERF, RELU = (tuple(_projections.coefficient(name, n) for n in bases[-1]) for name, bases in _projections.BASES.items())
 FARTHEST = 30.0  # largest overlap or start in units of σ_w: beyond, the density of the independent draws is no number
 SPREAD = (0.5, 4.0)  # local steps are drawn between these numbers of the prior's deviation, evenly in the logarithm
 BROAD = 1.5  # deviation in units of σ_w of every other independent draw; the rest are from the prior
@@ -32,19 +31,15 @@ class Model(NamedTuple):
     gain: float  # P_e s_a²/N
 
 
-def model(activation, target, dimension, width, effective_samples, weight_variance, readout_variance):
-    """The model of checked arguments."""
-    y = checks.entries("target", target, at_least=-1e9, at_most=1e9, ndim=1)  # (n,)
-    sizes = [len(degrees) for degrees in DEGREES[checks.one_of("activation", activation, DEGREES)]]
-    if len(y) not in sizes or not y.any():
-        wanted = f"have {' or '.join(map(str, sizes))} components, not all zero, for {activation}"
-        checks.fail("target", wanted, target)
-    dimension, width = checks.integer("dimension", dimension), checks.integer("width", width)
-    variance = checks.number("weight_variance", weight_variance, at_least=1e-9, at_most=1e9)
-    readout = checks.number("readout_variance", readout_variance, above=0, at_most=1e9)
-    most = 1e10 / (readout * max(1.0, variance))  # above, the 1 in A would be lost in the rounding of its low rank
-    samples = checks.number("effective_samples", effective_samples, at_least=0, at_most=most)
-    return Model(activation == "relu", y, dimension, width, samples, variance, samples * readout / width)
+def model(network):
+    """The model of a SingleIndex."""
+    s, readout = network.weight_variance, network.readout_variance
+    most = 1e10 / (readout * max(1.0, s))  # above, the 1 in A would be lost in the rounding of its low rank
+    wanted = f"be at most {most:.3g} for this sampler"
+    checks.fail_if(network.effective_samples > most, "effective_samples", wanted, network.effective_samples)
+    gain = network.effective_samples * readout / network.width
+    sizes = network.dimension, network.width, network.effective_samples
+    return Model(network.activation == "relu", network.target, *sizes, s, gain)
 
 
 @loops

@@ -11,7 +11,7 @@ import numpy as np
 from lib.common import checks
 from lib.fields import _data
 
-DEGREES = {"erf": (1, 3), "relu": (0, 1, 2, 4)}  # the components of the teachers `staircase` and `relu_teacher`
+BASES = {"erf": ((1, 3), (1, 3, 5)), "relu": ((0, 1, 2, 4),)}  # that a target may have: its length says which
 HIGHEST_DEGREE = 20
 LARGEST = 1e50  # largest variance, inverse variance or target: products of several stay floats
 _STEPS = np.linspace(-1, 1, 121)  # (K,)  of the rule for averages over a Gaussian overlap
@@ -22,15 +22,15 @@ _NODES = 4  # nodes per standard deviation of log q in the prior, at least
 
 def basis(activation, degrees):
     """Checked activation and degrees (n,); those of the activation's teacher if none are given."""
-    own = DEGREES[checks.one_of("activation", activation, DEGREES)]
-    given = own if degrees is None else degrees
+    own = BASES[checks.one_of("activation", activation, BASES)]
+    given = own[0] if degrees is None else degrees
     listed = _data.whole("degrees", given, count=1, at_least=0, at_most=HIGHEST_DEGREE, ndim=1)  # (n,)
     if np.unique(listed).size < listed.size:
         checks.fail("degrees", "hold different numbers", degrees)
     return activation, listed
 
 
-def target(value, size):
+def target(value, size=None):
     """Checked Y_n (n,), not all zero, and none so small that a learnability overflows."""
     y = checks.entries("target", value, at_least=-LARGEST, at_most=LARGEST, shape=(size,))  # (n,)
     if not y.any() or np.any((y != 0) & (np.abs(y) < 1 / LARGEST)):
@@ -91,16 +91,10 @@ def learnabilities(residuals, target):
     return 1 - np.divide(residuals, target, out=np.full(residuals.shape, np.nan), where=target != 0)  # (..., n)
 
 
-def choice(value, choices=CHOICES):
-    """Checked `value`."""
-    return checks.one_of("perpendicular", value, choices)
-
-
-def dimension(value, free):
+def dimension(value, perpendicular, choices=CHOICES):
     """Checked d: of one direction alone there is nothing across that could be free."""
-    d = checks.integer("dimension", value)
-    if free and d == 1:
-        checks.fail("dimension", 'be 2 or more if the perpendicular weights are free: take perpendicular="fixed"', d)
+    free, d = checks.one_of("perpendicular", perpendicular, choices) == "free", checks.integer("dimension", value)
+    checks.fail_if(free and d == 1, "dimension", 'be 2 or more if perpendicular is "free"', d)
     return d
 
 

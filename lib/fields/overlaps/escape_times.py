@@ -1,13 +1,8 @@
 """How long a metastable lazy phase lasts: until the first neuron of N crosses the barrier, simulated and predicted.
 
-Under small local moves the overlaps of :mod:`lib.fields.overlaps.monte_carlo`, here of fixed length |w_⊥|² = σ_w², stay
-near zero until one of them climbs the barrier of its own energy in the field of the others,
-
-    E(m) = d m²/2σ_w² + ½ log(1 + u) - ½ P_e γ (r·ĥ)²/(1 + u),    u = P_e γ ĥᵀA⁻¹ĥ,    r = A⁻¹Y,    γ = s_a²/N,
-
-A without that neuron; it is S(m) of the decoupled action for N → ∞.  The N neurons try side by side, so the first
-crossing takes a time ∝ e^{ΔE}/N, where ΔE is of order d at fixed s_a²P_e/d and P_e/N.  Source: ringel2025talk, the
-deck, slides on the staircase target and its first-order transition; escape times are not in it.
+The N neurons try side by side, so the first crossing takes a time ∝ e^{ΔE}/N, where ΔE is of order d at fixed s_a²P_e/d
+and P_e/N.  Source: ringel2025talk, the deck, slides on the staircase target and its first-order transition; escape
+times are not in it.
 """
 
 from dataclasses import dataclass
@@ -20,7 +15,9 @@ from lib.common import checks
 from lib.common.compiled import loops
 from lib.common.estimate import Estimate
 from lib.common.random import children
+from lib.common.shapes import Array, ArrayLike, Rng
 from lib.fields.overlaps._moves import FARTHEST, model, project, sweep
+from lib.fields.overlaps.single_index import SingleIndex, _read
 
 _FINE, _MARGIN = 20, 8.0  # grid points in a deviation of the prior; deviations that the grid goes beyond the barrier
 DAMPINGS = 0.5, 0.1, 0.02  # of the iteration for the lazy phase: the next one where the one before does not settle
@@ -31,11 +28,11 @@ _POINTS = 6000  # largest grid: its matrix of moves has that many rows
 class EscapeTimes:
     """First crossings of C independent nets."""
 
-    times: np.ndarray  # (C,)  sweeps, fractions of a sweep included; the limit where the net did not escape
-    escaped: np.ndarray  # (C,)  bool
+    times: Array[" C"]  # sweeps, fractions of a sweep included; the limit where the net did not escape
+    escaped: Array[" C"]  # bool
 
-    def mean(self):
-        """Mean of exponential times, all sweeps over all escapes, and its error: ``Estimate``."""
+    def mean(self) -> Estimate:
+        """Mean of exponential times, all sweeps over all escapes, and its error."""
         count = int(self.escaped.sum())
         if count < 2:
             checks.fail("limit", "be long enough for two escapes or more", f"{count} escapes of {len(self.escaped)}")
@@ -46,9 +43,9 @@ class EscapeTimes:
 class LazyPhase:
     """The phase of all neurons at |m| < barrier, and the energy of one neuron in it."""
 
-    overlaps: np.ndarray  # (G,)  evenly spaced and symmetric; reaches beyond the barrier
-    energy: np.ndarray  # (G,)  E(m), zero at its minimum inside the barrier
-    residuals: np.ndarray  # (n,)  A⁻¹Y of the whole net
+    overlaps: Array[" G"]  # evenly spaced and symmetric; reaches beyond the barrier
+    energy: Array[" G"]  # E(m), zero at its minimum inside the barrier
+    residuals: Array[" n"]  # A⁻¹Y of the whole net
     second_moment: float  # ⟨m²⟩
     height: float  # ΔE: the largest energy inside the barrier less the smallest
 
@@ -69,32 +66,56 @@ def _first(m, model, burn_in, step, barrier, outliers, limit, random):
     return float(limit), False
 
 
+def _setting(network, barrier):
+    """The model of a network of fixed lengths, and the checked barrier."""
+    net = model(_read(network, perpendicular="fixed"))
+    return net, checks.number("barrier", barrier, above=0, at_most=FARTHEST * np.sqrt(net.variance))
+
+
 def simulate(
-    activation, target, dimension, width, effective_samples, barrier, chains, limit, rng, *, weight_variance=1.0,
-    readout_variance=1.0, step=0.5, outliers=1, burn_in=300,
-):  # fmt: skip
+    network: SingleIndex, barrier: float, replicas: int, limit: int, rng: Rng, *, step: float = 0.5, outliers: int = 1,
+    burn_in: int = 300,
+) -> EscapeTimes:  # fmt: skip
     """Sweeps that pass until a net in the lazy phase has its first outlier, by local moves alone.
 
     The phase is brought to equilibrium with the way across the barrier closed; then it is opened.  Small steps are
-    overdamped Langevin dynamics with time step²σ_w²/2d to a sweep.  `activation`, `target`, `dimension`, `width`,
-    `effective_samples`, `weight_variance`, `readout_variance`: as in :func:`lib.fields.overlaps.monte_carlo.sample`,
-    for fixed lengths; `barrier`: |m| to be crossed, > 0, and <= 30 σ_w; `chains`: C >= 1 independent nets; `limit`:
-    sweeps after which a net is given up; `rng`: int or SeedSequence, net c draws from its c-th child; `step`:
-    deviation of the proposed moves in units of the prior's, σ_w/√d; `outliers`: neurons beyond the barrier that count
-    as an escape, from 1 to N; `burn_in`: sweeps with the barrier closed.  Returns EscapeTimes.
+    overdamped Langevin dynamics with time step²σ_w²/2d to a sweep.
 
-    >>> found = simulate("erf", [1.0, -0.7], 20, 50, 0.0, 0.6, 40, 10_000, rng=1)  # no data: at 0.6√20 = 2.7σ
+    Parameters
+    ----------
+    network : SingleIndex
+        Of fixed perpendicular lengths.
+    barrier : float
+        |m| to be crossed, > 0, and <= 30 σ_w.
+    replicas, limit : int
+        C independent nets; sweeps after which a net is given up.
+    rng : int or SeedSequence
+        Net c draws from its c-th child.
+    step : float
+        Deviation of the proposed moves in units of the prior's, σ_w/√d.
+    outliers : int
+        Neurons beyond the barrier that count as an escape, from 1 to N.
+    burn_in : int
+        Sweeps with the barrier closed.
+
+    Returns
+    -------
+    EscapeTimes
+
+    Examples
+    --------
+    >>> network = SingleIndex("erf", [1.0, -0.7], 20, 50, 0.0)  # no data: at 0.6√20 = 2.7σ
+    >>> found = simulate(network, 0.6, 40, 10_000, rng=1)
     >>> bool(found.escaped.all()), 5 < found.mean().mean < 25
     (True, True)
     """
-    net = model(activation, target, dimension, width, effective_samples, weight_variance, readout_variance)
-    barrier = checks.number("barrier", barrier, above=0, at_most=FARTHEST * np.sqrt(net.variance))
-    chains, limit = checks.integer("chains", chains), checks.integer("limit", limit)
+    net, barrier = _setting(network, barrier)
+    replicas, limit = checks.integer("replicas", replicas), checks.integer("limit", limit)
     step, burn_in = checks.number("step", step, above=0, at_most=1e3), checks.integer("burn_in", burn_in, at_least=0)
     if (outliers := checks.integer("outliers", outliers)) > net.width:
         checks.fail("outliers", f"be at most the width, {net.width}", outliers)
-    times, escaped = np.empty(chains), np.zeros(chains, dtype=bool)  # (C,), (C,)
-    for c, child in enumerate(children(rng, chains)):
+    times, escaped = np.empty(replicas), np.zeros(replicas, dtype=bool)  # (C,), (C,)
+    for c, child in enumerate(children(rng, replicas)):
         random = checks.generator("rng", child)
         m = np.sqrt(net.variance / net.dimension) * random.standard_normal(net.width)  # (N,)
         m = np.clip(m, -barrier, barrier)  # (N,)  the barrier is closed, so that burn-in starts inside
@@ -102,22 +123,34 @@ def simulate(
     return EscapeTimes(times, escaped)
 
 
-def lazy_phase(
-    activation, target, dimension, width, effective_samples, barrier, *, weight_variance=1.0, readout_variance=1.0
-):
+def lazy_phase(network: SingleIndex, barrier: float) -> LazyPhase:
     """The lazy phase, kept together by a wall at the barrier: its residuals and the energy E(m) of one neuron.
 
-    Self-consistent:  A = 1 + P_e s_a² ⟨ĥĥᵀ⟩  with the mean over e^{-E} at |m| < barrier, where E holds A; it exists
-    also where the phase is not the one of lowest free energy.  `barrier`: where the wall stands, > 0, and <= 30 σ_w;
-    refused if the grid is too long, or the iteration does not settle; `activation`, `target`, `dimension`, `width`,
-    `effective_samples`, `weight_variance`, `readout_variance`: as in :func:`simulate`.  Returns LazyPhase.
+    Under small local moves the overlaps stay near zero until one of them climbs the barrier of its own energy in the
+    field of the others, with A and r = A⁻¹Y without that neuron, and γ = s_a²/N,
 
-    >>> round(lazy_phase("erf", [1.0, -0.7], 50, 100, 0.0, 1.0).height)  # no data: E = d m²/2
+        E(m) = d m²/2σ_w² + ½ log(1 + u) - ½ P_e γ (r·ĥ)²/(1 + u),    u = P_e γ ĥᵀA⁻¹ĥ.
+
+    Self-consistent:  A = 1 + P_e s_a² ⟨ĥĥᵀ⟩  with the mean over e^{-E} at |m| < barrier; it exists also where the phase
+    is not the one of lowest free energy.  For N → ∞, E is the decoupled action S(m).
+
+    Parameters
+    ----------
+    network : SingleIndex
+        Of fixed perpendicular lengths.
+    barrier : float
+        Where the wall stands, > 0, and <= 30 σ_w; refused if the grid is too long, or the iteration does not settle.
+
+    Returns
+    -------
+    LazyPhase
+
+    Examples
+    --------
+    >>> round(lazy_phase(SingleIndex("erf", [1.0, -0.7], 50, 100, 0.0), 1.0).height)  # no data: E = d m²/2
     25
     """
-    given = activation, target, dimension, width, effective_samples, weight_variance, readout_variance
-    relu, y, dimension, width, samples, variance, gain = model(*given)
-    barrier = checks.number("barrier", barrier, above=0, at_most=FARTHEST * np.sqrt(variance))
+    (relu, y, dimension, width, samples, variance, gain), barrier = _setting(network, barrier)
     deviation = np.sqrt(variance / dimension)
     half = int(np.ceil(barrier / deviation * _FINE))
     spacing = barrier / (half + 0.5)  # the wall stands in the middle between two points
@@ -149,16 +182,31 @@ def lazy_phase(
     checks.fail("barrier", "hold the phase together: the damped iteration did not settle", barrier)
 
 
-def first_passage(overlaps, energy, barrier, step, *, neurons=1):
+def first_passage(overlaps: ArrayLike, energy: ArrayLike, barrier: float, step: float, *, neurons: int = 1) -> float:
     """Mean number of sweeps until the first of N independent neurons has |m| > barrier, all from e^{-E(m)} inside.
 
     Of the exact chain of local Metropolis moves on the grid, neuron after neuron: N⁻¹ Σ_t Σ_{c<N} p(t)^{N-c} p(t+1)^c,
     where  p(t) = Σ_k c_k λ_k^t  is the share of neurons that have stayed inside, from the eigenvalues of the moves that
-    do; refused if a passage is too rare for their rounding.  A long time is 1/N of that of one neuron.  `overlaps`
-    (G,): m, evenly spaced, reaching beyond ±barrier by four steps or more; `energy` (G,): E(m); `barrier`: > 0, best in
-    the middle between two points of the grid; `step`: deviation of the proposed moves, in the unit of m, two spacings
-    or more; `neurons`: N >= 1.  Returns sweeps, of one move for each neuron.
+    do; refused if a passage is too rare for their rounding.  A long time is 1/N of that of one neuron.
 
+    Parameters
+    ----------
+    overlaps, energy : array_like (G,)
+        m, evenly spaced, reaching beyond ±barrier by four steps or more; E(m).
+    barrier : float
+        > 0, best in the middle between two points of the grid.
+    step : float
+        Deviation of the proposed moves, in the unit of m, two spacings or more.
+    neurons : int
+        N.
+
+    Returns
+    -------
+    float
+        Sweeps, of one move for each neuron.
+
+    Examples
+    --------
     >>> m = np.linspace(-3, 3, 601)  # a free walk in (-1, 1): time (2/3)/step² for small steps
     >>> round(first_passage(m, np.zeros(601), 0.995, 0.05) * 0.05**2, 2)
     0.72

@@ -1,40 +1,59 @@
 """Exact sampling of linear patch networks: readouts at given filters and filters at given readouts, in turn.
 
-The network  f(x) = Σ_{i≤N_p} Σ_{c≤C} a_ic w_c·x_i  of :mod:`lib.fields.patches.shared_filters` is linear in a and
-linear in w: each has a Gaussian posterior given the other, drawn without error; only the alternation takes time to
-forget.  Source: ringel2025talk, the deck, slides on convolutional networks; the sampler is not in it.
+Each has a Gaussian posterior given the other, drawn without error; only the alternation takes time to forget.  Source:
+ringel2025talk, the deck, slides on convolutional networks; the sampler is not in it.
 """
+
+from collections.abc import Callable
 
 import numpy as np
 
 from lib.common import checks
+from lib.common.shapes import Array, ArrayLike, Rng
 from lib.fields import _data
 from lib.fields.networks import _readouts
+from lib.fields.patches.posterior import _patched
+from lib.fields.patches.shared_filters import PatchNetwork
 
 
 def sample(
-    inputs, targets, ridge, channels, chains, steps, rng, *,
-    mean_field=1.0, readout_variance=1.0, weight_variance=1.0, burn_in=None, observable=None,
-):  # fmt: skip
+    network: PatchNetwork, inputs: ArrayLike, targets: ArrayLike, chains: int, steps: int, rng: Rng, *,
+    burn_in: int | None = None, observable: Callable | None = None,
+) -> Array["..."]:  # fmt: skip
     """Samples of a linear patch network: readouts given filters and filters given readouts, in turn, without error.
 
     A linear model  y = Φθ + noise of variance T  with the prior  θ ~ N(0, v)  has the posterior sample
     θ = θ_0 + vΦᵀ(vΦΦᵀ + T)⁻¹(y - Φθ_0 - ξ),  with θ_0 drawn from the prior and ξ from the noise (Matheron's rule).  A
-    sweep costs 2P²d and a solution, for any number of channels.  `inputs`, `targets`, `ridge`, `mean_field`,
-    `readout_variance`, `weight_variance`: as in :func:`lib.fields.patches.posterior.sample`; `channels`,
-    `chains`: C, M, each chain starts in the prior; `steps`: sweeps kept; `rng`: int, SeedSequence or Generator;
-    `burn_in`: sweeps thrown away first, by default as many as are kept, and 100 or more; `observable`: function of w
-    (M, C, S) and a (M, N_p, C) whose value (M, ...) is kept, by default the map β_i = Σ_c a_ic w_c (M, N_p, S), of
-    which the network is f = Σ_i β_i·x_i.  Returns the observable after each sweep (steps, M, ...).
+    sweep costs 2P²d and a solution, for any number of channels.
 
+    Parameters
+    ----------
+    network : PatchNetwork
+        One, of whole sizes, of ridge T > 0, not lost in rounding.
+    inputs, targets : array_like (P, N_p, S), (P,)
+        X, y; P = 0 leaves the prior.
+    chains, steps : int
+        M, each starts in the prior; sweeps kept.
+    rng : int, SeedSequence or Generator
+    burn_in : int
+        Sweeps thrown away first, by default as many as are kept, and 100 or more.
+    observable : function, optional
+        Of w (M, C, S) and a (M, N_p, C), whose value (M, ...) is kept, by default the map β_i = Σ_c a_ic w_c
+        (M, N_p, S), of which the network is f = Σ_i β_i·x_i.
+
+    Returns
+    -------
+    ndarray (steps, M, ...)
+
+    Examples
+    --------
     >>> x = np.random.default_rng(1).standard_normal((60, 2, 5))
-    >>> float(sample(x, x[:, 0, 0], 0.1, 20, 4, 100, rng=2).mean(axis=(0, 1)).round(1)[0, 0])  # β_11
+    >>> draws = sample(PatchNetwork(2, 5, 20, 0.1), x, x[:, 0, 0], 4, 100, rng=2, burn_in=100)
+    >>> float(draws.mean(axis=(0, 1)).round(1)[0, 0])  # β_11
     1.0
     """
-    x, y = _data.examples(inputs, targets, patches=True)  # (P, N_p, S), (P,)
-    ridge, readout, weight = _readouts.prior(ridge, readout_variance, weight_variance, mean_field)
-    channels, chains = checks.integer("channels", channels), checks.integer("chains", chains)
-    steps = checks.integer("steps", steps)
+    x, y, channels, (ridge, readout, weight) = _patched(network, inputs, targets)  # (P, N_p, S), (P,)
+    chains, steps = checks.integer("chains", chains), checks.integer("steps", steps)
     burn_in = max(steps, 100) if burn_in is None else checks.integer("burn_in", burn_in, at_least=0)
     observable = (lambda w, a: a @ w) if observable is None else observable
     if not callable(observable):

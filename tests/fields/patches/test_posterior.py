@@ -4,7 +4,6 @@ Carlo, exact sampling and the theory.
 
 import numpy as np
 import pytest
-from bad_input import NUMBER, SEED, exercised
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
@@ -14,12 +13,13 @@ from sklearn.linear_model import Ridge
 from lib.common import hmc
 from lib.fields.networks import _readouts, _units, two_layers
 from lib.fields.patches import erf, gibbs, posterior
+from lib.fields.patches.shared_filters import PatchNetwork
 from lib.foundations import sampling
 
 RNG = np.random.default_rng(5)
 X, Y, W = RNG.standard_normal((6, 2, 3)), RNG.standard_normal(6), RNG.standard_normal((3, 4, 3))
 PHI = {"erf": special.erf, "relu": lambda u: np.maximum(u, 0), "linear": lambda u: u}
-NET = {"mean_field": 2.5, "readout_variance": 1.9}
+NET = PatchNetwork(2, 3, 4, 0.3, mean_field=2.5, readout_variance=1.9, weight_variance=0.7)
 activations = pytest.mark.parametrize("activation", PHI)
 
 
@@ -28,12 +28,10 @@ def features(weights, activation, inputs):
     return np.array([[PHI[activation](w @ patch) for patch in one for w in weights] for one in inputs])
 
 
-def potential(
-    weights, activation, inputs, targets, ridge, *, mean_field=1.0, readout_variance=1.0, weight_variance=1.0
-):
-    """U and its gradient, as they are sampled."""
-    units, prior = _units.ACTIVATIONS[activation], (ridge / mean_field, readout_variance / mean_field)
-    return _readouts.evaluated(weights, units, inputs, targets, *prior, weight_variance)
+def potential(weights, activation, inputs, targets, ridge=0.3):
+    """U and its gradient, as they are sampled, for χ, σ_a² and σ_w² of the network."""
+    prior = ridge / 2.5, 1.9 / 2.5, 0.7
+    return _readouts.evaluated(weights, _units.ACTIVATIONS[activation], inputs, targets, *prior)
 
 
 # --- data and what is measured ------------------------------------------------------------------------------
@@ -56,7 +54,7 @@ def test_the_data_are_those_of_the_teacher():
 def test_the_learnabilities_are_averages_over_inputs(activation):
     data = posterior.draw(1, 2, 3, 3, epsilon=-0.4)
     w, a = RNG.standard_normal((1, 4, 3)), RNG.standard_normal((1, 2, 4))
-    found = posterior.measure(w, a, activation, data, weight_variance=0.7)[0]
+    found = data.measure(w, a, activation, weight_variance=0.7)[0]
 
     def products(z):
         x = z.reshape(-1, 2, 3)
@@ -72,7 +70,11 @@ def test_the_learnabilities_are_averages_over_inputs(activation):
 
 def test_a_linear_teacher_has_no_cubic_learnability():
     data = posterior.draw(1, 2, 3, 3)
-    assert posterior.measure(W, np.ones((3, 2, 4)), "erf", data).shape == (3, 2)
+    assert data.measure(W, np.ones((3, 2, 4)), "erf").shape == (3, 2)
+    with pytest.raises(ValueError, match="^activation must be one of erf, linear"):
+        data.measure(W, np.ones((3, 2, 4)), "relu")
+    with pytest.raises(ValueError, match="^readouts must"):
+        data.measure(W, np.ones((3, 2, 3)), "erf")
 
 
 # --- the density and its gradient ---------------------------------------------------------------------------
@@ -90,10 +92,9 @@ def test_gradient_is_the_finite_difference(activation, count, patches, size, cha
         rng.standard_normal(count),
         rng.standard_normal((2, channels, size)),
     )
-    call = {"activation": activation, "inputs": x, "targets": y, "ridge": ridge, "weight_variance": 0.7, **NET}
-    gradient = potential(w, **call)[1]
+    gradient = potential(w, activation, x, y, ridge)[1]
     direction, h = rng.standard_normal(w.shape), 1e-5
-    there, back = (potential(w + sign * h * direction, **call)[0] for sign in (1, -1))
+    there, back = (potential(w + sign * h * direction, activation, x, y, ridge)[0] for sign in (1, -1))
     kink = activation == "relu" and count and np.abs(np.einsum("pis,mcs->mpic", x, w)).min() < 20 * h
     if not kink:
         np.testing.assert_allclose(
@@ -103,7 +104,7 @@ def test_gradient_is_the_finite_difference(activation, count, patches, size, cha
 
 @activations
 def test_the_density_is_the_prior_times_the_gaussian_density_of_the_targets(activation):
-    value, _ = potential(W, activation, X, Y, 0.3, weight_variance=0.7, **NET)
+    value, _ = potential(W, activation, X, Y)
     expected = []
     for one in W:
         f = features(one, activation, X)
@@ -114,11 +115,10 @@ def test_the_density_is_the_prior_times_the_gaussian_density_of_the_targets(acti
 
 @activations
 def test_the_mean_readouts_are_ridge_regression_on_the_features(activation):
-    found = posterior.mean_readouts(W, activation, X, Y, 0.3, **NET)
+    found = posterior.mean_readouts(NET, activation, W, X, Y)
     for one, a in zip(W, found):
-        regression = Ridge(alpha=0.3 * 2 * 4 / 1.9, fit_intercept=False).fit(
-            features(one, activation, X), Y
-        )  # χ cancels
+        regression = Ridge(alpha=0.3 * 2 * 4 / 1.9, fit_intercept=False)  # χ cancels
+        regression.fit(features(one, activation, X), Y)
         np.testing.assert_allclose(a.ravel(), regression.coef_, rtol=1e-9)
 
 
@@ -126,14 +126,14 @@ def test_the_mean_readouts_are_ridge_regression_on_the_features(activation):
 def test_one_patch_is_the_network_of_two_layers(activation):
     flat = X.reshape(6, 6)
     w = RNG.standard_normal((2, 5, 6))
-    one = potential(w, activation, flat[:, None], Y, 0.3, weight_variance=0.7, **NET)
+    one = potential(w, activation, flat[:, None], Y)
     other = two_layers.TwoLayer(activation, flat, Y, 0.12, weight_variance=0.7, readout_variance=1.9 / 2.5).potential(w)
     for left, right in zip(one, other):
         np.testing.assert_allclose(left, right, rtol=1e-12)
 
 
 def test_patches_may_change_places():
-    one, other = (potential(W, "erf", x, Y, 0.3)[0] for x in (X, X[:, ::-1]))
+    one, other = (potential(W, "erf", x, Y)[0] for x in (X, X[:, ::-1]))
     np.testing.assert_allclose(one, other, rtol=1e-13)
 
 
@@ -141,7 +141,7 @@ def test_a_ridge_lost_in_rounding_is_refused():
     same = np.ones((2, 2, 3))
     for size in (1e9, 1e200):
         with pytest.raises(ValueError, match="^ridge must be large enough"):
-            posterior.mean_readouts(np.full((1, 4, 3), size), "relu", same, [1.0, 1.0], 1e-3)
+            posterior.mean_readouts(PatchNetwork(2, 3, 4, 1e-3), "relu", np.full((1, 4, 3), size), same, [1.0, 1.0])
     lost, sound = potential(np.array([[[1e9] * 3], [[1.0] * 3]]), "relu", same, np.ones(2), 1e-3)[0]
     assert lost == np.inf and sound < np.inf  # one that is lost does not stop the others
     with pytest.raises(ValueError, match="^epsilon must keep the result inside"):
@@ -152,112 +152,52 @@ def test_a_ridge_lost_in_rounding_is_refused():
 
 
 def test_without_data_the_filters_have_their_prior():
-    chains = posterior.sample(
-        "erf", np.zeros((0, 2, 3)), [], 0.1, 4, 20, 200, 6, weight_variance=0.6, observable=lambda w: 3 * w**2
-    )
+    network, nothing = PatchNetwork(2, 3, 4, 0.1, weight_variance=0.6), np.zeros((0, 2, 3))
+    chains = posterior.sample(network, "erf", nothing, [], 20, 200, 6, observable=lambda w: 3 * w**2)
     found = hmc.summary(chains.samples.mean(axis=(2, 3)))
     assert abs(found.mean - 0.6) < 4 * found.error and found.error < 0.015
 
 
 def test_exact_sampling_of_a_linear_network_agrees():
     data = posterior.draw(12, 2, 3, 11)
-    net = {"mean_field": 4.0, "readout_variance": 1.5, "weight_variance": 0.8}
-    given = data.inputs, data.targets, 0.5, 3
-
-    def kept(w):
-        a = posterior.mean_readouts(w, "linear", *given[:3], mean_field=4.0, readout_variance=1.5)
-        return np.column_stack([(w**2).sum(axis=(1, 2)), posterior.measure(w, a, "linear", data)])
+    network = PatchNetwork(2, 3, 3, 0.5, mean_field=4.0, readout_variance=1.5, weight_variance=0.8)
+    told = data.inputs, data.targets
 
     def drawn(w, a):
-        return np.column_stack([(w**2).sum(axis=(1, 2)), posterior.measure(w, a, "linear", data)])
+        return np.column_stack([(w**2).sum(axis=(1, 2)), data.measure(w, a, "linear")])
 
-    one = hmc.summary(posterior.sample("linear", *given, 20, 400, 8, leapfrog=5, observable=kept, **net).samples)
-    other = hmc.summary(gibbs.sample(*given, 40, 1000, 9, burn_in=100, observable=drawn, **net))
+    def kept(w):
+        return drawn(w, posterior.mean_readouts(network, "linear", w, *told))
+
+    one = posterior.sample(network, "linear", *told, 20, 400, 8, leapfrog=5, observable=kept).samples
+    other = hmc.summary(gibbs.sample(network, *told, 40, 1000, 9, burn_in=100, observable=drawn))
+    one = hmc.summary(one)
     assert np.all(np.abs(one.mean - other.mean) < 3 * np.hypot(one.error, other.error))
     assert np.all(one.error < 0.03 * one.mean) and np.all(other.error < 0.03 * other.mean)
 
 
 def test_the_erf_network_follows_the_theory():
-    net, found = {"mean_field": 10.0}, []
+    network, found = PatchNetwork(3, 15, 60, 0.3, mean_field=10.0), []
     for seed in range(3):
         data = posterior.draw(60, 3, 15, seed, epsilon=-0.1)
-        given = "erf", data.inputs, data.targets, 0.3
 
-        def kept(w):
-            return posterior.measure(w, posterior.mean_readouts(w, *given, **net), "erf", data)
+        def kept(w, data=data):
+            readouts = posterior.mean_readouts(network, "erf", w, data.inputs, data.targets)
+            return data.measure(w, readouts, "erf")
 
-        found.append(
-            posterior.sample(*given, 60, 1, 80, seed, burn_in=80, leapfrog=6, observable=kept, **net).samples.mean(
-                axis=(0, 1)
-            )
-        )
-    theory = erf.solve(60, 3, 15, 60, 0.3, -0.1, perpendicular="free", **net)
+        ways = {"burn_in": 80, "leapfrog": 6, "observable": kept}
+        run = posterior.sample(network, "erf", data.inputs, data.targets, 1, 80, seed, **ways)
+        found.append(run.samples.mean(axis=(0, 1)))
+    theory = erf.solve(network, 60, -0.1, perpendicular="free")
     ratio, linear, cubic = np.mean(found, axis=0)
     assert ratio == pytest.approx(theory.ratio, rel=0.08)
     assert linear == pytest.approx(theory.learnabilities[0], abs=0.06) and linear > theory.lazy_learnabilities[0] + 0.1
     assert cubic == pytest.approx(theory.learnabilities[1], abs=0.06) and cubic > theory.lazy_learnabilities[1] + 0.1
 
 
-# --- bad input ----------------------------------------------------------------------------------------------
-
-TEACHER = posterior.draw(6, 2, 3, 0, epsilon=0.1)
-DATA = {"activation": "erf", "inputs": X, "targets": Y, "ridge": 0.1}
-RUN = {
-    "channels": 4,
-    "chains": 3,
-    "steps": 2,
-    "rng": 0,
-    "start": W,
-    "observable": np.sin,
-    "leapfrog": 2,
-    "burn_in": 1,
-    "acceptance": 0.8,
-}
-CALLS = {
-    posterior.draw: {"samples": 4, "patches": 2, "patch_size": 3, "rng": 0, "epsilon": 0.1},
-    posterior.measure: {
-        "weights": W,
-        "readouts": np.ones((3, 2, 4)),
-        "activation": "erf",
-        "data": TEACHER,
-        "weight_variance": 1.0,
-    },
-    posterior.mean_readouts: {"weights": W, **DATA, **NET},
-    posterior.sample: {**DATA, **RUN, **NET, "weight_variance": 1.0},
-}
-COUNT = [0, -1, 2.0, "2", None, True]
-BAD = {
-    **dict.fromkeys(("samples", "patches", "patch_size", "channels", "chains", "steps", "leapfrog"), COUNT),
-    "epsilon": [np.nan, np.inf, "1", None, [0.1], True],
-    "rng": SEED,
-    "weights": [[], 1.0, W[0], W[:, :, :2], W[:0], W[:, :0], np.full((3, 4, 3), np.nan), "w", None],
-    "readouts": [[], 1.0, W, np.ones((3, 4, 2)), np.ones((2, 2, 4)), np.full((3, 2, 4), np.inf), "a", None],
-    "activation": ["tanh", None, 1, ["erf"], np.sin],
-    "data": [None, "data", X, {"inputs": X}],
-    "inputs": [
-        [],
-        Y,
-        X[0],
-        np.zeros((6, 0, 3)),
-        np.zeros((6, 2, 0)),
-        np.full((6, 2, 3), np.inf),
-        "x",
-        None,
-        X[:5],
-        X[:, :, :2],
-    ],
-    "targets": [[], X, Y[:5], np.full(6, np.nan), "y", None, 1.0],
-    **dict.fromkeys(("ridge", "mean_field", "readout_variance", "weight_variance"), NUMBER),
-    "burn_in": [-1, 1.0, "1"],
-    "start": [W[:1], W[0], np.full((3, 4, 3), np.nan), "w", 1.0],
-    "observable": [1.0, "x", lambda w: w[0]],
-    "acceptance": [*NUMBER, 1.0],
-}
-test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(
-    CALLS, BAD, {"inputs": "inputs|targets|weights|start"}
-)
-
-
-def test_rectified_units_are_sampled_but_not_measured():
-    with pytest.raises(ValueError, match="^activation must be one of erf, linear"):
-        posterior.measure(W, np.ones((3, 2, 4)), "relu", TEACHER)
+@pytest.mark.parametrize(("name", "weights"), [("weights", W[:, :, :2]), ("weights", W[:, :3]), ("weights", W[0])])
+def test_filters_of_another_network_are_refused(name, weights):
+    with pytest.raises(ValueError, match=f"^{name} must"):
+        posterior.mean_readouts(NET, "erf", weights, X, Y)
+    with pytest.raises(ValueError, match="^start must"):
+        posterior.sample(NET, "erf", X, Y, 3, 2, 0, start=weights)
