@@ -3,7 +3,6 @@ one file.
 """
 
 import html
-import json
 import zipfile
 
 import nbformat

@@ -85,7 +85,7 @@ def test_ledger_covers_every_claim(site, ledger_json):
 
 def test_each_correction_is_listed_with_its_proof(soups, ledger_json):
     wanted = [row for row in ledger_json if row["printed"]]
-    boxes = [box for box in soups("book/corrections").select("article div.correction")]
+    boxes = list(soups("book/corrections").select("article div.correction"))
     assert wanted and len(boxes) == len(wanted)
     for row in wanted:
         assert row["verdict"] == row["kind"], f"{row['id']} is not proven in any chapter"

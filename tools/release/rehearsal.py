@@ -1,4 +1,4 @@
-"""Rehearse a launch on Binder, in an empty environment: ``make rehearsal``, before a change of the requirements goes out.
+"""Rehearse a launch on Binder, in an empty environment: ``make rehearsal``, before other requirements go out.
 
 1. copy the checkout's files, make an environment, install ``binder/requirements.txt``;
 2. run ``binder/postBuild``, and look for what must not be launched;

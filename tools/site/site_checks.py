@@ -160,7 +160,7 @@ def not_found(root, site):
 
 
 def ledger_rows(site, rows):
-    """Each checked claim leads to a place in its chapter; the ledger's page has one row a claim and the right counts."""
+    """Each checked claim leads to a place in its chapter; the ledger has one row a claim and counts them right."""
     links = Links(site)
     found = [
         f"{row['id']} has no anchor in {row['chapter']}"
