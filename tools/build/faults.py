@@ -27,8 +27,13 @@ def _said(report):
     crash = getattr(report.longrepr, "reprcrash", None)
     text = crash.message if crash else str(report.longrepr)
     lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines() if line.strip()]
-    named = next((line for line in reversed(lines) if re.match(r"\w*(Error|Exception|Failed)\b", line)), None)
-    return (lines[0] if crash else named or lines[-1]) if lines else "no reason was given"
+    if crash:
+        return lines[0]
+    if lines and lines[-1].startswith("KeyboardInterrupt"):  # from nbval
+        return "a cell took longer than it may"
+    named = [line for line in lines if re.match(r"\w*(Error|Exception|Failed)\b", line)]
+    marked = [line[1:].strip() for line in lines if line.startswith("E  ")]
+    return [*lines[-1:], *marked[:1], *named][-1] if lines else "no reason was given"
 
 
 @pytest.hookimpl(trylast=True)
