@@ -104,7 +104,9 @@ def test_a_page_that_reads_the_large_sets_sees_which_files_are_there(chapter, mo
 def test_fingerprint_sees_the_cells_the_preset_and_the_kernels(chapter, monkeypatch):
     monkeypatch.delenv(presets.ENVIRONMENT, raising=False)
     ising = "lib/fields/renormalization/ising.py"
-    found = [fingerprint(chapter, *more) for more in ([], ["print(1)"], ["from lib.fields.renormalization import ising"])]
+    found = [
+        fingerprint(chapter, *more) for more in ([], ["print(1)"], ["from lib.fields.renormalization import ising"])
+    ]
     assert ising in found[2] and ising not in found[0]
     assert ising in fingerprint(chapter, "%timeit x"), "cells that are no plain Python may reach anything"
     assert project.cell_timeout(chapter) > 0

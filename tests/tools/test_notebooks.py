@@ -52,7 +52,7 @@ def test_a_raising_or_endless_cell_fails_with_the_command_that_runs_its_page(boo
 
 
 def test_what_a_home_holds_is_not_seen(book, capfd, monkeypatch, tmp_path):
-    """It may hold settings of IPython and matplotlib, and another environment's list of fonts without matplotlib's own."""
+    """It may hold settings of IPython and matplotlib, and a list of fonts without matplotlib's own."""
     home = tmp_path / "kept"
     for name in ("MPLCONFIGDIR", "IPYTHONDIR"):
         monkeypatch.setenv(name, str(home))

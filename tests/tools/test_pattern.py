@@ -70,7 +70,9 @@ def test_something_is_seen_at_once_and_one_must_predict(cells):
     main, _, rest = text.partition("## Exercises")
     assert "**" in text.split("\n## ")[0], rule(2)
     assert len(re.findall(r":class: (?:\w+, )?dropdown", main)) >= 2, rule(10)
-    assert 3 <= rest.count(":::{exercise}") <= 6 and rest.count("::::{solution}") == rest.count(":::{exercise}"), rule(10)
+    assert 3 <= rest.count(":::{exercise}") <= 6 and rest.count("::::{solution}") == rest.count(":::{exercise}"), rule(
+        10
+    )
 
 
 def test_there_are_figures_enough_and_few_words(cells):

@@ -63,7 +63,10 @@ def test_what_the_toc_and_the_folder_do_not_share_is_named(checkout):
         project.check_toc(checkout)
 
 
-BINDER, COLAB = "https://mybinder.org/v2", "https://colab.research.google.com/github/someone/fork/blob/gh-pages/_sources"
+BINDER, COLAB = (
+    "https://mybinder.org/v2",
+    "https://colab.research.google.com/github/someone/fork/blob/gh-pages/_sources",
+)
 PAGE = "?urlpath=lab/tree/notebooks/book/a.ipynb"
 
 
