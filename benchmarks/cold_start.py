@@ -11,16 +11,18 @@ from statistics import median
 
 PROCESSES = 3
 CALLS = {
-    "committee.solve": """
-from lib.foundations import committee
+    "Overlaps.solve": """
+from lib.foundations.committee import Overlaps
 def call():
-    return committee.solve([0, 10, 50], [[0.25, 0], [0, 0.2]], [[0.01, 0.02], [0.03, 0]], np.eye(2), 0.5)
+    return Overlaps([[0.25, 0], [0, 0.2]], [[0.01, 0.02], [0.03, 0]], np.eye(2)).solve([0, 10, 50], 0.5)
 """,
-    "structured.solve": """
-from lib.scaling import spectra, structured
-lam, start = spectra.power_law(8, 0.5), spectra.random_overlaps(np.full(8, 125), 2, 2, seed=1, student_variance=1e-4)
+    "ResolvedOverlaps.solve": """
+from lib.common.spectrum import Spectrum
+from lib.scaling import structured
+spectrum = Spectrum.power_law(8, decay=1.5).normalized()
+start = structured.random_overlaps(np.full(8, 125), 2, 2, rng=1, student_variance=1e-4)
 def call():
-    return structured.solve([0, 10, 1000], *start, lam, 0.1)
+    return start.solve([0, 10, 1000], spectrum, 0.1)
 """,
     "online.simulate": """
 from lib.foundations import online
@@ -28,12 +30,14 @@ student, teacher = online.random_weights(2, 100, 1, variance=0.1), online.random
 def call():
     return online.simulate(student, teacher, 0.5, [0, 1, 10], 3)
 """,
-    "gram.simulate": """
-from lib.scaling import gram, spectra
-lam, counts = spectra.power_law(4, 1.0), np.full(4, 125)
-start = spectra.random_overlaps(counts, 2, 2, seed=1, student_variance=0.1)
+    "gram_descent.simulate": """
+from lib.common.spectrum import Spectrum
+from lib.scaling import gram_descent, structured
+counts = np.full(4, 125)
+spectrum = Spectrum(Spectrum.power_law(4, decay=2.0).normalized().eigenvalues, counts)
+start = structured.random_overlaps(counts, 2, 2, rng=1, student_variance=0.1)
 def call():
-    return gram.simulate([10], *start, lam, counts, 0.1, seed=2)
+    return gram_descent.simulate([10], start, spectrum, 0.1, rng=2)
 """,
     "linear_descent.simulate": """
 from lib.scaling import linear_descent
@@ -41,18 +45,18 @@ start = linear_descent.random_deviations(2, 100, 1)
 def call():
     return linear_descent.simulate(start, np.ones(100), 0.5, [0, 1, 10], 2)
 """,
-    "descent.simulate": """
+    "Descent.simulate": """
 from lib.fluctuations import descent, regression
 random = np.random.default_rng(0)
 problem = regression.fit(random.standard_normal((50, 5)), random.standard_normal((50, 2)))
 def call():
-    return descent.simulate(problem, 0.05, 5, steps=1000, chains=10, seed=1)
+    return descent.Descent(problem, 0.05, 5).simulate(steps=1000, replicas=10, rng=1)
 """,
-    "sigmoid.simulate": """
+    "Unit.simulate": """
 from lib.fluctuations import sigmoid
 unit = sigmoid.minimum(4 * [[1.0]], [0, 1, 1, 1])
 def call():
-    return sigmoid.simulate(unit, 0.1, 1, steps=1000, chains=10, seed=1)
+    return unit.simulate(0.1, 1, steps=1000, replicas=10, rng=1)
 """,
     "monte_carlo.sample": """
 from lib.fields.overlaps import monte_carlo

@@ -8,7 +8,8 @@ import os
 import numpy as np
 from _timing import seconds
 
-from lib.fluctuations import descent, linear, regression
+from lib.fluctuations import regression
+from lib.fluctuations.descent import Descent
 from lib.services import data
 
 CHAINS, STEPS = 200, 500
@@ -24,11 +25,11 @@ def exact(name, size, batch, repeats):
     """Time the three steps that lead from a data set to its stationary covariance."""
     inputs, targets = pixels_and_targets(name, size)
     fitted = regression.fit(inputs, targets)
-    rate = 0.26 * linear.learning_rate_threshold(fitted, batch)
+    rate = 0.26 * fitted.learning_rate_threshold(batch)
     times = [
         seconds(lambda: regression.fit(inputs, targets), repeats),
-        seconds(lambda: linear.stationary_covariance(fitted, rate, batch), repeats),
-        seconds(lambda: linear.learning_rate_threshold(fitted, batch), repeats),
+        seconds(lambda: Descent(fitted, rate, batch).stationary_covariance(), repeats),
+        seconds(lambda: fitted.learning_rate_threshold(batch), repeats),
     ]
     shape = f"{name}, {len(inputs)} x {inputs.shape[1]}, m = {batch}"
     print(f"  {shape:36s}" + "".join(f"{1e3 * t:10.1f} ms" for t in times))
@@ -37,20 +38,20 @@ def exact(name, size, batch, repeats):
 def chains():
     """Chain-steps a second on digits, with all cores and with one, recording every fifth step or the first one only."""
     fitted = regression.fit(*pixels_and_targets("digits", 6))
-    rate = 0.26 * linear.learning_rate_threshold(fitted, 5)
+    rate = 0.26 * fitted.learning_rate_threshold(5)
     start = np.zeros((10, len(fitted.eigenvalues)))
     print("chains on digits, m = 5               chain-steps per second")
     for workers in sorted({1, os.cpu_count()}):
         for every in (5, STEPS):
             run = {
                 "steps": STEPS,
-                "chains": CHAINS,
+                "replicas": CHAINS,
                 "rng": 1,
                 "start": start,
                 "record_every": every,
                 "workers": workers,
             }
-            speed = CHAINS * STEPS / seconds(lambda: descent.simulate(fitted, rate, 5, **run), 5)
+            speed = CHAINS * STEPS / seconds(lambda: Descent(fitted, rate, 5).simulate(**run), 5)
             print(f"  {workers} workers, one step in {every:3d} recorded {speed:12.3g}")
 
 

@@ -1,8 +1,8 @@
-"""Speed of training networks: many trials stacked against one after the other, and against torch's own layers and
+"""Speed of training networks: many replicas stacked against one after the other, and against torch's own layers and
 autograd.
 
-Run by hand: OMP_NUM_THREADS=1 python benchmarks/nets.py.  Milliseconds of processor time for an epoch of one trial, two
-points, full batch.
+Run by hand: OMP_NUM_THREADS=1 python benchmarks/nets.py.  Milliseconds of processor time for an epoch of one replica,
+two points, full batch.
 """
 
 from dataclasses import replace
@@ -29,7 +29,7 @@ def rounds(tasks):
 
 
 def by_autograd(net, learning_rate, epochs, precision):
-    """One trial with torch.nn, autograd and torch.optim."""
+    """One replica with torch.nn, autograd and torch.optim."""
     dtype, sizes = getattr(torch, precision), [net.inputs] + [net.width] * net.depth
     layers = [part for a, b in zip(sizes, sizes[1:]) for part in (torch.nn.Linear(a, b), torch.nn.LeakyReLU(0.01))]
     model = torch.nn.Sequential(*layers, torch.nn.Linear(net.width, net.outputs)).to(dtype)
@@ -44,13 +44,13 @@ def by_autograd(net, learning_rate, epochs, precision):
 def main():
     row = architectures.experiment("narrow")
     print(
-        f"{'units x layers':<16}{'precision':<11}{'autograd':>10}{'alone':>10}{'stacked':>10}   trials in the "
+        f"{'units x layers':<16}{'precision':<11}{'autograd':>10}{'alone':>10}{'stacked':>10}   replicas in the "
         "stack; speed-up of stacking"
     )
-    for width, trials, epochs in ((50, 50, 20), (100, 50, 10), (500, 2, 10)):
+    for width, replicas, epochs in ((50, 50, 20), (100, 50, 10), (500, 2, 10)):
         net = replace(row.net, width=width)
         for precision in nets.PRECISIONS:
-            start = nets.draw(net, row.gain, trials, rng=1, precision=precision)
+            start = nets.draw(net, row.gain, replicas, rng=1, precision=precision)
             one = nets.draw(net, row.gain, 1, rng=1, precision=precision)
 
             def train(parameters, times, net=net):
@@ -66,8 +66,8 @@ def main():
                 }
             )
             slow, alone = (1e3 * found[name] / (5 * epochs) for name in ("autograd", "alone"))
-            stacked = 1e3 * found["stacked"] / (epochs * trials)
-            gains = f"{trials}; {alone / stacked:.1f} ({slow / stacked:.1f} over autograd)"
+            stacked = 1e3 * found["stacked"] / (epochs * replicas)
+            gains = f"{replicas}; {alone / stacked:.1f} ({slow / stacked:.1f} over autograd)"
             print(f"{width:>5} x {net.depth:<8}{precision:<11}{slow:10.3f}{alone:10.3f}{stacked:10.3f}   {gains}")
 
 

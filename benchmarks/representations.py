@@ -7,7 +7,7 @@ import numpy as np
 from _timing import seconds
 from scipy.integrate import solve_ivp
 
-from lib.representations import two_points, two_points_exact
+from lib.representations.two_points import TwoLayerFlow, TwoPoints
 
 CONSTANTS = 1.0, 0.5, 9e-4, 4.3e-2  # X, Y, α, β as fitted to a deep network
 START = [1e-2, 1e-6, 1e-6 - 1e-3 * np.sqrt(0.5)]
@@ -25,9 +25,7 @@ def integrated(method, tolerance):
     """(a, b, w) at the same times by an adaptive integrator."""
     x, y, alpha, beta = CONSTANTS
 
-    def slope(
-        _, state
-    ):  # written out: the checks of lib.representations.two_points.derivative are not the integrator's cost
+    def slope(_, state):  # written out: the checks of TwoPoints are not the integrator's cost
         a, b, w = state
         turn = -0.5 * beta * (3 * w - b + y) * a - 0.5 * alpha * x * (b + w) * w / a
         return [-alpha * x * w, -w * (beta * a + alpha * x * b / a), turn]
@@ -40,13 +38,13 @@ def main():
     print(f"{len(TIMES)} times                                closed form  integrator")
     for method, tolerance in (("LSODA", 1e-6), ("Radau", 1e-6), ("DOP853", 1e-10)):
         compare(f"three numbers, {method}, rtol {tolerance:.0e}",
-                lambda: two_points.trajectory(TIMES, START, *CONSTANTS),
+                lambda: TwoPoints(START, *CONSTANTS).solve(TIMES),
                 lambda: integrated(method, tolerance))  # fmt: skip
     random = np.random.default_rng(1)
     dh, decoder = 0.02 * random.standard_normal(50), 0.02 * random.standard_normal((1, 50))
-    case = TIMES, dh, decoder, [0.7], 1.0, 5e-3, 5e-3
-    compare("one output, 50 units, DOP853, rtol 1e-12", lambda: two_points_exact.one_output(*case).output,
-            lambda: two_points_exact.integrate(*case).output)  # fmt: skip
+    flow = TwoLayerFlow(dh, decoder, [0.7], 1.0, 5e-3, 5e-3)
+    compare("one output, 50 units, DOP853, rtol 1e-12", lambda: flow.solve(TIMES).output,
+            lambda: flow.integrate(TIMES).output)  # fmt: skip
 
 
 if __name__ == "__main__":

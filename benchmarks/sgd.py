@@ -8,7 +8,8 @@ import numpy as np
 from _timing import seconds
 from scipy.special import erf
 
-from lib.foundations import committee, online
+from lib.foundations import online
+from lib.foundations.committee import Overlaps
 
 DIMENSION, LEARNING_RATE, REFERENCE = 500, 0.5, 1.25e5
 
@@ -27,8 +28,8 @@ def plain_numpy(student, teacher, learning_rate, steps, random):
 
 
 def main():
-    overlaps = 0.25 * np.eye(2), 0.05 * np.eye(2), np.eye(2)
-    student, teacher = online.weights_with_overlaps(*overlaps, DIMENSION, rng=1)
+    overlaps = Overlaps(0.25 * np.eye(2), 0.05 * np.eye(2), np.eye(2))
+    student, teacher = online.weights_with_overlaps(overlaps, DIMENSION, rng=1)
     steps = {"ours": 200_000, "numpy": 10_000}
     ours = steps["ours"] / seconds(
         lambda: online.simulate(student, teacher, LEARNING_RATE, [steps["ours"] / DIMENSION], rng=2)
@@ -37,7 +38,7 @@ def main():
     numpy = steps["numpy"] / seconds(
         lambda: plain_numpy(student.copy(), teacher, LEARNING_RATE, steps["numpy"], random)
     )
-    equations = seconds(lambda: committee.solve([0, 500], *overlaps, LEARNING_RATE))
+    equations = seconds(lambda: overlaps.solve([0, 500], LEARNING_RATE))
     print(f"SGD, K = M = 2, N = {DIMENSION}        steps per second")
     print(f"  lib.foundations.online                   {ours:10.3g}")
     print(f"  plain NumPy loop             {numpy:10.3g}   ours is {ours / numpy:.1f} times as fast")

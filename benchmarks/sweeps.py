@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from lib.scaling import spectra
+from lib.scaling import structured
 from lib.services import cluster, sweep
 
 SETTING = {"multiplicities": [1], "students": 1, "teachers": 1}
@@ -29,7 +29,7 @@ def start(folder, kind, *options):
 def measure(count, scheduler=None, **options):
     """Milliseconds and bytes through the loopback for each of the tasks; memory of this process and the scheduler."""
     moved, begin = psutil.net_io_counters(pernic=True)["lo"].bytes_sent, time.perf_counter()
-    assert len(sweep.run(spectra.random_overlaps, [SETTING] * count, 1, **options)) == count
+    assert len(sweep.run(structured.random_overlaps, [SETTING] * count, 1, **options)) == count
     seconds = time.perf_counter() - begin
     moved = psutil.net_io_counters(pernic=True)["lo"].bytes_sent - moved if scheduler else 0
     processes = [psutil.Process(), *([psutil.Process(scheduler.pid)] if scheduler else [])]

@@ -174,6 +174,8 @@ def test_bad_values_are_refused_by_name(tried):
         changed = inspect.signature(function).bind(*given.args, **given.kwargs)
         changed.apply_defaults()
         changed.arguments[name] = wrong
+        if function.__name__ == "__init__":  # the one of the example is in use elsewhere
+            changed.arguments["self"] = object.__new__(type(changed.arguments["self"]))
         try:
             function(*changed.args, **changed.kwargs)
         except ValueError as refusal:

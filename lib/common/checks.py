@@ -52,20 +52,23 @@ def plain(value):
 
 
 def one_or_many(function):
-    """Let the first argument of a function, one axis of times, be a single time; then the results have no axis for it.
+    """Let the argument `times` of a function or method, one axis, be a single time: the results have no axis for it.
 
     The results, an array or a dataclass of arrays, have the times on their last axis.  Numbers come back as floats.
+    Where no argument is called so, the first is meant.
     """
-    first = next(iter(signature(function).parameters))
+    form = signature(function)
+    name = "times" if "times" in form.parameters else next(iter(form.parameters))
 
     @wraps(function)
     def wrapped(*arguments, **options):
-        value = arguments[0] if arguments else options.get(first)
+        given = form.bind(*arguments, **options)
+        value = given.arguments[name]
         numeric = isinstance(value, (int, float, np.number, np.ndarray)) and not isinstance(value, bool)
         if not numeric or np.ndim(value) > 0:
             return function(*arguments, **options)
-        one = np.reshape(value, 1)
-        result = function(one, *arguments[1:], **options) if arguments else function(**options | {first: one})
+        given.arguments[name] = np.reshape(value, 1)
+        result = function(*given.args, **given.kwargs)
         if is_dataclass(result):
             return replace(
                 result, **{field.name: plain(getattr(result, field.name)[..., 0]) for field in fields(result)}

@@ -42,7 +42,8 @@ def largest(apply, metric):
     start = (np.sqrt(metric) * np.eye(size))[upper]  # (n(n+1)/2,): G = 1 overlaps with the leading, positive mode
     operator = LinearOperator((len(scale), len(scale)), matvec=act, dtype=np.float64)
     # The leading mode stands alone, so a Krylov space of six finds it; ARPACK's default of twenty costs twice as much.
-    return float(eigsh(operator, k=1, which="LA", v0=start, return_eigenvectors=False, ncv=6, tol=1e-12, **FIXED)[0])
+    # The error of an eigenvalue is of the order of the square of the tolerance, which is that of its vector.
+    return float(eigsh(operator, k=1, which="LA", v0=start, return_eigenvectors=False, ncv=6, tol=1e-8, **FIXED)[0])
 
 
 def top(matrix):

@@ -1,8 +1,8 @@
 """The density of steps on the surface they fill, and how far one-dimensional maps describe it, from Jacobians.
 
 With K > d the steps q̇(x) fill a d-dimensional surface, with density  Σ p_x(x)/√det JᵀJ  per area,  J = ∂q̇/∂x,  over
-the x with that step; on an exponential tail it falls as |q̇|^-d, but |q̇| itself has exponent 1.  `jacobians` (N, K,
-d), K >= d >= 1.  Source: kukleva2024, eqs. (3.13) to (3.16), (4.4) to (4.6), all local; the area formula is ours.
+the x with that step; on an exponential tail it falls as |q̇|^-d, but |q̇| itself has exponent 1.  Source: kukleva2024,
+eqs. (3.13) to (3.16), (4.4) to (4.6), all local; the area formula is ours.
 """
 
 from dataclasses import dataclass
@@ -11,24 +11,43 @@ import numpy as np
 from scipy.stats import ks_2samp
 
 from lib.common import checks
+from lib.common.shapes import Array, ArrayLike
 
 
 @dataclass(frozen=True, eq=False)
 class SingularPairs:
-    """Leading r singular pairs of N Jacobians, J ≈ U diag(σ) Vᵀ, the largest first."""
+    """Leading r singular pairs of N Jacobians, J ≈ U diag(σ) Vᵀ, the largest first.
 
-    left: np.ndarray  # (N, K, r)  columns u_i
-    values: np.ndarray  # (N, r)  σ_i
-    right: np.ndarray  # (N, d, r)  columns v_i
+    Attributes
+    ----------
+    left, right : ndarray (N, K, r), (N, d, r)
+        Columns u_i and v_i.
+    values : ndarray (N, r)
+        σ_i.
+    """
+
+    left: Array["N K r"]
+    values: Array["N r"]
+    right: Array["N d r"]
 
 
 @dataclass(frozen=True, eq=False)
 class OneDimensionalMap:
-    """The best description of one number by a function of another."""
+    """The best description of one number by a function of another.
 
-    predicted: np.ndarray  # (n,)  g(x') of every sample
-    explained: float  # share of the variance, at most 1
-    distance: float  # Kolmogorov-Smirnov, between the laws of g(x') and of the number itself
+    Attributes
+    ----------
+    predicted : ndarray (n,)
+        g(x') of every sample.
+    explained : float
+        Share of the variance, at most 1.
+    distance : float
+        Kolmogorov-Smirnov, between the laws of g(x') and of the number itself.
+    """
+
+    predicted: Array[" n"]
+    explained: float
+    distance: float
 
 
 def _jacobians(value):
@@ -38,9 +57,22 @@ def _jacobians(value):
     return jacobians
 
 
-def singular_pairs(jacobians, *, pairs=1):
-    """Leading `pairs` of each of `jacobians`, eqs. (4.4), (4.5):  J = UΣVᵀ, q̇' = Uᵀq̇, x' = Vᵀx.  Returns these.
+def singular_pairs(jacobians: ArrayLike, *, pairs: int = 1) -> SingularPairs:
+    """Leading singular pairs of each Jacobian, kukleva2024 eqs. (4.4), (4.5):  J = UΣVᵀ, q̇' = Uᵀq̇, x' = Vᵀx.
 
+    Parameters
+    ----------
+    jacobians : array_like (N, K, d)
+        J = ∂q̇/∂x of N samples, K >= d >= 1.
+    pairs : int, optional
+        r <= d, by default 1.
+
+    Returns
+    -------
+    SingularPairs
+
+    Examples
+    --------
     >>> singular_pairs([[[0.0, 0.0], [3.0, 0.0], [0.0, 5.0]]], pairs=2).values.tolist()
     [[5.0, 3.0]]
     """
@@ -51,9 +83,21 @@ def singular_pairs(jacobians, *, pairs=1):
     return SingularPairs(left[:, :, :pairs], values[:, :pairs], right[:, :pairs].transpose(0, 2, 1))
 
 
-def overlaps(vectors):
-    """|cos| of the angle between every two `vectors` (N, n), 1 where all share one line.  Returns (N(N-1)/2,), i < j.
+def overlaps(vectors: ArrayLike) -> Array[" pairs"]:
+    """|cos| of the angle between every two vectors, 1 where they share one line.
 
+    Parameters
+    ----------
+    vectors : array_like (N, n)
+        N >= 2, none zero.
+
+    Returns
+    -------
+    ndarray (N(N-1)/2,)
+        Pairs i < j.
+
+    Examples
+    --------
     >>> overlaps([[1.0, 0.0], [0.0, 2.0], [-3.0, 0.0]]).tolist()
     [0.0, 1.0, 0.0]
     """
@@ -66,11 +110,22 @@ def overlaps(vectors):
     return np.abs(unit @ unit.T)[np.triu_indices(len(unit), 1)]  # (N(N-1)/2,)
 
 
-def diagonal_energy(jacobians):
+def diagonal_energy(jacobians: ArrayLike) -> Array[" N"]:
     """Share of each Jacobian's energy |J|² that the frame of their mean sees on its diagonal:  Σ_i (u_iᵀJv_i)²/|J|².
 
-    1 where eq. (4.6) decouples a sample, about 1/K in a random frame.  `jacobians` (N, K, d): none zero.  Returns (N,).
+    1 where kukleva2024 eq. (4.6) decouples a sample, about 1/K in a random frame.
 
+    Parameters
+    ----------
+    jacobians : array_like (N, K, d)
+        None zero, K >= d >= 1.
+
+    Returns
+    -------
+    ndarray (N,)
+
+    Examples
+    --------
     >>> diagonal_energy([[[4.0, 2.0], [0.0, 1.0]], [[4.0, -2.0], [0.0, 1.0]]]).round(6).tolist()  # 17/21
     [0.809524, 0.809524]
     """
@@ -83,9 +138,22 @@ def diagonal_energy(jacobians):
     return (diagonal**2).sum(axis=1) / (scaled**2).sum(axis=(1, 2))  # (N,)
 
 
-def log_area(jacobians):
-    """ln √det JᵀJ of `jacobians` (N, K, d) of full column rank, an area per unit of volume:  Σ_i ln σ_i.  Returns (N,).
+def log_area(jacobians: ArrayLike) -> Array[" N"]:
+    """ln √det JᵀJ, the area of the surface of steps per unit of volume of inputs:  Σ_i ln σ_i.
 
+    The log-density per area of one sheet is  ln p_x  less this.
+
+    Parameters
+    ----------
+    jacobians : array_like (N, K, d)
+        Of full column rank, K >= d >= 1.
+
+    Returns
+    -------
+    ndarray (N,)
+
+    Examples
+    --------
     >>> np.exp(2 * log_area([[[1.0, 0.0], [0.0, 2.0], [2.0, 0.0]]])).round(12).tolist()  # (1 + 2²) 2²
     [20.0]
     """
@@ -96,23 +164,29 @@ def log_area(jacobians):
     return np.log(values).sum(axis=1)  # (N,)
 
 
-def log_surface_density(log_density, jacobians):
-    """ln of the density per area of one sheet, from `log_density`, `jacobians`:  ln p_x - Σ_i ln σ_i.  Returns (N,).
-
-    >>> log_surface_density([0.0], [[[0.6], [0.8]]]).round(12).tolist()  # a curve run through with unit speed
-    [0.0]
-    """
-    jacobians = _jacobians(jacobians)  # (N, K, d)
-    return checks.array("log_density", log_density, shape=(len(jacobians),)) - log_area(jacobians)  # (N,)
-
-
-def neuron_log_area(inputs, weights, slope, slope1, *, learning_rate=1.0):
+def neuron_log_area(
+    inputs: ArrayLike, weights: ArrayLike, slope: ArrayLike, slope1: ArrayLike, *, learning_rate: float = 1.0
+) -> Array[" N"]:
     """ln √det JᵀJ of one neuron y = w·x + b:  √det JᵀJ = γ^d |h|^{d-1} √((h + h'w·x)² + h'²|w|²).
 
-    At d = 1 it is the arc speed, not the radial one of eq. (5.4).  `inputs` (N, d): x; `weights` (d,): w; `slope`,
-    `slope1` (N,): h = dH/dy ≠ 0 and h'; `learning_rate`: γ > 0.  Returns (N,).
+    At d = 1 it is the arc speed, not the radial one of kukleva2024 eq. (5.4).
 
-    >>> neuron_log_area([[0.0]], [3.0], [4.0], [1.0]).round(6).tolist()  # |(h, h'w)| = 5
+    Parameters
+    ----------
+    inputs, weights : array_like (N, d), (d,)
+        x and w.
+    slope, slope1 : array_like (N,)
+        h = dH/dy ≠ 0 and h'.
+    learning_rate : float, optional
+        γ > 0, by default 1.
+
+    Returns
+    -------
+    ndarray (N,)
+
+    Examples
+    --------
+    >>> neuron_log_area([[0.0]], [3.0], [4.0], [1.0], learning_rate=1.0).round(6).tolist()  # |(h, h'w)| = 5
     [1.609438]
     """
     x = checks.array("inputs", inputs, ndim=2)  # (N, d)
@@ -130,14 +204,26 @@ def neuron_log_area(inputs, weights, slope, slope1, *, learning_rate=1.0):
     return checks.finite("slope1", result)
 
 
-def one_dimensional_map(inputs, outputs, *, bins=200):
+def one_dimensional_map(inputs: ArrayLike, outputs: ArrayLike, *, bins: int = 200) -> OneDimensionalMap:
     """The least-squares function q̇'_i ≈ g(x'_i) of one coordinate: what it explains, and whether eq. (4.6) follows.
 
-    g joins the means of bins of equal count; (4.6) claims that g(x'_i) has the law of the outputs, exact if all samples
-    share the directions of x'_i = v_i·x, q̇'_i = u_i·q̇.  `inputs` (n,): x'_i, which differ between bins; `outputs`
-    (n,): q̇'_i, not all equal up to rounding; `bins`: 2 to n/2.  Returns a OneDimensionalMap.
+    g joins the means of bins of equal count; kukleva2024 eq. (4.6) claims that g(x'_i) has the law of the outputs,
+    exact if all samples share the directions of x'_i = v_i·x, q̇'_i = u_i·q̇.
 
-    >>> found = one_dimensional_map(np.linspace(-1, 1, 4000), 3 * np.linspace(-1, 1, 4000))
+    Parameters
+    ----------
+    inputs, outputs : array_like (n,)
+        x'_i, which differ between bins, and q̇'_i, not all equal up to rounding.
+    bins : int, optional
+        2 to n/2, by default 200.
+
+    Returns
+    -------
+    OneDimensionalMap
+
+    Examples
+    --------
+    >>> found = one_dimensional_map(np.linspace(-1, 1, 4000), 3 * np.linspace(-1, 1, 4000), bins=200)
     >>> round(found.explained, 9), found.distance < 1e-3
     (1.0, True)
     """

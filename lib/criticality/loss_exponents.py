@@ -11,27 +11,47 @@ import numpy as np
 import sympy
 
 from lib.common import checks
+from lib.common.shapes import Array, ArrayLike
 
 
 @dataclass(frozen=True)
 class Classification:
-    """Whether the step in the weight obeys  dẇ/dx = (Aẇ + B)^k  exactly, with one k at all points and biases."""
+    """Whether the step in the weight obeys  dẇ/dx = (Aẇ + B)^k  exactly, with one k at all points and biases.
+
+    Attributes
+    ----------
+    exact, exponent : bool, float or None
+        The answer, and k if it is yes.
+    lowest, highest : float
+        Smallest and largest shift-free exponent met.
+    """
 
     exact: bool
-    exponent: float | None  # k if exact
-    lowest: float  # smallest and largest shift-free exponent met
+    exponent: float | None
+    lowest: float
     highest: float
 
 
-def power_exponent(power):
-    """Exponent of ḃ for the loss (y + c)^n, `power` n ≠ 1, 0 for the logarithm:  (n - 2)/(n - 1).  Returns k_b (...).
+def power_exponent(power: float | ArrayLike) -> float | Array["..."]:
+    """Exponent of ḃ for the loss (y + c)^n:  k_b = (n - 2)/(n - 1).
 
+    Parameters
+    ----------
+    power : float or array_like (...)
+        n ≠ 1; 0 for the logarithm.
+
+    Returns
+    -------
+    float or ndarray (...)
+
+    Examples
+    --------
     >>> power_exponent([-1.0, 0.0, 0.5, 1.5, 2.0, 4.0, 1e9]).round(6).tolist()
     [1.5, 2.0, 3.0, -1.0, 0.0, 0.666667, 1.0]
     """
     n = checks.array("power", power)  # (...)
     checks.fail_if(np.any(n == 1), "power", "not be 1: the steps of a linear loss do not vary", power)
-    return ((n - 2) / (n - 1))[()]
+    return checks.plain((n - 2) / (n - 1))
 
 
 def _derivatives(loss, points, highest):
@@ -69,9 +89,22 @@ def _shift_free(points, first, second, third):
         return np.divide(1.0, 2 - bent, out=np.zeros(first.shape), where=second != 0)  # (P,)
 
 
-def bias_exponents(loss, points):
-    """Exponent of ḃ at `points` y (P,), H'' ≠ 0, for a SymPy `loss` H(y):  k_b = H'H'''/H''².  Returns k_b (P,).
+def bias_exponents(loss: sympy.Expr, points: ArrayLike) -> Array[" P"]:
+    """Exponent of ḃ for a loss:  k_b = H'H'''/H''².
 
+    Parameters
+    ----------
+    loss : sympy.Expr
+        H(y), in one symbol.
+    points : array_like (P,)
+        y, where H'' ≠ 0.
+
+    Returns
+    -------
+    ndarray (P,)
+
+    Examples
+    --------
     >>> bias_exponents(sympy.log(1 - sympy.Symbol("y")), [-1.0, 0.5]).round(12).tolist()
     [2.0, 2.0]
     """
@@ -80,12 +113,27 @@ def bias_exponents(loss, points):
     return (first / second) * (third / second)  # (P,)
 
 
-def weight_exponents(loss, points, bias, *, shifted=True):
-    """Jacobian exponent of the steps in the weight, at some values of y.
+def weight_exponents(loss: sympy.Expr, points: ArrayLike, bias: float, *, shifted: bool = True) -> Array[" P"]:
+    """Jacobian exponent of the steps in the weight, of  g = (y - b)H'(y).
 
-    `shifted`:  g''²/(2g''² - g'g'''),  infinite where ẇ is a logarithm of x;  else  gg''/g'²,  the slope of the density
-    of ẇ about zero.  `loss`: H(y), SymPy expression in one symbol; `points` (P,): y, g' ≠ 0; `bias`: b.  Returns (P,).
+    Parameters
+    ----------
+    loss : sympy.Expr
+        H(y), in one symbol.
+    points : array_like (P,)
+        y, where g' ≠ 0.
+    bias : float
+        b.
+    shifted : bool, optional
+        True, the default:  g''²/(2g''² - g'g'''),  infinite where ẇ is a logarithm of x;  False:  gg''/g'²,  the slope
+        of the density of ẇ about zero.
 
+    Returns
+    -------
+    ndarray (P,)
+
+    Examples
+    --------
     >>> weight_exponents(sympy.exp(sympy.Symbol("y")), [0.0, 98.0], -1.0, shifted=False).round(6)  # 1 - 1/(1 + y - b)²
     array([0.75  , 0.9999])
     """
@@ -97,13 +145,27 @@ def weight_exponents(loss, points, bias, *, shifted=True):
     return (steps / slopes[0]) * (slopes[1] / slopes[0])  # (P,)
 
 
-def classify(loss, points, biases, *, tolerance=1e-8):
+def classify(loss: sympy.Expr, points: ArrayLike, biases: ArrayLike, *, tolerance: float = 1e-8) -> Classification:
     """Does a loss give  dẇ/dx = (Aẇ + B)^k  exactly?  Yes if the shift-free exponent is the same everywhere.
 
-    At one isolated b a higher power passes too, as (y + c)³ at b = -c.  `loss`: H(y), SymPy expression in one symbol;
-    `points` (P,): y; `biases` (n,): b; `tolerance`: what counts as rounding of exponents.  Returns a Classification.
+    At one isolated b a higher power passes too, as (y + c)³ at b = -c.
 
-    >>> classify(sympy.Symbol("y") ** 2, np.linspace(0.5, 3, 11), [-1.0, 0.2]).exponent
+    Parameters
+    ----------
+    loss : sympy.Expr
+        H(y), in one symbol.
+    points, biases : array_like (P,), (n,)
+        Three or more different y, two or more different b.
+    tolerance : float, optional
+        What counts as rounding of exponents, > 0, by default 1e-8.
+
+    Returns
+    -------
+    Classification
+
+    Examples
+    --------
+    >>> classify(sympy.Symbol("y") ** 2, np.linspace(0.5, 3, 11), [-1.0, 0.2], tolerance=1e-8).exponent
     0.5
     """
     tolerance = checks.number("tolerance", tolerance, above=0)

@@ -1,9 +1,7 @@
 """Steps of gradient descent sample by sample, q̇ = -γ ∂H/∂q, for two small models, with their derivatives in the input.
 
-A logistic neuron  y = w·x + b,  or a tanh layer,  y = a·tanh(Wx + b) + c,  tells classes t = 0, 1 apart by the
-cross-entropy H = ln(1 + e^u)  or the squared loss  H = f(u)²,  u = (1 - 2t)y,  f the sigmoid; the mean of H carries a
-penalty  λ|q|²/2,  the H_q of (3.2), not part of the steps.  `parameters` q (K,), `inputs` x (N, d), `labels` t (N,) of
-0 or 1, `learning_rate` γ > 0.  Source: kukleva2024, eqs. (2.3), (3.7), (4.2); the experiment on images is ours.
+The models tell classes t = 0, 1 apart by the cross-entropy  H = ln(1 + e^u)  or the squared loss  H = f(u)²,  u = (1 -
+2t)y,  f the sigmoid.  Source: kukleva2024, eqs. (2.3), (3.2), (3.7), (4.2); the experiment on images is ours.
 """
 
 from dataclasses import dataclass
@@ -15,19 +13,59 @@ from sklearn.decomposition import PCA
 from torch.func import grad, grad_and_value, jacrev, vmap
 
 from lib.common import checks
+from lib.common.shapes import Array, ArrayLike, Rng
 from lib.services import data
 
-LOSSES = ("cross-entropy", "squared")
+LOSSES = ("cross_entropy", "squared")
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """End of full-batch training.
+
+    Attributes
+    ----------
+    parameters : ndarray (K,)
+        q.
+    loss : float
+        Mean of H plus λ|q|²/2.
+    gradient_norm : float
+        Euclidean, of the gradient of this.
+    """
+
+    parameters: Array[" K"]
+    loss: float
+    gradient_norm: float
 
 
 @dataclass(frozen=True)
 class Model:
-    """A logistic neuron (``width`` 0) with parameters q = (w, b), or one tanh layer, q = (W row by row, b, a, c)."""
+    """A logistic neuron, y = w·x + b, q = (w, b), or a tanh layer, y = a·tanh(Wx + b) + c, q = (W row by row, b, a, c).
 
-    inputs: int  # d >= 1
-    width: int = 0  # tanh units; 0 is the neuron
-    loss: str = "cross-entropy"  # or "squared"
-    penalty: float = 1e-3  # λ > 0
+    Parameters
+    ----------
+    inputs, width : int
+        d >= 1; m tanh units, by default 0, the neuron.
+    loss : str, optional
+        "cross_entropy", the default, or "squared", of a sigmoid.
+    penalty : float, optional
+        λ > 0 of λ|q|²/2, the H_q of kukleva2024 eq. (3.2), by default 1e-3; it takes part in training, not in steps.
+
+    Attributes
+    ----------
+    size : int
+        Number of parameters K.
+
+    Examples
+    --------
+    >>> Model(64, width=16, loss="squared", penalty=1e-5).size
+    1057
+    """
+
+    inputs: int
+    width: int = 0
+    loss: str = "cross_entropy"
+    penalty: float = 1e-3
 
     def __post_init__(self):
         checks.one_of("loss", self.loss, LOSSES)
@@ -35,63 +73,213 @@ class Model:
         checks.keep(self, inputs=inputs, width=width, penalty=checks.number("penalty", self.penalty, above=0))
 
     @property
-    def size(self):
-        """Number of parameters K."""
+    def size(self) -> int:
         return self.width * (self.inputs + 2) + 1 if self.width else self.inputs + 1
 
+    def _logit(self, q, x):
+        """y for inputs x of shape (d,) or (N, d)."""
+        d, m = self.inputs, self.width
+        if m == 0:
+            return x @ q[:d] + q[d]
+        weights, biases, readout, constant = q.split([m * d, m, m, 1])  # (m·d,), (m,), (m,), (1,)
+        return torch.tanh(x @ weights.view(m, d).T + biases) @ readout + constant[0]
 
-@dataclass(frozen=True, eq=False)
-class Equilibrium:
-    """End of full-batch training."""
+    def _loss_gradient(self, q, x, t, argument):
+        """∂H/∂q (`argument` 0), (K,), or ∂H/∂x (1), (d,), of one sample."""
+        gradient, y = grad_and_value(self._logit, argument)(q, x)  # as q or x, ()
+        sign = 1 - 2 * t
+        # The derivative of the loss by hand keeps its relative precision where a sample is classified with certainty.
+        wrong = torch.sigmoid(sign * y)  # ()
+        slope = wrong if self.loss == "cross_entropy" else 2 * wrong**2 * torch.sigmoid(-sign * y)  # ()
+        return sign * slope * gradient
 
-    parameters: np.ndarray  # (K,)
-    loss: float  # mean of H plus λ|q|²/2
-    gradient_norm: float  # Euclidean
+    def _objective(self, q, x, t):
+        u = (1 - 2 * t) * self._logit(q, x)  # (N,)
+        loss = torch.logaddexp(u, torch.zeros_like(u)) if self.loss == "cross_entropy" else torch.sigmoid(u) ** 2
+        return loss.mean() + self.penalty / 2 * (q @ q)
+
+    def _samples(self, inputs, labels):
+        """Checked samples as float64 tensors (N, d), (N,)."""
+        x = checks.array("inputs", inputs, shape=(None, self.inputs))  # (N, d)
+        checks.fail_if(len(x) == 0, "inputs", "hold one sample or more", f"shape {x.shape}")
+        t = checks.array("labels", labels, shape=(len(x),))  # (N,)
+        checks.fail_if(not np.isin(t, (0, 1)).all(), "labels", "be 0 or 1", labels)
+        return torch.from_numpy(x), torch.from_numpy(t)
+
+    def _parameters(self, parameters):
+        return torch.from_numpy(checks.array("parameters", parameters, shape=(self.size,)))  # (K,)
+
+    def train(self, inputs: ArrayLike, labels: ArrayLike, rng: Rng, *, tolerance: float = 1e-9) -> Trained:
+        """Full-batch training to the equilibrium, where  Σ_n ∂H_n/∂q / N + λq = 0:  L-BFGS, then Newton steps.
+
+        Only a neuron with cross-entropy has just one.
+
+        Parameters
+        ----------
+        inputs, labels : array_like (N, d), (N,)
+            x, and t of 0 or 1.
+        rng : int, SeedSequence or Generator
+            Of the start.
+        tolerance : float, optional
+            Largest |∇|, > 0, by default 1e-9.
+
+        Returns
+        -------
+        Trained
+
+        Raises
+        ------
+        ValueError
+            If the search ends above the tolerance.
+
+        Examples
+        --------
+        >>> w, b = Model(1, penalty=0.1).train([[-1.0], [1.0]], [0, 1], rng=0, tolerance=1e-9).parameters
+        >>> bool(abs(1 / (1 + np.exp(w)) - 0.1 * w) < 1e-9), bool(abs(b) < 1e-8)
+        (True, True)
+        """
+        x, t = self._samples(inputs, labels)  # (N, d), (N,)
+        start = checks.generator("rng", rng).standard_normal(self.size) / np.sqrt(self.inputs)  # (K,)
+        tolerance = checks.number("tolerance", tolerance, above=0)
+
+        def value_and_slope(q):
+            slope, value = grad_and_value(lambda q: self._objective(q, x, t))(torch.from_numpy(np.array(q)))  # (K,), ()
+            return float(value), slope.numpy()
+
+        stop = {"ftol": 0.0, "gtol": tolerance / np.sqrt(self.size), "maxcor": 30, "maxiter": 20_000, "maxfun": 40_000}
+        q = optimize.minimize(value_and_slope, start, jac=True, method="L-BFGS-B", options=stop).x  # (K,)
+        value, slope = value_and_slope(q)
+        for _ in range(5):  # each doubles the correct digits, so more cannot help
+            if np.linalg.norm(slope) <= tolerance or not np.isfinite(slope).all():
+                break
+            second = jacrev(grad(lambda q: self._objective(q, x, t)))(torch.from_numpy(q)).numpy()  # (K, K)
+            try:
+                q = q - linalg.cho_solve(linalg.cho_factor(second), slope)  # (K,)
+            except linalg.LinAlgError:  # no Cholesky factor: a saddle, which the check below reports
+                break
+            value, slope = value_and_slope(q)
+        if not (norm := float(np.linalg.norm(slope))) <= tolerance:
+            checks.fail("tolerance", f"be within reach: the search ended at |∇| = {norm:.3g}", tolerance)
+        return Trained(q, value, norm)
+
+    def steps(
+        self, parameters: ArrayLike, inputs: ArrayLike, labels: ArrayLike, *, learning_rate: float = 1.0
+    ) -> Array["N K"]:
+        """The step that each sample asks for:  q̇ = -γ ∂H/∂q,  without the penalty's constant part.
+
+        Parameters
+        ----------
+        parameters, inputs, labels : array_like (K,), (N, d), (N,)
+            q, x, and t of 0 or 1.
+        learning_rate : float, optional
+            γ > 0, by default 1.
+
+        Returns
+        -------
+        ndarray (N, K)
+
+        Examples
+        --------
+        >>> Model(2).steps([0.0, 0.0, 0.0], [[1.0, 4.0], [3.0, -2.0]], [0, 1], learning_rate=1.0).tolist()
+        [[-0.5, -2.0, -0.5], [1.5, -1.0, 0.5]]
+        """
+        q, (x, t) = self._parameters(parameters), self._samples(inputs, labels)
+        rate = checks.number("learning_rate", learning_rate, above=0)
+        gradients = vmap(lambda x, t: self._loss_gradient(q, x, t, 0))(x, t).numpy()  # (N, K)
+        return checks.finite("inputs", -rate * gradients)
+
+    def jacobians(
+        self,
+        parameters: ArrayLike,
+        inputs: ArrayLike,
+        labels: ArrayLike,
+        *,
+        learning_rate: float = 1.0,
+        chunk: int = 60,
+    ) -> Array["N K d"]:
+        """Derivatives  J = ∂q̇/∂x  of each sample's step, total ones: the Gauss-Newton term of eq. (4.2) is in them.
+
+        Parameters
+        ----------
+        parameters, inputs, labels : array_like (K,), (N, d), (N,)
+            q, x, and t of 0 or 1.
+        learning_rate : float, optional
+            γ > 0, by default 1.
+        chunk : int, optional
+            Samples at a time, by default 60.
+
+        Returns
+        -------
+        ndarray (N, K, d)
+
+        Examples
+        --------
+        >>> single = Model(1).jacobians([4.0, 0.0], [[0.0]], [0], learning_rate=1.0, chunk=60)
+        >>> single.tolist()  # -f and -f' w at f = 1/2: rows w, b
+        [[[-0.5], [-1.0]]]
+        """
+        q, (x, t) = self._parameters(parameters), self._samples(inputs, labels)
+        rate, chunk = checks.number("learning_rate", learning_rate, above=0), checks.integer("chunk", chunk)
+        mixed = jacrev(lambda q, x, t: self._loss_gradient(q, x, t, 1))  # gives (d, K)
+        found = vmap(mixed, in_dims=(None, 0, 0), chunk_size=chunk)(q, x, t).numpy()  # (N, d, K)
+        return checks.finite("inputs", -rate * found).transpose(0, 2, 1)  # (N, K, d)
+
+    def local_exponents(
+        self, parameters: ArrayLike, inputs: ArrayLike, labels: ArrayLike, left: ArrayLike, right: ArrayLike
+    ) -> Array["N r"]:
+        """Jacobian exponents  κ = φφ''/φ'²  at ε = 0 of  φ(ε) = u·q̇(x + εv),  for r pairs u, v of each sample.
+
+        On an exponential tail e^{cy} of the loss κ = 1 + (cÿ + (ln ψ)¨)/(cẏ + (ln ψ)˙)²,  ψ = u·∇_q y, dots for d/dε.
+
+        Parameters
+        ----------
+        parameters, inputs, labels : array_like (K,), (N, d), (N,)
+            q, x, and t of 0 or 1.
+        left, right : array_like (N, K, r), (N, d, r)
+            u and v, one a column, along which φ' ≠ 0, as of `area_formula.singular_pairs`.
+
+        Returns
+        -------
+        ndarray (N, r)
+
+        Examples
+        --------
+        >>> Model(1).local_exponents([16.0, -8.0], [[0.0]], [0], [[[0.0], [1.0]]], [[[1.0]]]).round(3)
+        array([[1.]])
+        """
+        q, (x, t) = self._parameters(parameters), self._samples(inputs, labels)
+        u = torch.from_numpy(checks.array("left", left, shape=(len(x), self.size, None)))  # (N, K, r)
+        v = torch.from_numpy(checks.array("right", right, shape=(len(x), self.inputs, u.shape[2])))  # (N, d, r)
+        checks.fail_if(u.shape[2] == 0, "left", "hold one direction or more a sample", f"shape {tuple(u.shape)}")
+
+        def derivatives(x, t, u, v):
+            phi = grad_and_value(lambda along: u @ self._loss_gradient(q, x + along * v, t, 0))  # φ', φ
+            curvature, (slope, value) = grad_and_value(phi, has_aux=True)(torch.zeros((), dtype=torch.float64))
+            return torch.stack([value, slope, curvature])  # (3,)
+
+        pairs = vmap(vmap(derivatives, in_dims=(None, None, 1, 1)))  # over N outside, over r inside
+        value, slope, curvature = pairs(x, t, u, v).unbind(2)  # (N, r) three times
+        exponents = value / slope * (curvature / slope)  # (N, r)
+        if not torch.isfinite(exponents).all():
+            checks.fail("right", "be directions along which the step u·q̇ changes", "a pair with φ' = 0")
+        return exponents.numpy()
 
 
-def _logit(model, q, x):
-    """y for inputs x of shape (d,) or (N, d)."""
-    d, m = model.inputs, model.width
-    if m == 0:
-        return x @ q[:d] + q[d]
-    weights, biases, readout, constant = q.split([m * d, m, m, 1])  # (m·d,), (m,), (m,), (1,)
-    return torch.tanh(x @ weights.view(m, d).T + biases) @ readout + constant[0]
+def two_digits(*, components: int | None = None) -> tuple[Array["N d"], Array[" N"]]:
+    """Images of zeros and ones, centred:  pixels / 16, or principal components.
 
+    Parameters
+    ----------
+    components : int, optional
+        d <= 64 principal axes; by default all pixels.
 
-def _loss_gradient(model, q, x, t, argument):
-    """∂H/∂q (`argument` 0), (K,), or ∂H/∂x (1), (d,), of one sample."""
-    gradient, y = grad_and_value(lambda q, x: _logit(model, q, x), argument)(q, x)  # as q or x, ()
-    sign = 1 - 2 * t
-    # The derivative of the loss by hand: it keeps its relative precision where a sample is classified with certainty.
-    wrong = torch.sigmoid(sign * y)  # ()
-    slope = wrong if model.loss == "cross-entropy" else 2 * wrong**2 * torch.sigmoid(-sign * y)  # ()
-    return sign * slope * gradient
+    Returns
+    -------
+    tuple of ndarrays (360, d), (360,)
+        Inputs and labels, 0 or 1.
 
-
-def _objective(model, q, x, t):
-    u = (1 - 2 * t) * _logit(model, q, x)  # (N,)
-    loss = torch.logaddexp(u, torch.zeros_like(u)) if model.loss == "cross-entropy" else torch.sigmoid(u) ** 2  # (N,)
-    return loss.mean() + model.penalty / 2 * (q @ q)
-
-
-def _samples(model, inputs, labels):
-    """Checked samples as float64 tensors (N, d), (N,)."""
-    checks.instance("model", model, Model, "from lib.criticality.sample_gradients")
-    x = checks.array("inputs", inputs, shape=(None, model.inputs))  # (N, d)
-    checks.fail_if(len(x) == 0, "inputs", "hold one sample or more", f"shape {x.shape}")
-    t = checks.array("labels", labels, shape=(len(x),))  # (N,)
-    checks.fail_if(not np.isin(t, (0, 1)).all(), "labels", "be 0 or 1", labels)
-    return torch.from_numpy(x), torch.from_numpy(t)
-
-
-def _tensors(model, parameters, inputs, labels):
-    x, t = _samples(model, inputs, labels)  # (N, d), (N,)
-    return torch.from_numpy(checks.array("parameters", parameters, shape=(model.size,))), x, t
-
-
-def two_digits(*, components=None):
-    """Images of zeros and ones, centred, pixels / 16 or `components` of principal axes.  Returns (360, d) and labels.
-
+    Examples
+    --------
     >>> two_digits(components=10)[0].shape
     (360, 10)
     """
@@ -102,95 +290,3 @@ def two_digits(*, components=None):
         checks.fail("components", f"be at most {x.shape[1]}", components)
     x = x - x.mean(axis=0) if components is None else PCA(components, svd_solver="full").fit_transform(x)  # (360, d)
     return x, images.labels[kept].astype(float)
-
-
-def train(model, inputs, labels, rng, *, tolerance=1e-9):
-    """Full-batch training to the equilibrium, where  Σ_n ∂H_n/∂q / N + λq = 0:  L-BFGS, then Newton steps.
-
-    Only a neuron with cross-entropy has just one.  `model`: a Model; `inputs`, `labels`: x, t; `rng`: int,
-    SeedSequence or Generator, of the start; `tolerance`: > 0, largest |∇|, or else an error.  Returns an Equilibrium.
-
-    >>> w, b = train(Model(1, penalty=0.1), [[-1.0], [1.0]], [0, 1], rng=0).parameters
-    >>> bool(abs(1 / (1 + np.exp(w)) - 0.1 * w) < 1e-9), bool(abs(b) < 1e-8)
-    (True, True)
-    """
-    x, t = _samples(model, inputs, labels)  # (N, d), (N,)
-    start = checks.generator("rng", rng).standard_normal(model.size) / np.sqrt(model.inputs)  # (K,)
-    tolerance = checks.number("tolerance", tolerance, above=0)
-
-    def value_and_slope(q):
-        slope, value = grad_and_value(lambda q: _objective(model, q, x, t))(torch.from_numpy(np.array(q)))  # (K,), ()
-        return float(value), slope.numpy()
-
-    options = {"ftol": 0.0, "gtol": tolerance / np.sqrt(model.size), "maxcor": 30, "maxiter": 20_000, "maxfun": 40_000}
-    q = optimize.minimize(value_and_slope, start, jac=True, method="L-BFGS-B", options=options).x  # (K,)
-    value, slope = value_and_slope(q)
-    for _ in range(5):  # each doubles the correct digits, so more cannot help
-        if np.linalg.norm(slope) <= tolerance or not np.isfinite(slope).all():
-            break
-        second = jacrev(grad(lambda q: _objective(model, q, x, t)))(torch.from_numpy(q)).numpy()  # (K, K)
-        try:
-            q = q - linalg.cho_solve(linalg.cho_factor(second), slope)  # (K,)
-        except linalg.LinAlgError:  # no Cholesky factor: a saddle, which the check below reports
-            break
-        value, slope = value_and_slope(q)
-    if not (norm := float(np.linalg.norm(slope))) <= tolerance:
-        checks.fail("tolerance", f"be within reach: the search ended at |∇| = {norm:.3g}", tolerance)
-    return Equilibrium(q, value, norm)
-
-
-def steps(model, parameters, inputs, labels, *, learning_rate=1.0):
-    """The step that each sample asks for:  q̇ = -γ ∂H/∂q,  without the penalty's constant part.
-
-    `model`: a Model; `parameters`, `inputs`, `labels`, `learning_rate`: q, x, t, γ.  Returns (N, K).
-
-    >>> steps(Model(2), [0.0, 0.0, 0.0], [[1.0, 4.0], [3.0, -2.0]], [0, 1]).tolist()
-    [[-0.5, -2.0, -0.5], [1.5, -1.0, 0.5]]
-    """
-    q, x, t = _tensors(model, parameters, inputs, labels)
-    rate = checks.number("learning_rate", learning_rate, above=0)
-    return checks.finite("inputs", -rate * vmap(lambda x, t: _loss_gradient(model, q, x, t, 0))(x, t).numpy())  # (N, K)
-
-
-def jacobians(model, parameters, inputs, labels, *, learning_rate=1.0, chunk=60):
-    """Derivatives  J = ∂q̇/∂x  of each sample's step, total ones, which hold the Gauss-Newton term of eq. (4.2).
-
-    `model`: a Model; `parameters`, `inputs`, `labels`, `learning_rate`: q, x, t, γ; `chunk`: of samples.  Returns (N,
-    K, d).
-
-    >>> jacobians(Model(1), [4.0, 0.0], [[0.0]], [0]).tolist()  # -f and -f' w at f = 1/2: rows w, b
-    [[[-0.5], [-1.0]]]
-    """
-    q, x, t = _tensors(model, parameters, inputs, labels)
-    rate, chunk = checks.number("learning_rate", learning_rate, above=0), checks.integer("chunk", chunk)
-    mixed = jacrev(lambda q, x, t: _loss_gradient(model, q, x, t, 1))  # gives (d, K)
-    found = vmap(mixed, in_dims=(None, 0, 0), chunk_size=chunk)(q, x, t).numpy()  # (N, d, K)
-    return checks.finite("inputs", -rate * found).transpose(0, 2, 1)  # (N, K, d)
-
-
-def local_exponents(model, parameters, inputs, labels, left, right):
-    """Jacobian exponents  κ = φφ''/φ'²  at ε = 0 of  φ(ε) = u·q̇(x + εv),  for pairs of directions u, v of each sample.
-
-    On an exponential tail e^{cy} of the loss κ = 1 + (cÿ + (ln ψ)¨)/(cẏ + (ln ψ)˙)²,  ψ = u·∇_q y, dots for d/dε.
-    `model`: a Model; `parameters`, `inputs`, `labels`: q, x, t; `left` (N, K, r), `right` (N, d, r): u and v, one a
-    column, φ' ≠ 0, as of `area_formula.singular_pairs`.  Returns κ (N, r).
-
-    >>> local_exponents(Model(1), [16.0, -8.0], [[0.0]], [0], [[[0.0], [1.0]]], [[[1.0]]]).round(3)  # (1 - 2f)/(1 - f)
-    array([[1.]])
-    """
-    q, x, t = _tensors(model, parameters, inputs, labels)
-    u = torch.from_numpy(checks.array("left", left, shape=(len(x), model.size, None)))  # (N, K, r)
-    v = torch.from_numpy(checks.array("right", right, shape=(len(x), model.inputs, u.shape[2])))  # (N, d, r)
-    checks.fail_if(u.shape[2] == 0, "left", "hold one direction or more a sample", f"shape {tuple(u.shape)}")
-
-    def derivatives(x, t, u, v):
-        phi = grad_and_value(lambda along: u @ _loss_gradient(model, q, x + along * v, t, 0))  # φ', φ
-        curvature, (slope, value) = grad_and_value(phi, has_aux=True)(torch.zeros((), dtype=torch.float64))  # () each
-        return torch.stack([value, slope, curvature])  # (3,)
-
-    pairs = vmap(vmap(derivatives, in_dims=(None, None, 1, 1)))  # over N outside, over r inside
-    value, slope, curvature = pairs(x, t, u, v).unbind(2)  # (N, r) three times
-    exponents = value / slope * (curvature / slope)  # (N, r)
-    if not torch.isfinite(exponents).all():
-        checks.fail("right", "be directions along which the step u·q̇ changes", "a pair with φ' = 0")
-    return exponents.numpy()

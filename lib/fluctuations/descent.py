@@ -1,35 +1,79 @@
-"""Minibatch descent on a least-squares loss with streaming averages: the simulator of :mod:`lib.fluctuations.linear`.
+"""Minibatch descent on a least-squares loss: its stationary law, exact in the learning rate, and its simulator.
 
-A step is  V - (ε/m) Σ_b (V x_b - r_b) x_bᵀ  over a minibatch, eq. (3.2) of han2021 in the PCA basis, V = W - W₀;  with
-momentum  V' = V + B',  B' = μB - ε(VS - ξ).  Preconditioned descent is plain descent on the inputs P^{1/2} x.
+V = W - W₀ moves by  V' = V + B',  B' = μB - ε(VS - ξ),  with a fresh minibatch every step; without momentum μ this is
+han2021 (3.2),  V' = V(1 - εS) + εξ.  Then G = E[VᵀV] obeys  AG + GA = ε E[SGS] + ε D,  closed and linear; the source
+has the limit ε -> 0, eq. (2.10), with ε D(0) on the right, and no momentum.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from joblib import Parallel, delayed
 
 from lib.common import checks
 from lib.common.compiled import loops
-from lib.common.estimate import Estimate
-from lib.common.linalg import psd_root
+from lib.common.linalg import largest, psd_root
 from lib.common.random import children
-from lib.fluctuations import regression
-from lib.fluctuations.linear import momentum_covariance, stationary_covariance
-from lib.fluctuations.minibatches import checked_drawing, checked_run, fill
-from lib.fluctuations.regression_formulas import pair_weights
+from lib.common.shapes import Array, ArrayLike, Rng
+from lib.fluctuations import _sums, regression
+from lib.fluctuations._runs import checked_drawing, checked_run, fill
+from lib.fluctuations.stationary import EDGE
 
 HELD = 64  # recorded states that are added to the sums at a time
 
 
 @dataclass(frozen=True, eq=False)
 class Averages:
-    """Time averages over blocks of independent chains; the first axis counts the blocks.  See :func:`over_blocks`."""
+    """Time averages of a run over blocks of independent replicas, each an array with the blocks first.
 
-    second_moment: np.ndarray  # (blocks, n, n)  E[V_nᵀ V_n], or E[V_iᵀ V_k] for a pair of outputs
-    lagged: np.ndarray | None  # (blocks, n, n)  E[V_nᵀ V_{n+1}], or the same for a pair; None if not asked for
-    mean: np.ndarray  # (blocks, p, n)  E[V]; p counts the outputs that were run
-    last: np.ndarray  # (chains, p, n)  V after the last step, a start for the next run (at rest, B = 0)
+    Made by :meth:`Descent.simulate`.  ``Estimate.of`` gives the mean over blocks with its error.
+
+    Parameters
+    ----------
+    second_moment : ndarray (blocks, n, n)
+        E[V_nᵀ V_n], or E[V_iᵀ V_k] for a pair of outputs.
+    lagged : ndarray (blocks, n, n) or None
+        E[V_nᵀ V_{n+1}], or the same for a pair; None if not asked for.
+    mean : ndarray (blocks, p, n)
+        E[V]; p counts the outputs that were run.
+    last : ndarray (replicas, p, n)
+        V after the last step, a start for the next run (at rest, B = 0).
+    learning_rate : float
+        ε of the run.
+    """
+
+    second_moment: Array["blocks n n"]
+    lagged: Array["blocks n n"] | None
+    mean: Array["blocks p n"]
+    last: Array["replicas p n"]
+    learning_rate: float
+
+    def circulation(self) -> Array["blocks n n"]:
+        """Circulation measured from successive states:  (E[V_nᵀ V_{n+1}] - E[V_{n+1}ᵀ V_n]) / 2ε.
+
+        It equals  Q = (AG - GA)/2,  eq. (1.6) of han2021, or that of G_ik for a stationary pair; with momentum
+        Q / (1 - μ).  Best with every step recorded.
+
+        Returns
+        -------
+        ndarray (blocks, n, n)
+
+        Raises
+        ------
+        ValueError
+            If the run was made without the lagged average.
+
+        Examples
+        --------
+        >>> lagged = np.array([[[1.0, 0.5], [0.0, 1.0]]])
+        >>> Averages(np.eye(2)[None], lagged, np.zeros((1, 1, 2)), np.zeros((1, 1, 2)), 0.25).circulation().tolist()
+        [[[0.0, 1.0], [-1.0, 0.0]]]
+        """
+        checks.fail_if(self.lagged is None, "lagged", "be kept in the run", None)
+        # For a pair, E[VᵢᵀV_k] is symmetric on average only: without its antisymmetric part most of the noise is gone.
+        moved = self.lagged - self.second_moment  # (blocks, n, n)
+        return (moved - np.swapaxes(moved, -1, -2)) / (2 * self.learning_rate)
 
 
 # Sums may be reordered, which lets the loops use vector instructions: without, a run takes up to 1.5 times as long.
@@ -115,125 +159,271 @@ def _block(chains, velocities, data, pairs, rate, momentum, batch, steps, record
                 lagged += left[:held].T @ after[:held]
 
 
-def _stationary_start(problem, learning_rate, batch, replacement, pair, chains, rng):
-    """Gaussian rows with the exact second moment that is measured, shared out over outputs or that of the pair."""
+@dataclass(frozen=True, eq=False)
+class Descent:
+    """Minibatch gradient descent on a least-squares problem: the setting that its theory and its simulation share.
 
-    def exact(which):
-        return stationary_covariance(problem, learning_rate, batch, replacement=replacement, pair=which)
+    Parameters
+    ----------
+    problem : Regression
+        The data, as ``regression.fit`` returns them; covariances are in its PCA basis.
+    learning_rate : float
+        ε > 0; a stationary state needs less than a threshold, ``problem.learning_rate_threshold(batch)`` without
+        momentum.
+    batch : int
+        m, samples a step; at most N without replacement.
+    replacement : bool
+        Whether a sample may occur twice in a minibatch.
+    momentum : float
+        0 <= μ < 1, heavy ball; for small ε it multiplies the learning rate by 1/(1 - μ).
+    epochs : bool
+        Whether N // m successive minibatches share out a permutation, not with `replacement`: for simulations; the
+        stationary law is that of independent minibatches.
 
-    size, outputs = len(problem.eigenvalues), problem.residuals.shape[1]
-    if pair is None:
-        return rng.standard_normal((chains, outputs, size)) @ psd_root(exact(None) / outputs).T  # (chains, p, n)
-    i, k = pair
-    if i == k:
-        return rng.standard_normal((chains, 1, size)) @ psd_root(exact(pair)).T  # (chains, 1, n)
-    cross = exact(pair)  # (n, n)
-    joint = np.block([[exact((i, i)), cross], [cross, exact((k, k))]])  # (2n, 2n)
-    return (rng.standard_normal((chains, 2 * size)) @ psd_root(joint).T).reshape(chains, 2, size)  # (chains, 2, n)
-
-
-def _moving_start(problem, learning_rate, momentum, batch, replacement, chains, rng):
-    """Gaussian V and B with the exact joint second moment of descent with momentum, shared out over outputs.
-
-    With a = ελ_k, b = ελ_l, stationarity leaves  E[VᵀB] = (a - μb)/(1 - μ²) · G  and  E[BᵀB] = (a + b)/(1 + μ) · G.
-    """
-    rates, outputs = learning_rate * problem.eigenvalues, problem.residuals.shape[1]  # (n,)
-    spread = momentum_covariance(problem, learning_rate, momentum, batch, replacement=replacement) / outputs  # (n, n)
-    cross = np.subtract.outer(rates, momentum * rates) / (1 - momentum**2) * spread  # (n, n)
-    speed = np.add.outer(rates, rates) / (1 + momentum) * spread  # (n, n)
-    root = psd_root(np.block([[spread, cross], [cross.T, speed]]))  # (2n, 2n)
-    both = rng.standard_normal((chains, outputs, 2 * len(rates))) @ root.T  # (chains, p, 2n)
-    return both[..., : len(rates)], both[..., len(rates) :]
-
-
-def simulate(
-    problem, learning_rate, batch, *, steps, chains, rng,
-    start="stationary", momentum=0.0, replacement=False, epochs=False, pair=None, record_every=None, blocks=None,
-    lagged=True, workers=1,
-):  # fmt: skip
-    """Independent chains of minibatch gradient descent, eq. (3.2), and their time averages, eqs. (3.3), (B1).
-
-    From the default start averages have no bias if minibatches are independent.  `problem`: Regression;
-    `learning_rate`: ε > 0; `batch`, `replacement`, `epochs`: as in ``minibatches.draw``; `steps`, `chains`: length and
-    number; `rng`: int or SeedSequence, block b draws from its b-th child, whatever the `workers`; `start`:
-    "stationary" or V, (p, n) or (chains, p, n), with B = 0; `momentum`: 0 <= μ < 1, with a pair only from an array;
-    `pair`: tuple (i, k), run these outputs only and measure E[V_iᵀ V_k]; `record_every`: of the steps, must divide
-    them, default 5 or the next divisor below; `blocks`: of chains, averaged one by one, must divide them, default 10 or
-    the next divisor below; `lagged`: take that average as well, which can double the time of a run
-    with many inputs.  Returns Averages; another processor may round differently.
-
+    Examples
+    --------
     >>> problem = regression.fit([[1.0], [1.0]], [[0.0], [2.0]])  # A = S = D = 1: G = ε / (2 - ε)
-    >>> mean, error = over_blocks(simulate(problem, 0.5, 1, steps=1000, chains=20, rng=1).second_moment)
-    >>> bool(abs(mean[0, 0] - 1 / 3) < 4 * error[0, 0] < 0.05)
-    True
+    >>> Descent(problem, 0.5, 1).stationary_covariance().round(4)
+    array([[0.3333]])
     """
-    samples, outputs = regression.checked_problem(problem).residuals.shape
-    learning_rate = checks.number("learning_rate", learning_rate, above=0)
-    replacement, epochs = checked_drawing(samples, batch, replacement, epochs)
-    batch = checks.integer("batch", batch)
-    steps, chains, blocks, record_every = checked_run(steps, chains, blocks, record_every, seldom=5)
-    workers, lagged = checks.integer("workers", workers), checks.boolean("lagged", lagged)
-    streams = children(rng, blocks + 1)
-    pair_weights(problem, pair)  # refuses outputs that there are not
-    rows = list(range(outputs)) if pair is None else list(dict.fromkeys(pair))  # the outputs that are run
-    pairs = np.array([(i, i) for i in range(outputs)] if pair is None else [(0, len(rows) - 1)])  # (p, 2) or (1, 2)
-    shape = (len(rows), len(problem.eigenvalues))
-    momentum = checks.number("momentum", momentum, at_least=0, below=1)
-    velocity = np.zeros((chains, *shape))  # (chains, p, n)
-    if isinstance(start, str) and start == "stationary":
-        rng = checks.generator("rng", streams[-1])
-        if momentum == 0:
-            state = _stationary_start(problem, learning_rate, batch, replacement, pair, chains, rng)
-        elif pair is None:
-            state, velocity = _moving_start(problem, learning_rate, momentum, batch, replacement, chains, rng)
+
+    problem: regression.Regression
+    learning_rate: float
+    batch: int
+    replacement: bool = field(default=False, kw_only=True)
+    momentum: float = field(default=0.0, kw_only=True)
+    epochs: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self):
+        checks.instance("problem", self.problem, regression.Regression, "as regression.fit returns it")
+        samples = len(self.problem.inputs)
+        batch, replacement, epochs = checked_drawing(samples, self.batch, self.replacement, self.epochs)
+        rate = checks.number("learning_rate", self.learning_rate, above=0)
+        momentum = checks.number("momentum", self.momentum, at_least=0, below=1)
+        checks.keep(self, learning_rate=rate, batch=batch, replacement=replacement, momentum=momentum, epochs=epochs)
+
+    def _noise(self, pair):
+        return self.problem.noise_moment(self.batch, replacement=self.replacement, pair=pair)
+
+    @cached_property
+    def _equation(self):
+        """ρ/ε + εc λλᵀ (n, n) and εc, of  ρ ∘ G = ε²{D + c(F[G] - AGA)},  where G exists.
+
+        ρ = {(1-μ)² [(1+μ)(a+b) - ab] + μ(a-b)²} / (1-μ²),  a = ελ_k, b = ελ_l.
+        """
+        problem, rate, mu, lam = self.problem, self.learning_rate, self.momentum, self.problem.eigenvalues  # (n,)
+        variance, square = problem.batch_variance(self.batch, self.replacement), np.outer(lam, lam)  # (n, n)
+        top = 2 * (1 + mu) / lam[0]
+        checks.fail_if(rate >= top * (1 - EDGE), "learning_rate", f"be below {top:.6g}, where the mean diverges", rate)
+        a, b = rate * lam[:, None], rate * lam  # (n, 1), (n,)
+        stiffness = ((1 - mu) ** 2 * ((1 + mu) * (a + b) - a * b) + mu * (a - b) ** 2) / (1 - mu**2) / rate  # (n, n)
+
+        # E[S̄GS̄] keeps positive matrices positive, so its feedback on the noise must be below one.
+        def feedback(matrix):
+            return _sums.fourth(problem.inputs, matrix) - square * matrix  # (n, n)
+
+        how = {"replacement": self.replacement}
+        # The cheap bound spares most descents the eigenproblem.
+        safe = mu == 0 and rate < problem.sufficient_learning_rate(self.batch, **how) * (1 - EDGE)
+        if not safe and variance > 0 and rate * variance * largest(feedback, stiffness) >= 1 - EDGE:
+            edge = "" if mu else f" below {problem.learning_rate_threshold(self.batch, **how):.6g}"
+            wanted = f"be smaller,{edge}: the stationary covariance diverges at this momentum and batch"
+            checks.fail("learning_rate", wanted, rate)
+        return stiffness + rate * variance * square, rate * variance
+
+    def _solved(self, pair=None):
+        noise, (metric, coupling) = self._noise(pair), self._equation  # (n, n), (n, n)
+        return _sums.solve(self.problem.inputs, metric, coupling, self.learning_rate * noise)
+
+    _whole = cached_property(_solved)  # of images it costs as much as a simulation
+
+    def stationary_covariance(self, pair: tuple[int, int] | None = None) -> Array["n n"]:
+        """Stationary weight covariance  G = E[VᵀV],  exact:  AG + GA = ε E[SGS] + ε D.
+
+        With momentum  ρ ∘ G = ε²{D + c(F[G] - AGA)},  ρ = {(1-μ)² [(1+μ)(a+b) - ab] + μ(a-b)²} / (1-μ²)  of a = ελ_k,
+        b = ελ_l.
+
+        Parameters
+        ----------
+        pair : tuple (i, k), optional
+            Two outputs: E[V_iᵀ V_k], han2021 (B5), instead of the sum over outputs.
+
+        Returns
+        -------
+        ndarray (n, n)
+            Symmetric.
+
+        Raises
+        ------
+        ValueError
+            If it diverges at this learning rate, or minibatches come in epochs, where this law does not hold.
+
+        Examples
+        --------
+        >>> problem = regression.fit([[1.0], [1.0]], [[0.0], [2.0]])  # A = S = D = 1
+        >>> Descent(problem, 0.5, 1, momentum=0.5).stationary_covariance().round(9)
+        array([[0.6]])
+        """
+        checks.fail_if(self.epochs, "epochs", "be False for the law of independent minibatches", True)
+        return self._whole.copy() if pair is None else self._solved(pair)
+
+    def leading_order_covariance(self, pair: tuple[int, int] | None = None) -> Array["n n"]:
+        """Stationary weight covariance to leading order in ε:  AG + GA = ε D,  that is  G_kl = ε D_kl / (λ_k + λ_l).
+
+        han2021 (2.10), where 2D is ε D(0); with momentum ε / (1 - μ) takes the place of ε.
+
+        Parameters
+        ----------
+        pair : tuple (i, k), optional
+            Two outputs: E[V_iᵀ V_k] instead of the sum over outputs.
+
+        Returns
+        -------
+        ndarray (n, n)
+            Symmetric.
+
+        Examples
+        --------
+        >>> problem = regression.fit([[1.0], [1.0]], [[0.0], [2.0]])
+        >>> Descent(problem, 0.5, 1).leading_order_covariance().round(9)  # εD / 2A
+        array([[0.25]])
+        """
+        lam = self.problem.eigenvalues  # (n,)
+        return self.learning_rate / (1 - self.momentum) * self._noise(pair) / np.add.outer(lam, lam)
+
+    def preconditioned_covariance(self, preconditioner: ArrayLike) -> Array["n n"]:
+        """Stationary weight covariance of  V' = V - ε(VS - ξ)P, exact:  PAG + GAP = ε P(E[SGS] + D)P.
+
+        Solved as plain descent on the inputs P^{1/2} x, whose learning-rate threshold counts.
+
+        Parameters
+        ----------
+        preconditioner : array_like (n, n)
+            P, positive definite, in the PCA basis.
+
+        Returns
+        -------
+        ndarray (n, n)
+            In the PCA basis.
+
+        Examples
+        --------
+        >>> problem = regression.fit([[1.0], [1.0]], [[0.0], [2.0]])
+        >>> Descent(problem, 1.0, 1).preconditioned_covariance([[0.5]]).round(4)
+        array([[0.3333]])
+        """
+        problem, size = self.problem, len(self.problem.eigenvalues)
+        preconditioner = checks.symmetric("preconditioner", preconditioner, size=size, definite="strict")  # (n, n)
+        values, vectors = np.linalg.eigh(preconditioner)  # (n,), (n, n)
+        root = vectors * np.sqrt(values) @ vectors.T  # (n, n)
+        inner = regression.fit(problem.inputs @ root, problem.targets)
+        wanted = "leave no direction of the inputs weaker than another by the factor 1e20 in the mean square"
+        checks.fail_if(len(inner.eigenvalues) < size, "preconditioner", wanted, preconditioner)
+        outward = root @ inner.basis  # (n, n)
+        return outward @ replace(self, problem=inner).stationary_covariance() @ outward.T
+
+    def _stationary_start(self, pair, replicas, rng):
+        """Gaussian V, B with the exact joint second moment that is measured, shared out over outputs or of the pair.
+
+        With a = ελ_k, b = ελ_l, stationarity leaves  E[VᵀB] = (a - μb)/(1 - μ²) · G,  E[BᵀB] = (a + b)/(1 + μ) · G.
+        """
+        outputs, size = self.problem.optimum.shape
+        if pair is not None:
+            checks.fail_if(self.momentum > 0, "start", "be an array where a pair of outputs has momentum", "stationary")
+            i, k = pair
+            exact = {each: self._solved(each) for each in dict.fromkeys([(i, i), pair, (k, k)])}  # (n, n) each
+            joint = np.block([[exact[i, i], exact[pair]], [exact[pair], exact[k, k]]]) if i != k else exact[pair]
+            state = rng.standard_normal((replicas, len(joint))) @ psd_root(joint).T
+            return state.reshape(replicas, -1, size), None  # (replicas, 1 or 2, n)
+        spread = self._whole / outputs  # (n, n)
+        if self.momentum == 0:
+            return rng.standard_normal((replicas, outputs, size)) @ psd_root(spread).T, None  # (replicas, p, n)
+        mu, rates = self.momentum, self.learning_rate * self.problem.eigenvalues  # (n,)
+        cross = np.subtract.outer(rates, mu * rates) / (1 - mu**2) * spread  # (n, n)
+        speed = np.add.outer(rates, rates) / (1 + mu) * spread  # (n, n)
+        root = psd_root(np.block([[spread, cross], [cross.T, speed]]))  # (2n, 2n)
+        both = rng.standard_normal((replicas, outputs, 2 * size)) @ root.T  # (replicas, p, 2n)
+        return both[..., :size], both[..., size:]
+
+    def simulate(
+        self, *, steps: int, replicas: int, rng: Rng, start: str | ArrayLike = "stationary",
+        pair: tuple[int, int] | None = None, record_every: int | None = None, blocks: int | None = None,
+        lagged: bool = True, workers: int = 1,
+    ) -> Averages:  # fmt: skip
+        """Independent replicas of the descent, and their time averages, han2021 (3.3), (B1).
+
+        From the default start averages have no bias if minibatches are independent.  Another processor may round
+        differently.
+
+        Parameters
+        ----------
+        steps, replicas : int
+            Length and number of the runs.
+        rng : int, SeedSequence or Generator
+            Block b draws from its b-th child, whatever the `workers`.
+        start : "stationary" or array_like (p, n), (replicas, p, n)
+            V, with B = 0; an array where a pair has momentum.
+        pair : tuple (i, k), optional
+            Run these outputs only and measure E[V_iᵀ V_k].
+        record_every : int, optional
+            One state in so many enters the averages; divides the steps, by default 5 or the next divisor below.
+        blocks : int, optional
+            Groups of replicas, averaged one by one; divides the replicas, by default 10 or the next divisor below.
+        lagged : bool
+            Take E[V_nᵀ V_{n+1}] as well, which can double the time of a run with many inputs.
+        workers : int
+            Threads.
+
+        Returns
+        -------
+        Averages
+
+        Raises
+        ------
+        ValueError
+            If the runs leave the floating-point range, or have no stationary state to start from.
+
+        Examples
+        --------
+        >>> from lib.common.estimate import Estimate
+        >>> problem = regression.fit([[1.0], [1.0]], [[0.0], [2.0]])  # A = S = D = 1: G = ε / (2 - ε)
+        >>> run = Descent(problem, 0.5, 1).simulate(steps=1000, replicas=20, rng=1, record_every=5, blocks=10)
+        >>> bool(abs(Estimate.of(run.second_moment[:, 0, 0]).sigmas(1 / 3)) < 4)
+        True
+        """
+        outputs, size = self.problem.optimum.shape
+        steps, replicas, blocks, record_every = checked_run(steps, replicas, blocks, record_every, seldom=5)
+        workers, lagged = checks.integer("workers", workers), checks.boolean("lagged", lagged)
+        streams = [checks.generator("rng", stream) for stream in children(rng, blocks + 1)]
+        if pair is not None:
+            self.problem._check_pair(pair)
+        rows = list(range(outputs)) if pair is None else list(dict.fromkeys(pair))  # the outputs that are run
+        pairs = np.array([(i, i) for i in rows] if pair is None else [(0, len(rows) - 1)])  # (p, 2) or (1, 2)
+        shape, velocity = (len(rows), size), None
+        if isinstance(start, str) and start == "stationary":
+            state, velocity = self._stationary_start(pair, replicas, streams[-1])
         else:
-            checks.fail("start", "be an array where a pair of outputs has momentum", start)
-    else:
-        state = checks.array("start", start)
-        if state.shape not in (shape, (chains, *shape)):
-            checks.fail("start", f'be "stationary" or have shape {shape} or {(chains, *shape)}', f"shape {state.shape}")
-        state = np.array(np.broadcast_to(state, (chains, *shape)))
-    grouped, size = (blocks, chains // blocks, *shape), shape[1]
-    state, velocity = (np.ascontiguousarray(each.reshape(grouped)) for each in (state, velocity))  # grouped
-    data = tuple(map(np.ascontiguousarray, (problem.inputs, problem.residuals[:, rows])))  # (N, n), (N, p)
-    sums = [np.zeros((blocks, *each)) if each else None for each in ((size, size), lagged and (size, size), shape)]
-    settings = (pairs, learning_rate, momentum, batch, steps, record_every, (replacement, epochs))
+            state = checks.array("start", start)
+            if state.shape not in (shape, (replicas, *shape)):
+                wanted = f'be "stationary" or have shape {shape} or {(replicas, *shape)}'
+                checks.fail("start", wanted, f"shape {state.shape}")
+            state = np.array(np.broadcast_to(state, (replicas, *shape)))
+        velocity = np.zeros(state.shape) if velocity is None else velocity  # (replicas, p, n)
+        grouped = (blocks, replicas // blocks, *shape)
+        state, velocity = (np.ascontiguousarray(each.reshape(grouped)) for each in (state, velocity))  # grouped
+        data = tuple(map(np.ascontiguousarray, (self.problem.inputs, self.problem.residuals[:, rows])))
+        sums = [np.zeros((blocks, *each)) if each else None for each in ((size, size), lagged and (size, size), shape)]
+        drawing = self.replacement, self.epochs
+        settings = pairs, self.learning_rate, self.momentum, self.batch, steps, record_every, drawing
 
-    def run(b):
-        random = checks.generator("rng", streams[b])
-        parts = tuple(part if part is None else part[b] for part in sums)  # second, lagged, mean
-        _block(state[b], velocity[b], data, *settings, random, parts)
+        def run(b):
+            parts = tuple(part if part is None else part[b] for part in sums)  # second, lagged, mean
+            _block(state[b], velocity[b], data, *settings, streams[b], parts)
 
-    Parallel(n_jobs=workers, prefer="threads")(delayed(run)(b) for b in range(blocks))
-    if not np.isfinite(state).all() or not all(np.isfinite(part).all() for part in sums if part is not None):
-        wanted = f"keep the chains inside the floating-point range for {steps} steps"
-        checks.fail("learning_rate", wanted, learning_rate)
-    records = chains // blocks * (steps // record_every)
-    return Averages(*(part if part is None else part / records for part in sums), state.reshape(chains, *shape))
-
-
-def over_blocks(values):
-    """Mean over independent blocks of `values` (blocks, ...), and its standard error, (...) each.  Returns both.
-
-    >>> [float(part) for part in over_blocks([1.0, 3.0])]
-    [2.0, 1.0]
-    """
-    return Estimate.of(values)
-
-
-def circulation(averages, learning_rate):
-    """Circulation measured from successive states, one matrix a block:  (E[V_nᵀ V_{n+1}] - E[V_{n+1}ᵀ V_n]) / 2ε.
-
-    It equals  Q = (AG - GA)/2,  eq. (1.6), or that of G_ik for a stationary pair; with momentum Q / (1 - μ).
-    `averages`: of :func:`simulate`, best with every step recorded; `learning_rate`: ε.  Returns (blocks, n, n).
-
-    >>> lagged = np.array([[[1.0, 0.5], [0.0, 1.0]]])
-    >>> circulation(Averages(np.eye(2)[None], lagged, np.zeros((1, 1, 2)), np.zeros((1, 1, 2))), 0.25).tolist()
-    [[[0.0, 1.0], [-1.0, 0.0]]]
-    """
-    averages = checks.instance("averages", averages, Averages, "as descent.simulate returns it")
-    checks.fail_if(averages.lagged is None, "averages", "hold the lagged average", "lagged=None")
-    rate = checks.number("learning_rate", learning_rate, above=0)
-    # For a pair, E[VᵢᵀV_k] is symmetric on average only: without its antisymmetric part most of the noise is gone.
-    moved = averages.lagged - averages.second_moment  # (blocks, n, n)
-    return (moved - np.swapaxes(moved, -1, -2)) / (2 * rate)
+        Parallel(n_jobs=workers, prefer="threads")(delayed(run)(b) for b in range(blocks))
+        if not np.isfinite(state).all() or not all(np.isfinite(part).all() for part in sums if part is not None):
+            wanted = f"keep the replicas inside the floating-point range for {steps} steps"
+            checks.fail("learning_rate", wanted, self.learning_rate)
+        records = replicas // blocks * (steps // record_every)
+        averages = (part if part is None else part / records for part in sums)
+        return Averages(*averages, state.reshape(replicas, *shape), self.learning_rate)

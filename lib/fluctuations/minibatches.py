@@ -1,29 +1,18 @@
 """Series of minibatches: how they are drawn, how much their moments fluctuate, how their noise is correlated in time.
 
 As in han2021: distinct samples, put back before the next minibatch.  With replacement: every sample is a fresh draw.
-In epochs: successive minibatches share out one permutation; then the theory of ``linear`` does not hold.
+In epochs: successive minibatches share out one permutation; then the stationary law of ``descent`` does not hold.
 """
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from lib.common import checks
 from lib.common.compiled import loops
 from lib.common.linalg import slices
-from lib.fluctuations import regression, regression_formulas
-
-
-@loops
-def fill(order, chosen, step, replacement, epochs, random):
-    """Fill `chosen` with the next minibatch.  Distinct samples: a Fisher-Yates shuffle of `order`, stopped after m."""
-    samples, batch = len(order), len(chosen)
-    first = batch * (step % (samples // batch)) if epochs else 0
-    for i in range(batch):
-        j = random.integers(0 if replacement else first + i, samples)
-        if replacement:
-            chosen[i] = j
-        else:
-            order[first + i], order[j] = order[j], order[first + i]
-            chosen[i] = order[first + i]
+from lib.common.shapes import Array, ArrayLike, Rng
+from lib.fluctuations._runs import checked_drawing, fill
+from lib.fluctuations.regression import Regression
 
 
 @loops
@@ -32,55 +21,41 @@ def _draw_all(order, batches, replacement, epochs, random):
         fill(order, batches[step], step, replacement, epochs, random)
 
 
-def checked_drawing(samples, batch, replacement=False, epochs=False):
-    """`replacement` and `epochs` as bool, checked to be a way to draw `batch` of `samples`.  Returns both.
+def draw(
+    samples: int, batch: int, steps: int, rng: Rng, *, replacement: bool = False, epochs: bool = False
+) -> Array["steps m"]:
+    """A series of minibatches, as indices of samples; by default as in han2021, section III.
 
-    >>> checked_drawing(10, 2)
-    (False, False)
-    """
-    regression.batch_variance(samples, batch, replacement)
-    if checks.boolean("epochs", epochs) and replacement:
-        checks.fail("epochs", "be False with replacement, as an epoch uses no sample twice", epochs)
-    return bool(replacement), bool(epochs)
+    Parameters
+    ----------
+    samples, batch, steps : int
+        N >= 2; m >= 1, at most N without replacement; length of the series.
+    rng : int, SeedSequence or Generator
+    replacement : bool
+        Whether a sample may occur twice in a minibatch.
+    epochs : bool
+        Whether N // m successive minibatches share out a permutation, not with `replacement`.
 
+    Returns
+    -------
+    ndarray (steps, m)
+        Integers from 0 to N - 1.
 
-def checked_run(steps, chains, blocks=None, record_every=None, *, seldom=1):
-    """`steps`, `chains`, `blocks`, `record_every` of a simulation, the last two dividing the others.  Returns all four.
-
-    By default 10 blocks, and one record in `seldom` steps, or the next divisors below.
-
-    >>> checked_run(100, 4), checked_run(99, 20, seldom=5)
-    ((100, 4, 4, 1), (99, 20, 10, 3))
-    """
-    steps, chains = checks.integer("steps", steps), checks.integer("chains", chains)
-    blocks = next(d for d in range(10, 0, -1) if chains % d == 0) if blocks is None else blocks
-    if record_every is None:
-        record_every = next(d for d in range(checks.integer("seldom", seldom), 0, -1) if steps % d == 0)
-    if chains % (blocks := checks.integer("blocks", blocks)):
-        checks.fail("blocks", f"divide chains = {chains}", blocks)
-    if steps % (record_every := checks.integer("record_every", record_every)):
-        checks.fail("record_every", f"divide steps = {steps}", record_every)
-    return steps, chains, blocks, record_every
-
-
-def draw(samples, batch, steps, rng, *, replacement=False, epochs=False):
-    """A series of minibatches, as indices of samples.  The default is that of han2021, section III.
-
-    `samples`: N; `batch`, `replacement`: as in ``regression.batch_variance``; `steps`: how many; `rng`: int,
-    SeedSequence or Generator; `epochs`: N // m successive ones share out a permutation.  Returns ints (steps, m).
-
+    Examples
+    --------
     >>> sorted(draw(6, 2, 3, rng=1, epochs=True).ravel().tolist())
     [0, 1, 2, 3, 4, 5]
     """
-    replacement, epochs = checked_drawing(samples, batch, replacement, epochs)
-    samples, batch = checks.integer("samples", samples), checks.integer("batch", batch)
+    samples = checks.integer("samples", samples, at_least=2)
+    batch, replacement, epochs = checked_drawing(samples, batch, replacement, epochs)
     batches = np.empty((checks.integer("steps", steps), batch), dtype=np.int64)  # (steps, m)
     _draw_all(np.arange(samples), batches, replacement, epochs, checks.generator("rng", rng))
     return batches
 
 
-def _batches(batches, problem):
+def _read(problem, batches):
     """A series of minibatches, checked against the data set."""
+    checks.instance("problem", problem, Regression, "as regression.fit returns it")
     try:
         series = np.asarray(batches)
     except ValueError:  # rows of unequal length
@@ -91,52 +66,79 @@ def _batches(batches, problem):
     return series.astype(np.int64)  # (steps, m)
 
 
-def moment_fluctuations(problem, batches):
+def moment_fluctuations(problem: Regression, batches: ArrayLike) -> Array[" steps"]:
     """Size of the fluctuations of the minibatch moment:  ‖S_n - A‖ / ‖A‖, Frobenius norm, as in han2021, figure 1.
 
-    `problem`: Regression; `batches` (steps, m): as of :func:`draw`.  Returns (steps,).
+    Parameters
+    ----------
+    problem : Regression
+    batches : array_like (steps, m)
+        Integers from 0 to N - 1, as :func:`draw` returns them.
 
+    Returns
+    -------
+    ndarray (steps,)
+        Their root mean square is ``problem.expected_fluctuation(m)`` on average.
+
+    Examples
+    --------
+    >>> from lib.fluctuations import regression
     >>> moment_fluctuations(regression.fit([[1.0], [2.0]], [[0.0], [1.0]]), [[0], [1]]).round(12)  # S = 1, 4; A = 2.5
     array([0.6, 0.6])
     """
-    lam = regression.checked_problem(problem).eigenvalues  # (n,)
-    chosen = (problem.inputs[batch] for batch in _batches(batches, problem))  # (m, n) each
-    sizes = [np.linalg.norm(z.T @ z / len(z) - np.diag(lam)) for z in chosen]
-    return np.array(sizes) / np.linalg.norm(lam)  # (steps,)
+    batches, lam = _read(problem, batches), problem.eigenvalues  # (steps, m), (n,)
+    squares = []
+    for z in (problem.inputs[batch] for batch in batches):  # (m, n) each
+        if len(z) < len(lam):  # ‖S‖² - 2<S, A> + ‖A‖² by the products of samples, fewer than those of inputs
+            squares.append(np.sum((z @ z.T / len(z)) ** 2) - 2 * np.mean(z**2 @ lam) + lam @ lam)
+        else:
+            squares.append(np.sum((z.T @ z / len(z) - np.diag(lam)) ** 2))
+    return np.sqrt(np.maximum(squares, 0)) / np.linalg.norm(lam)  # (steps,)
 
 
-def expected_fluctuation(problem, batch, *, replacement=False):
-    """Root mean square of :func:`moment_fluctuations`:  [c (<|x|⁴> / ‖A‖² - 1)]^{1/2},  whatever ε.
+def _noise_products(problem, late, early):
+    """Sum of  ξ'ᵀξ  over two series (steps, m): Xᵀ M X, with r_α·r_β summed over the pairs of samples that meet."""
+    products = problem.residuals[late] @ np.swapaxes(problem.residuals[early], 1, 2) / late.shape[1] ** 2
+    (first, rows), (second, columns) = (np.unique(each, return_inverse=True) for each in (late, early))
+    places = np.broadcast_arrays(rows.reshape(late.shape)[:, :, None], columns.reshape(early.shape)[:, None, :])
+    met = csr_array((products.ravel(), [place.ravel() for place in places]), shape=(len(first), len(second)))
+    return problem.inputs[first].T @ (met @ problem.inputs[second])
 
-    `problem`: Regression; `batch`, `replacement`: as in ``regression.batch_variance``.  Returns a float.
 
-    >>> round(expected_fluctuation(regression.fit([[1.0], [2.0]], [[0.0], [1.0]]), 1), 12)
-    0.6
+def noise_correlation(problem: Regression, batches: ArrayLike, lags: ArrayLike) -> Array["L n n"]:
+    """Measured noise correlation  D(q) = average over n of  ξ_{n+q}ᵀ ξ_n,  ξ = <r xᵀ> over a minibatch: han2021 (3.4).
+
+    Parameters
+    ----------
+    problem : Regression
+    batches : array_like (steps, m)
+        Integers from 0 to N - 1, as :func:`draw` returns them.
+    lags : array_like (L,)
+        Integers q, 0 <= q < steps, strictly increasing.
+
+    Returns
+    -------
+    ndarray (L, n, n)
+        In the PCA basis.
+
+    Examples
+    --------
+    >>> from lib.fluctuations import regression
+    >>> problem = regression.fit([[1.0], [1.0]], [[0.0], [2.0]])
+    >>> noise_correlation(problem, [[0], [1], [0]], [0, 1]).ravel().round(12).tolist()
+    [1.0, -1.0]
     """
-    variance = regression.batch_variance(len(regression.checked_problem(problem).inputs), batch, replacement)
-    squares, lam = problem.inputs**2, problem.eigenvalues  # (N, n), (n,)
-    # ‖x xᵀ - A‖² entry by entry: of one input of constant size nothing is left, and no root of rounding.
-    apart = squares.sum(axis=1) ** 2 - (squares**2).sum(axis=1) + ((squares - lam) ** 2).sum(axis=1)  # (N,)
-    return float(np.sqrt(variance * max(apart.mean(), 0.0)) / np.linalg.norm(lam))
-
-
-def noise_correlation(problem, batches, lags):
-    """Measured noise correlation  D(q) = average over n of  ξ_{n+q}ᵀ ξ_n,  ξ = <r xᵀ> over a minibatch, eq. (3.4).
-
-    `problem`: Regression; `batches` (steps, m): as of :func:`draw`; `lags` (L,): integers q, 0 <= q < steps, strictly
-    increasing.  Returns (L, n, n), in the PCA basis.
-
-    >>> noise_correlation(regression.fit([[1.0], [1.0]], [[0.0], [2.0]]), [[0], [1], [0]], [0, 1]).ravel().round(12)
-    array([ 1., -1.])
-    """
-    batches = _batches(batches, regression.checked_problem(problem))  # (steps, m)
-    lags = checks.times("lags", lags)  # (L,)
+    batches, lags = _read(problem, batches), checks.times("lags", lags)  # (steps, m), (L,)
     if np.any(lags != np.rint(lags)) or lags[-1] >= len(batches):
         checks.fail("lags", f"hold integers below the number of steps, {len(batches)}", lags)
     lags = lags.astype(np.int64)  # (L,)
     inputs, residuals = problem.inputs, problem.residuals
     outputs, size = residuals.shape[1], inputs.shape[1]
     total = np.zeros((len(lags), size, size))  # (L, n, n)
+    if 50 * batches.shape[1] ** 2 < outputs * size:  # small minibatches of images
+        for k, lag in enumerate(lags):
+            total[k] = _noise_products(problem, batches[lag:], batches[: len(batches) - lag])
+        return total / (len(batches) - lags)[:, None, None]
     for piece in slices(len(batches), size * max(outputs, batches.shape[1])):
         rows = piece.stop - piece.start
         late = batches[piece.start : piece.stop + lags[-1]]  # (rows + lag, m)
@@ -145,19 +147,3 @@ def noise_correlation(problem, batches, lags):
             after = kicks[lag : lag + rows]  # (rows, p, n)
             total[k] += after.reshape(-1, size).T @ kicks[: len(after)].reshape(-1, size)
     return total / (len(batches) - lags)[:, None, None]
-
-
-def correlation_floor(problem, batch, steps, *, replacement=False):
-    """Size of  ‖D(q)‖ / ‖D(0)‖  at q > 0 for independent minibatches, all sampling noise:  (Tr K²/T)^{1/2} / ‖D‖.
-
-    K = E[ξξᵀ] = (c/N) Σ_α |x_α|² r_α r_αᵀ.  `problem`, `batch`, `replacement`: as in ``regression.noise_moment``, D not
-    zero; `steps`: T.  Returns a float.
-
-    >>> round(correlation_floor(regression.fit([[1.0], [1.0]], [[0.0], [2.0]]), 1, 100), 12)
-    0.1
-    """
-    variance = regression.batch_variance(len(regression.checked_problem(problem).inputs), batch, replacement)
-    strength = np.linalg.norm(regression_formulas.noise(problem, variance))
-    checks.fail_if(strength == 0, "batch", "leave some gradient noise", batch)
-    between = variance * regression_formulas.weighted(problem.residuals, (problem.inputs**2).sum(axis=1))  # (p, p)
-    return float(np.linalg.norm(between) / np.sqrt(checks.integer("steps", steps)) / strength)

@@ -3,10 +3,13 @@
 He_n are the probabilists' polynomials, ⟨He_n(x) He_m(x)⟩ = n! δ_nm for a unit normal x; n <= 170, where n! is a float.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.special import gammaln, roots_hermitenorm
 
 from lib.common import checks
+from lib.common.shapes import Array, ArrayLike
 
 LARGEST = 1e75  # largest scaled coefficient: products of two stay floats
 HIGHEST_ORDER = 170  # the largest n whose factorial is a float
@@ -17,9 +20,9 @@ def _root_factorials(order):
     return np.exp(gammaln(np.arange(order + 1) + 1) / 2)  # (order + 1,)
 
 
-def _order(name, value):
-    value = checks.integer(name, value, at_least=0)
-    checks.fail_if(value > HIGHEST_ORDER, name, f"be an integer in 0 .. {HIGHEST_ORDER}, where n! is a float", value)
+def _order(value):
+    value = checks.integer("order", value, at_least=0)
+    checks.fail_if(value > HIGHEST_ORDER, "order", f"be an integer in 0 .. {HIGHEST_ORDER}, where n! is a float", value)
     return value
 
 
@@ -34,17 +37,32 @@ def _series(name, value):
     return scaled
 
 
-def coefficients(function, order, *, nodes):
-    """Coefficients c_n = ⟨f(x) He_n(x)⟩ / n! of f(x) = Σ c_n He_n(x) for x ~ N(0, 1), by Gauss-Hermite quadrature.
+def coefficients(function: Callable, order: int, *, nodes: int) -> Array[" n"]:
+    """Coefficients  c_n = ⟨f(x) He_n(x)⟩ / n!  of  f(x) = Σ c_n He_n(x)  for x ~ N(0, 1), by Gauss-Hermite quadrature.
 
-    Exact for polynomials with degree(f) + order < 2 nodes; slow where f has a step or a kink.  `function`: f, maps an
-    array (nodes,) to another; `order`: highest n, <= 170; `nodes`: > order, <= 1000.  Returns c_0 .. c_order.
+    Exact for polynomials with degree(f) + order < 2 nodes; slow where f has a step or a kink.
 
+    Parameters
+    ----------
+    function : callable
+        f, maps an array (nodes,) to another.
+    order : int
+        The highest n, 0 .. 170.
+    nodes : int
+        Of the quadrature, > order, <= 1000.
+
+    Returns
+    -------
+    ndarray (order + 1,)
+        c_0, c_1, ...
+
+    Examples
+    --------
     >>> coefficients(lambda x: x**3, 3, nodes=8).round(12) + 0  # x³ = He_3 + 3 He_1
     array([0., 3., 0., 1.])
     """
     checks.fail_if(not callable(function), "function", "be callable", function)
-    order = _order("order", order)
+    order = _order(order)
     nodes = checks.integer("nodes", nodes, at_least=order + 1)
     checks.fail_if(nodes > 1000, "nodes", "be at most 1000", nodes)
     x, weights = roots_hermitenorm(nodes)  # (nodes,), (nodes,)
@@ -54,34 +72,58 @@ def coefficients(function, order, *, nodes):
     for n in range(order + 1):
         projections[n] = values @ upper
         lower, upper = upper, (x * upper - np.sqrt(n) * lower) / np.sqrt(n + 1)  # (nodes,), (nodes,)
-    return projections / _root_factorials(order)  # (order + 1,)
+    return projections / _root_factorials(order)
 
 
-def erf_coefficients(variance, order):
+def erf_coefficients(variance: float, order: int) -> Array[" n"]:
     """Hermite coefficients of erf(z / √2) for an argument z = √s x of variance s, where x ~ N(0, 1).
 
-    c_{2k+1} = √(2r/π) (-r/2)^k / [k! (2k + 1)],  r = s/(1 + s);  even ones vanish.  `variance`: s; `order`: highest n,
-    <= 170.  Returns c_0 .. c_order.
+    c_{2k+1} = √(2r/π) (-r/2)^k / [k! (2k + 1)],  r = s/(1 + s);  even ones vanish.
 
+    Parameters
+    ----------
+    variance : float
+        s >= 0.
+    order : int
+        The highest n, 0 .. 170.
+
+    Returns
+    -------
+    ndarray (order + 1,)
+        c_0, c_1, ...
+
+    Examples
+    --------
     >>> erf_coefficients(1.0, 3).round(4) + 0  # 1/√π, then -1/(12 √π)
     array([ 0.    ,  0.5642,  0.    , -0.047 ])
     """
     variance = checks.number("variance", variance, at_least=0)
-    order = _order("order", order)
+    order = _order(order)
     ratio = variance / (1 + variance)
     k = np.arange((order + 1) // 2)  # (odd orders,)
     powers = np.cumprod(np.where(k == 0, 1.0, -ratio / 2 / np.maximum(k, 1)))  # (odd orders,), (-r/2)^k / k!
-    coefficients = np.zeros(order + 1)  # (order + 1,)
-    coefficients[1::2] = np.sqrt(2 * ratio / np.pi) * powers / (2 * k + 1)
-    return coefficients
+    found = np.zeros(order + 1)  # (order + 1,)
+    found[1::2] = np.sqrt(2 * ratio / np.pi) * powers / (2 * k + 1)
+    return found
 
 
-def covariance(coefficients_f, coefficients_g, correlation):
-    """Average ⟨f(x) g(y)⟩ = Σ n! c_n d_n ρⁿ of two Hermite series, for unit normals x, y with correlation ρ (Mehler).
+def covariance(coefficients_f: ArrayLike, coefficients_g: ArrayLike, correlation: ArrayLike) -> float | Array["..."]:
+    """Average  ⟨f(x) g(y)⟩ = Σ n! c_n d_n ρⁿ  of two Hermite series, for unit normals x, y with correlation ρ (Mehler).
 
-    `coefficients_f`, `coefficients_g` (n,): c, d, |c_n| √n! <= 1e75; `correlation` (...): ρ in [-1, 1].  Returns (...).
+    Parameters
+    ----------
+    coefficients_f, coefficients_g : array_like (n,)
+        c and d, of one length up to 171, with |c_n| √n! <= 1e75.
+    correlation : float or array_like (...)
+        ρ in [-1, 1].
 
-    >>> covariance([0.0, 1.0, 1.0], [0.0, 1.0, 1.0], 0.5).round(12).item()  # ρ + 2ρ²
+    Returns
+    -------
+    float or ndarray (...)
+
+    Examples
+    --------
+    >>> round(covariance([0.0, 1.0, 1.0], [0.0, 1.0, 1.0], 0.5), 12)  # ρ + 2ρ²
     1.0
     """
     c = _series("coefficients_f", coefficients_f)  # (n,)
@@ -89,4 +131,4 @@ def covariance(coefficients_f, coefficients_g, correlation):
     if c.size != d.size:
         checks.fail("coefficients_g", f"have as many entries as coefficients_f, {c.size}", f"{d.size} entries")
     correlation = checks.entries("correlation", correlation, at_least=-1, at_most=1)  # (...)
-    return np.polynomial.polynomial.polyval(correlation, c * d)  # (...)
+    return checks.plain(np.polynomial.polynomial.polyval(correlation, c * d))

@@ -1,7 +1,7 @@
 """One-pass stochastic gradient descent of a soft committee machine: the simulator of :mod:`lib.foundations.committee`.
 
-Every step draws a fresh ξ ~ N(0, Σ) and moves J_i ← J_i + η (√M/K) δ g'(x_i) ξ/√N, δ = ζ - σ; the overlaps are
-measured.  Source: worschech2024, eqs. (2) and (3), with the teacher's factor 1/√M restored.
+Every step draws a fresh ξ ~ N(0, Σ) and moves J_i ← J_i + η (√M/K) δ g'(x_i) ξ/√N, δ = ζ - σ (worschech2024 eqs. (2)
+and (3), with the teacher's factor 1/√M restored).
 """
 
 from dataclasses import dataclass
@@ -14,21 +14,42 @@ from lib.common import checks
 from lib.common.compiled import loops
 from lib.common.linalg import psd_root
 from lib.common.random import children
-from lib.foundations import committee
+from lib.common.shapes import Array, ArrayLike, Rng
+from lib.foundations.committee import Fields, Overlaps, Trajectory
 
 
 @dataclass(frozen=True, eq=False)
-class Runs(committee.Trajectory):
-    """Independent runs from one start; the first axis counts them, except in `times` and `teacher_overlap`."""
+class Runs(Trajectory):
+    """A Trajectory of independent runs from one start, stacked along the first axis.
 
-    student: np.ndarray  # (runs, K, N)  the weights at the last time
+    Parameters
+    ----------
+    times, student_overlap, cross_overlap, teacher_overlap, generalization_error
+        (n,), (replicas, n, K, K), (replicas, n, K, M), (M, M), (replicas, n); without the axis n for a single time.
+    student : ndarray (replicas, K, N)
+        The weights at the last time.
+    """
+
+    student: Array["replicas K N"]
 
 
-def random_weights(units, dimension, rng, *, variance=1.0):
+def random_weights(units: int, dimension: int, rng: Rng, *, variance: float = 1.0) -> Array["K N"]:
     """Weight vectors with independent Gaussian entries; their overlaps are  variance · 1  up to O(1/√N).
 
-    `units`, `dimension`: K, N; `rng`: int, SeedSequence or Generator; `variance`: of each entry.  Returns (K, N).
+    Parameters
+    ----------
+    units, dimension : int
+        K and N.
+    rng : int, SeedSequence or Generator
+    variance : float
+        Of each entry, >= 0.
 
+    Returns
+    -------
+    ndarray (K, N)
+
+    Examples
+    --------
     >>> random_weights(2, 500, rng=1).shape
     (2, 500)
     """
@@ -38,17 +59,31 @@ def random_weights(units, dimension, rng, *, variance=1.0):
     return sqrt(variance) * checks.generator("rng", rng).standard_normal((units, dimension))
 
 
-def weights_with_overlaps(student_overlap, cross_overlap, teacher_overlap, dimension, rng):
+def weights_with_overlaps(overlaps: Overlaps, dimension: int, rng: Rng) -> tuple[Array["K N"], Array["M N"]]:
     """Student and teacher with exactly the given overlaps, randomly oriented: one initial condition for every N.
 
-    `student_overlap`, `cross_overlap`, `teacher_overlap`: Q, R, T; `dimension`: N >= K + M; `rng`: int, SeedSequence
-    or Generator.  Returns student J (K, N), teacher B (M, N).
+    Parameters
+    ----------
+    overlaps : Overlaps
+        Of a single student.
+    dimension : int
+        N >= K + M.
+    rng : int, SeedSequence or Generator
 
-    >>> student, teacher = weights_with_overlaps([[0.5]], [[0.1]], [[1.0]], 100, rng=1)
+    Returns
+    -------
+    tuple of ndarray (K, N), (M, N)
+        Student J and teacher B.
+
+    Examples
+    --------
+    >>> student, teacher = weights_with_overlaps(Overlaps([[0.5]], [[0.1]], [[1.0]]), 100, rng=1)
     >>> bool(np.isclose(student[0] @ teacher[0] / 100, 0.1))
     True
     """
-    q, r, t = committee.checked_overlaps(student_overlap, cross_overlap, teacher_overlap)
+    overlaps = checks.instance("overlaps", overlaps, Overlaps, "as Overlaps(student, cross, teacher) makes one")
+    q, r, t = overlaps.student, overlaps.cross, overlaps.teacher
+    checks.fail_if(q.ndim > 2, "overlaps", "be those of a single student", f"a stack of shape {q.shape}")
     size = len(q) + len(t)
     dimension = checks.integer("dimension", dimension, at_least=size)
     joint = np.block([[q, r], [r.T, t]])  # (K+M, K+M)
@@ -79,16 +114,28 @@ def _measured(student, teacher, variances):
     return weighted @ np.swapaxes(student, -1, -2) / n, weighted @ teacher.T / n, t
 
 
-def overlaps(student, teacher, *, eigenvalues=None):
+def overlaps(student: ArrayLike, teacher: ArrayLike, *, eigenvalues: ArrayLike | None = None) -> Overlaps:
     """Q = JΣJᵀ/N, R = JΣBᵀ/N and T = BΣBᵀ/N, the covariances of the fields.
 
-    `student` (..., K, N): J; `teacher` (M, N): B; `eigenvalues` (N,): of Σ, in whose eigenbasis the weights are given;
-    all one by default.  Returns Q (..., K, K), R (..., K, M), T (M, M).
+    Parameters
+    ----------
+    student, teacher : array_like (..., K, N), (M, N)
+        J, stacked or not, and B.
+    eigenvalues : array_like (N,), optional
+        Of Σ, > 0, in whose eigenbasis the weights are given; all one by default.
 
-    >>> [part.item() for part in overlaps([[1.0, 0.0]], [[1.0, 1.0]])]
-    [0.5, 0.5, 1.0]
+    Returns
+    -------
+    Overlaps
+        Stacked as the students are.
+
+    Examples
+    --------
+    >>> seen = overlaps([[1.0, 0.0]], [[1.0, 1.0]], eigenvalues=[1.0, 1.0])
+    >>> seen.student.item(), seen.cross.item(), seen.teacher.item()
+    (0.5, 0.5, 1.0)
     """
-    return _measured(*_checked(student, teacher, eigenvalues))
+    return Overlaps(*_measured(*_checked(student, teacher, eigenvalues)))
 
 
 # Sums may be reordered, which lets the dot products use vector instructions: without, a run takes 1.5 to 2 times as
@@ -139,29 +186,58 @@ def _one_run(student, teacher, variances, learning_rate, steps, rng):
     return q, r, moving
 
 
-def simulate(student, teacher, learning_rate, times, rng, *, eigenvalues=None, runs=1, workers=1):
+def simulate(
+    student: ArrayLike, teacher: ArrayLike, learning_rate: float, times: ArrayLike, rng: Rng, *,
+    eigenvalues: ArrayLike | None = None, replicas: int = 1, workers: int = 1,
+) -> Runs:  # fmt: skip
     """Train copies of a student on independent streams of examples and record the overlaps.
 
-    `student` (K, N): J at the start; `teacher` (M, N): B; `learning_rate`: η; `times` (n,): α = examples/N, increasing
-    by at least 1/N; `rng`: int or SeedSequence, run r draws from its r-th child, whatever the `workers`; `eigenvalues`
-    (N,): of Σ, one a component of the weights; `runs`: how many.  Returns Runs, times rounded to examples; another
-    processor may round differently.
+    Another processor may round differently.
 
+    Parameters
+    ----------
+    student, teacher : array_like (K, N), (M, N)
+        J at the start, and B.
+    learning_rate : float
+        η > 0.
+    times : float or array_like (n,)
+        α = examples/N, increasing by at least 1/N.
+    rng : int, SeedSequence or Generator
+        Run r draws from its r-th child, whatever the `workers`.
+    eigenvalues : array_like (N,), optional
+        Of Σ, > 0, one a component of the weights; all one by default.
+    replicas : int
+        How many runs.
+    workers : int
+        Threads that share them.
+
+    Returns
+    -------
+    Runs
+        With the times rounded to whole examples.
+
+    Examples
+    --------
     >>> teacher, student = random_weights(2, 100, rng=1), random_weights(2, 100, rng=2, variance=0.01)
-    >>> path = simulate(student, teacher, 0.5, [0, 1, 100], rng=3, runs=4)
+    >>> path = simulate(student, teacher, 0.5, [0, 1, 100], rng=3, replicas=4)
     >>> bool(np.all(path.generalization_error[:, 2] < path.generalization_error[:, 0]))  # of shape (4, 3)
     True
     """
     student, teacher, variances = _checked(checks.array("student", student, ndim=2), teacher, eigenvalues)
     _, _, t = _measured(student, teacher, variances)  # (M, M)
     learning_rate = checks.number("learning_rate", learning_rate, above=0)
-    times = checks.times("times", times)  # (n,)
-    steps = checks.whole_steps("times", times, student.shape[1])  # (n,)
+    grid = checks.times("times", times)  # (n,)
+    steps = checks.whole_steps("times", grid, student.shape[1])  # (n,)
     if np.any(np.diff(steps) < 1):
-        checks.fail("times", f"lie at least one example, 1/N = {1 / student.shape[1]:.3g}, apart", times)
-    runs, workers = checks.integer("runs", runs), checks.integer("workers", workers)
+        checks.fail("times", f"lie at least one example, 1/N = {1 / student.shape[1]:.3g}, apart", grid)
+    replicas, workers = checks.integer("replicas", replicas), checks.integer("workers", workers)
     done = Parallel(n_jobs=workers, prefer="threads")(
-        delayed(_one_run)(student, teacher, variances, learning_rate, steps, stream) for stream in children(rng, runs)
+        delayed(_one_run)(student, teacher, variances, learning_rate, steps, stream)
+        for stream in children(rng, replicas)
     )
-    q, r, last = (np.stack(part) for part in zip(*done))  # (runs, n, K, K), (runs, n, K, M), (runs, K, N)
-    return Runs(steps / student.shape[1], q, r, t, committee.generalization_error(q, r, t), last)
+    # (replicas, n, K, K), (replicas, n, K, M), (replicas, K, N)
+    q, r, last = (np.stack(part) for part in zip(*done))
+    error, grid = Fields.error(q, r, t), steps / student.shape[1]  # (replicas, n), (n,)
+    if np.ndim(times) == 0:
+        return Runs(float(grid[0]), q[:, 0], r[:, 0], t, error[:, 0], last)
+    return Runs(grid, q, r, t, error, last)

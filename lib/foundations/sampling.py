@@ -1,24 +1,41 @@
 """Averages by sampling, with their standard error, and by exact summation over signs; they check closed forms."""
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.stats import binom
 
 from lib.common import checks
 from lib.common.estimate import Estimate
 from lib.common.linalg import psd_root
+from lib.common.shapes import ArrayLike, Rng
 
 LARGEST = 1e75  # largest averaged value: its square stays a float
 CHUNK = 2**16  # Monte Carlo points held in memory at a time
 
 
-def monte_carlo_average(function, covariance, samples, rng):
+def monte_carlo_average(function: Callable, covariance: ArrayLike, samples: int, rng: Rng) -> Estimate:
     """Average of F(z) over z ~ N(0, C), with its standard error, in chunks of bounded memory.
 
-    `function`: F, maps points (m, n) to (m,) or (m, ...); `covariance` (n, n): C; `samples`: how many, >= 2; `rng`:
-    int, SeedSequence or Generator.  Returns an Estimate of shape () or (...).
+    Parameters
+    ----------
+    function : callable
+        F, maps points (m, n) to values (m,) or (m, ...) up to 1e75.
+    covariance : array_like (n, n)
+        C, positive semidefinite.
+    samples : int
+        How many points, >= 2.
+    rng : int, SeedSequence or Generator
 
+    Returns
+    -------
+    Estimate
+        Floats, or arrays (...).
+
+    Examples
+    --------
     >>> estimate = monte_carlo_average(lambda z: z[:, 0] * z[:, 1], [[1.0, 0.5], [0.5, 1.0]], 10_000, rng=1)
-    >>> bool(abs(estimate.mean - 0.5) < 4 * estimate.error < 0.05)
+    >>> bool(abs(estimate.sigmas(0.5)) < 4 and estimate.error < 0.0125)
     True
     """
     checks.fail_if(not callable(function), "function", "be callable", function)
@@ -42,12 +59,24 @@ def monte_carlo_average(function, covariance, samples, rng):
     return Estimate(checks.plain(mean), checks.plain(np.sqrt(squares / (samples - 1) / samples)))
 
 
-def sign_sum_average(function, agreeing, opposing):
+def sign_sum_average(function: Callable, agreeing: int, opposing: int) -> float:
     """Exact ⟨F(x, y)⟩ for two sums of d independent signs ξ_i = ±1 that agree in some weights and differ in others.
 
-    x = (Σ_agreeing ξ + Σ_opposing ξ)/√d, y = (Σ_agreeing ξ - Σ_opposing ξ)/√d.  `function`: F, maps two arrays
-    (agreeing + 1, opposing + 1) to one; `agreeing`, `opposing`: how many weights, >= 1 each.  Returns the average.
+    x = (Σ_agreeing ξ + Σ_opposing ξ)/√d,  y = (Σ_agreeing ξ - Σ_opposing ξ)/√d.
 
+    Parameters
+    ----------
+    function : callable
+        F, maps two arrays (agreeing + 1, opposing + 1) to one.
+    agreeing, opposing : int
+        How many weights, >= 1 each.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> round(sign_sum_average(lambda x, y: x * y, 3, 1), 12)  # the correlation (3 - 1) / 4
     0.5
     """

@@ -1,171 +1,198 @@
-"""Fixed points of the order-parameter equations and their linear stability: the plateau, its escape, and the teacher.
+"""Where a committee waits and where it ends: the plateau of equal units, the escape, the approach to the teacher.
 
-As in `lib.foundations.committee`; functions of a `size` M have K = M, T = 1, `learning_rate` η > 0, and rates per α.
-Numbered equations: worschech2024.
+K = M units as in :mod:`lib.foundations.committee`; rates are per unit of α = examples/N.
 """
 
-from dataclasses import dataclass
-from math import asin, pi, sqrt
+from math import pi, sqrt
 
 import numpy as np
-from scipy.optimize import root
 
 from lib.common import checks
-from lib.foundations import committee, committee_formulas
+from lib.common.shapes import Array, ArrayLike
+from lib.foundations.committee import Overlaps
+
+SWEEPS = 500  # of the fixed-point iteration; some tens are needed
 
 
-@dataclass(frozen=True)
-class Plateau:
-    """The symmetric fixed point."""
-
-    student_overlap: float  # every Q_ij
-    cross_overlap: float  # every R_in
-    generalization_error: float
+def _teacher(name, value, size=None):
+    value = checks.symmetric(name, value, size=size, definite="strict")  # (M, M)
+    if len(value) < 2:
+        checks.fail(name, "be a matrix of at least two teachers: a single unit has no plateau", f"shape {value.shape}")
+    return value
 
 
-@dataclass(frozen=True, eq=False)
-class FixedPoint:
-    """Overlaps at rest."""
+def plateau(teacher_overlap: ArrayLike) -> Overlaps:
+    """The symmetric fixed point of any teacher at first order in η, where every student is the same  J = Σ_n ρ_n B_n.
 
-    student_overlap: np.ndarray  # (K, K)
-    cross_overlap: np.ndarray  # (K, M)
-    generalization_error: float
-    growth_rate: float  # largest real part of the Jacobian's eigenvalues, per unit of α; negative where stable
+    ρ_n = (1/M) √{(1+2Q) / ((1+Q)(1+T_nn) - R_n²)},  R = Tρ,  Q = ρᵀTρ,  iterated from ρ = 1/M.  For T = 1:  Q =
+    1/(2M-1),  R = 1/√(M(2M-1)),  ε_g = (1/π)[π/6 - M arcsin(1/(2M))]  (worschech2024 eqs. (13), (97), (99)).
 
+    Parameters
+    ----------
+    teacher_overlap : array_like (M, M)
+        T, positive definite, M >= 2; with structured inputs that of the fields.
 
-def jacobian(student_overlap, cross_overlap, teacher_overlap, learning_rate, *, second_order=True):
-    """Derivatives of dQ/dα and dR/dα by the K(K+1)/2 + KM independent entries of Q and R, for linear stability.
+    Returns
+    -------
+    Overlaps
+        Every Q_ij is the same, and every row of R.
 
-    By a complex step: only rounding is left.  `student_overlap`, `cross_overlap`, `teacher_overlap`, `learning_rate`,
-    `second_order`: Q, R, T, η, its η² term.  Returns (n, n): upper triangle of Q, then R, row by row.
+    Raises
+    ------
+    ValueError
+        Also where the iteration does not converge.
 
-    >>> bool(np.linalg.eigvals(jacobian([[1]], [[1]], [[1]], 0.5)).real.max() < 0)  # perfect learning is stable
-    True
+    Examples
+    --------
+    >>> rest = plateau(np.eye(2))
+    >>> round(float(rest.student[0, 1]), 9), round(rest.generalization_error, 9)
+    (0.333333333, 0.00580542)
     """
-    q, r, t = committee.checked_overlaps(student_overlap, cross_overlap, teacher_overlap)
-    learning_rate = checks.number("learning_rate", learning_rate, above=0)
-    second_order = checks.boolean("second_order", second_order)
-    upper = np.triu_indices(len(q))
-    columns = []
-    for k in range(len(upper[0]) + r.size):
-        moved_q, moved_r = q.astype(complex), r.astype(complex)  # (K, K), (K, M)
-        if k < len(upper[0]):
-            i, j = upper[0][k], upper[1][k]
-            moved_q[i, j] = moved_q[j, i] = q[i, j] + 1j * committee_formulas.STEP
-        else:
-            moved_r.flat[k - len(upper[0])] += 1j * committee_formulas.STEP
-        dq, dr = committee_formulas.Fields(moved_q, moved_r, t).velocity(learning_rate, second_order)
-        columns.append(np.concatenate([dq[upper], dr.ravel()]).imag / committee_formulas.STEP)
-    return np.stack(columns, axis=1)  # (n, n)
+    t = _teacher("teacher_overlap", teacher_overlap)  # (M, M)
+    units = len(t)
+    rho = np.full(units, 1 / units)  # (M,)
+    for _ in range(SWEEPS):
+        r = t @ rho  # (M,)
+        q = rho @ r
+        new = np.sqrt((1 + 2 * q) / ((1 + q) * (1 + np.diag(t)) - r**2)) / units  # (M,)
+        moved, rho = np.abs(new - rho).max(), new
+        if moved < 1e-15:
+            break
+    if moved > 1e-12:
+        checks.fail("teacher_overlap", "let the iteration converge", f"changes of {moved:.1g} after {SWEEPS} sweeps")
+    r = t @ rho  # (M,)
+    return Overlaps(np.full((units, units), rho @ r), np.tile(r, (units, 1)), t)
 
 
-def fixed_point(
-    student_overlap, cross_overlap, teacher_overlap, learning_rate, *, second_order=True, relaxation_time=1000.0
-):
-    """Overlaps at which learning from the given start comes to rest, such as the floor of an unrealizable task.
+def escape_rates(
+    teacher_overlap: ArrayLike, learning_rate: float, *, second_overlap: ArrayLike | None = None
+) -> Array[" M"]:
+    """Growth rates of the differences among students on the plateau, for any teacher, at first order in η.
 
-    The search begins at α = `relaxation_time`, later than any plateau on the way.  Equal units may rest on a saddle,
-    which the growth rate tells; where learning ends in a power law the search may fail.  `student_overlap`,
-    `cross_overlap`, `teacher_overlap`: Q, R, T at α = 0; `learning_rate`, `second_order`: η, its η² term.  Returns a
-    FixedPoint; a RuntimeError if there is no rest at overlaps that are a covariance.
+    A student's deviation r_n of its overlap with teacher n, at fixed mean, grows as  dr/dα = (η/M) T⁽²⁾ w(r): with  Λ_m
+    = (1+Q)(1+T_mm) - R_m²,  κ = (2/π)(1+2Q)^{-3/2},  p = ρ·r,  δa_m = (2/π) Λ_m^{-3/2} [R_m r_m - (1+T_mm) p],  δd =
+    (δa·R + κMpQ)/(1+Q),  w_m = δa_m + ρ_m (κMp - δd).  For T = T⁽²⁾ = 1 all M - 1 are  1/τ = 2η/(π √(2M-1)
+    (2M+1)^{3/2})  (worschech2024 eqs. (112) to (115)); the error falls at twice this rate.
 
-    >>> rest = fixed_point(0.1 * np.eye(3), 0.1 * np.eye(3, 2) + 0.01, np.eye(2), 0.5)  # three units imitate two
-    >>> round(rest.generalization_error, 7), rest.growth_rate < 0
-    (6.68e-05, True)
-    """
-    relaxation_time = checks.number("relaxation_time", relaxation_time, above=0)
-    start = student_overlap, cross_overlap, teacher_overlap
-    late = committee.solve([relaxation_time], *start, learning_rate, second_order=second_order, rtol=1e-7)
-    q, r, t = late.student_overlap[0], late.cross_overlap[0], late.teacher_overlap  # (K, K), (K, M), (M, M)
-    learning_rate = float(learning_rate)  # as it was checked
-    upper = np.triu_indices(len(q))
+    Parameters
+    ----------
+    teacher_overlap, second_overlap : array_like (M, M)
+        T = BΣBᵀ/N and T⁽²⁾ = BΣ²Bᵀ/N, by default T as for unstructured inputs; positive definite, M >= 2.
+    learning_rate : float
+        η > 0.
 
-    def overlaps(state):
-        student = np.zeros_like(q)
-        student[upper] = state[: len(upper[0])]
-        return np.triu(student) + np.triu(student, 1).T, state[len(upper[0]) :].reshape(r.shape)
+    Returns
+    -------
+    ndarray (M,)
+        Descending; the first M - 1 are the escape rates.
 
-    def velocity(state):
-        dq, dr = committee_formulas.Fields(*overlaps(state), t).velocity(learning_rate, second_order)
-        return np.concatenate([dq[upper], dr.ravel()])
-
-    found = root(velocity, np.concatenate([q[upper], r.ravel()]), tol=1e-13).x  # (K(K+1)/2 + KM,)
-    speed = np.abs(velocity(found)).max()
-    if not speed <= 1e-12 * learning_rate * max(1.0, np.abs(t).max()):  # NaN, too, is no rest
-        found_none = f"no fixed point found from α = {relaxation_time:g}: a speed of {speed:.1e} is left"
-        raise RuntimeError(f"{found_none}; let learning relax for longer")
-    try:
-        q, r, t = committee.checked_overlaps(*overlaps(found), t)
-    except ValueError as reason:
-        left = f"the search from α = {relaxation_time:g} left the covariance matrices: {reason}"
-        raise RuntimeError(left) from reason
-    modes = np.linalg.eigvals(jacobian(q, r, t, learning_rate, second_order=second_order))  # (n,)
-    return FixedPoint(q, r, float(committee_formulas.error(q, r, t)), float(modes.real.max()))
-
-
-def plateau(size):
-    """The symmetric plateau of M >= 2, at first order in η (eqs. (13), (97), (99)), where all students are equal.
-
-    R = 1/√(M(2M-1)),  Q = 1/(2M-1),  ε_g = (1/π)[π/6 - M arcsin(1/(2M))].  `size`: M.  Returns a Plateau.
-
-    >>> round(plateau(2).generalization_error, 5)
-    0.00581
-    """
-    m = checks.integer("size", size, at_least=2)
-    return Plateau(1 / (2 * m - 1), 1 / sqrt(m * (2 * m - 1)), (pi / 6 - m * asin(1 / (2 * m))) / pi)
-
-
-def escape_rate(size, learning_rate):
-    """Growth rate of the symmetry-breaking mode on the plateau, first order in η:  1/τ = 2η/(π √(2M-1) (2M+1)^{3/2}).
-
-    δR_in = r (δ_in - (1-δ_in)/(M-1)), r ∝ exp(α/τ); the error falls at twice this rate (eqs. (112) to (115), for one
-    covariance eigenvalue).  `size`: M >= 2; `learning_rate`: η.  Returns 1/τ.
-
-    >>> round(1 / escape_rate(2, 0.1), 1)
+    Examples
+    --------
+    >>> round(1 / float(escape_rates(np.eye(2), 0.1, second_overlap=np.eye(2))[0]), 1)
     304.2
     """
-    m = checks.integer("size", size, at_least=2)
-    learning_rate = checks.number("learning_rate", learning_rate, above=0)
-    return 2 * learning_rate / (pi * sqrt(2 * m - 1) * (2 * m + 1) ** 1.5)
+    rest, learning_rate = plateau(teacher_overlap), checks.number("learning_rate", learning_rate, above=0)
+    t, q, r, units = rest.teacher, rest.student[0, 0], rest.cross[0], len(rest.teacher)  # (M, M), float, (M,), int
+    second = t if second_overlap is None else _teacher("second_overlap", second_overlap, units)  # (M, M)
+    width = 1 + np.diag(t)  # (M,)
+    volume = (1 + q) * width - r**2  # (M,)
+    rho = np.sqrt((1 + 2 * q) / volume) / units  # (M,)
+    kappa = 2 / pi * (1 + 2 * q) ** -1.5
+    sharp = 2 / pi * volume**-1.5  # (M,)
+    pull = np.diag(sharp * r) - np.outer(sharp * width, rho)  # (M, M): δa of every unit vector r
+    drag = (r @ pull + kappa * units * q * rho) / (1 + q)  # (M,): δd
+    push = pull + np.outer(rho, kappa * units * rho - drag)  # (M, M): w
+    values = np.linalg.eigvals(learning_rate / units * second @ push)  # (M,)
+    return np.sort(values.real)[::-1]
 
 
-def _near_teacher(m):
-    """Drift and noise (n, n) of the mean squared deviations from the teacher; n = 2, or 1 for a single unit."""
-    drift = 2 / (sqrt(3) * pi * m) * np.array([[2, sqrt(3) * (m - 1)], [sqrt(3), 2 + sqrt(3) * (m - 2)]])  # (2, 2)
-    mixed = 1 / sqrt(2) + (m - 2) / sqrt(12)
+def near_teacher(units: int) -> tuple[Array["n n"], Array["n n"]]:
+    """Drift 𝒢 and noise 𝒞 of the mean squared deviations from a teacher, T = 1, of students that lie outside its span.
+
+    With y, z the mean diagonal and off-diagonal entry of  ΔΔᵀ/N,  Δ = J - B,  and x = (√M y, √{M(M-1)} z):  dx/dα =
+    [-ηa𝒢 + (η/M)²𝒞] x,  a = 2/(√3 π M).
+
+    Parameters
+    ----------
+    units : int
+        M >= 1.
+
+    Returns
+    -------
+    tuple of ndarray (n, n)
+        𝒢 and 𝒞, symmetric; n = 2, or 1 for a single unit, which has no z.
+
+    Examples
+    --------
+    >>> [part.round(4).tolist() for part in near_teacher(1)]  # 2 and 4/(√5 π²)
+    [[[2.0]], [[0.1812]]]
+    """
+    m = checks.integer("units", units)
+    side = sqrt(m - 1)
+    drift = np.array([[2, sqrt(3) * side], [sqrt(3) * side, 2 + sqrt(3) * (m - 2)]])  # (2, 2)
+    # E_ij = (1/M) Σ_nm <g'_i g'_j g'_n g'_m> ΔΔᵀ_nm/N at J = B, by the number of units that coincide;
+    # <g'^p> = (2/π)^{p/2}/√(1+p)
+    mixed = side * (1 / sqrt(2) + (m - 2) / sqrt(12))
     rest = 2 / 3 + 2 * (m - 2) / sqrt(3) + (m - 2) * (m - 3) / 4
-    noise = 4 / (pi * m) ** 2 * np.array([[1 / sqrt(5) + (m - 1) / 3, (m - 1) * mixed], [mixed, rest]])  # (2, 2)
-    modes = 1 if m == 1 else 2  # one unit has no off-diagonal part
+    noise = 4 / pi**2 * np.array([[1 / sqrt(5) + (m - 1) / 3, mixed], [mixed, rest]])  # (2, 2)
+    modes = 1 if m == 1 else 2
     return drift[:modes, :modes], noise[:modes, :modes]
 
 
-def asymptotic_rates(size, learning_rate):
+def asymptotic_rates(units: int, learning_rate: float) -> tuple[float, float]:
     """Rates of the two slowest contributions to ε_g near the teacher, each ∝ exp(rate · α); the larger governs late.
 
-    Outside the span of the teacher, the diagonal and off-diagonal entries (y, z) of ΔΔᵀ/N, Δ = J - B, obey d(y, z)/dα =
-    (-ηG + η²C)(y, z).  Inside, (R - T)² has the rate -4ηκ/(√3 π M), κ = [4/3 + ω - √((2/3 + ω)² + 3(M-1)/4)]/2, ω = √3
-    (M-2)/2, and κ = 1/3 for M = 1.  Compare eqs. (118), (119).  `size`: M >= 1; `learning_rate`: η.  Returns the top
-    eigenvalue of -ηG + η²C, > 0 beyond η_c, and the rate inside.
+    Outside the span of the teacher the top eigenvalue of  -ηa𝒢 + (η/M)²𝒞  of :func:`near_teacher`.  Inside, (R - T)²
+    has the rate -4ηκ/(√3 π M), κ = [4/3 + ω - √((2/3 + ω)² + 3(M-1)/4)]/2, ω = √3 (M-2)/2, and κ = 1/3 for M = 1.
+    Compare worschech2024 eqs. (118), (119).
 
+    Parameters
+    ----------
+    units : int
+        M >= 1.
+    learning_rate : float
+        η > 0.
+
+    Returns
+    -------
+    tuple of float
+        The rate outside, > 0 beyond the critical learning rate, and the rate inside.
+
+    Examples
+    --------
     >>> [round(rate, 4) for rate in asymptotic_rates(2, 0.5)]
     [-0.0242, -0.0221]
     """
-    m = checks.integer("size", size)
+    m = checks.integer("units", units)
     learning_rate = checks.number("learning_rate", learning_rate, above=0)
-    drift, noise = _near_teacher(m)
-    growth = np.linalg.eigvals(learning_rate**2 * noise - learning_rate * drift)  # (n,), real: similar to symmetric
+    drift, noise = near_teacher(m)
+    slow = learning_rate * 2 / (sqrt(3) * pi * m)  # ηa
+    outside = np.linalg.eigvalsh((learning_rate / m) ** 2 * noise - slow * drift)[-1]
     w = sqrt(3) / 2 * (m - 2)
     kappa = 1 / 3 if m == 1 else (4 / 3 + w - sqrt((2 / 3 + w) ** 2 + 3 * (m - 1) / 4)) / 2
-    return float(growth.real.max()), -4 * learning_rate * kappa / (sqrt(3) * pi * m)
+    return float(outside), -2 * slow * kappa
 
 
-def critical_learning_rate(size):
+def critical_learning_rate(units: int) -> float:
     """Learning rate at which perfect learning loses its linear stability: SGD approaches the teacher for η < η_c only.
 
-    η_c = 1/ρ, ρ the largest eigenvalue of G⁻¹C of :func:`asymptotic_rates`; M = 1: π√(5/3).  `size`: M.  Returns η_c.
+    η_c = aM²/ρ, ρ the largest eigenvalue of 𝒢⁻¹𝒞 of :func:`near_teacher`: from π√(5/3) at M = 1 to √3 π for M → ∞, and
+    the same for every spectrum of the inputs; not in worschech2024.
 
+    Parameters
+    ----------
+    units : int
+        M >= 1.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> bool(np.isclose(critical_learning_rate(1), np.pi * np.sqrt(5 / 3)))
     True
     """
-    drift, noise = _near_teacher(checks.integer("size", size))
-    return float(1 / np.linalg.eigvals(np.linalg.solve(drift, noise)).real.max())
+    m = checks.integer("units", units)
+    drift, noise = near_teacher(m)
+    return float(2 * m / (sqrt(3) * pi) / np.linalg.eigvals(np.linalg.solve(drift, noise)).real.max())

@@ -1,10 +1,9 @@
 """Squared hidden distances of all pairs of points at the end of learning from small weights, and their baselines.
 
-For two points alone the squared hidden distance ends at  A_low = √(ρXY),  X = ‖x_i - x_j‖²,  Y = ‖y_i - y_j‖²,  ρ = α/β
-> 0 the `ratio` of the effective learning rates of encoder and decoder.  Points of one data set bind each other, and
-pair by pair these values are no metric: :func:`exponential_weighing` is the source's repair, by hand;
-:func:`map_metric` that of all points in a linear network.  Inputs or labels alone already correlate with measured
-distances, and belong beside every correlation.  Source: vanrossem2024, eqs. (11) and (50), without the metric.
+Points of one data set bind each other, and pair by pair the predictions for two points are no metric:
+:func:`exponential_weighing` is the source's repair, by hand; :func:`map_metric` that of all points in a linear network.
+Inputs or labels alone already correlate with measured distances, and belong beside every correlation.  Source:
+vanrossem2024, eqs. (11) and (50), without the metric.
 """
 
 import numpy as np
@@ -12,6 +11,7 @@ from scipy.spatial.distance import pdist, squareform
 from scipy.stats import pearsonr
 
 from lib.common import checks
+from lib.common.shapes import Array, ArrayLike
 
 
 def _points(name, value, rows=None):
@@ -23,41 +23,71 @@ def _points(name, value, rows=None):
 
 def _distance_matrix(name, value, rows=None):
     matrix = checks.symmetric(name, value, size=rows)  # (N, N)
-    if matrix.min() < 0:
-        checks.fail(name, "have entries >= 0", value)
+    checks.fail_if(matrix.min() < 0, name, "have entries >= 0", value)
     return matrix
 
 
-def squared_distances(points):
+def squared_distances(points: ArrayLike) -> Array["N N"]:
     """Squared distances ‖x_i - x_j‖² of all pairs: of hidden vectors the quantity to predict, of inputs a baseline.
 
-    `points` (N, n): one row a point.  Returns (N, N).
+    Parameters
+    ----------
+    points : array_like (N, n)
+        One row a point.
 
+    Returns
+    -------
+    ndarray (N, N)
+
+    Examples
+    --------
     >>> squared_distances([[0.0, 0.0], [3.0, 4.0]]).tolist()
     [[0.0, 25.0], [25.0, 0.0]]
     """
-    return checks.finite("points", squareform(pdist(_points("points", points), "sqeuclidean")))  # (N, N)
+    return checks.finite("points", squareform(pdist(_points("points", points), "sqeuclidean")))
 
 
-def label_distances(labels):
+def label_distances(labels: ArrayLike) -> Array["N N"]:
     """Squared distances of one-hot labels, 0 within a class, 2 between classes: the baseline that knows labels alone.
 
-    `labels` (N,): integers.  Returns (N, N).
+    Parameters
+    ----------
+    labels : array_like (N,)
+        Integers.
 
+    Returns
+    -------
+    ndarray (N, N)
+
+    Examples
+    --------
     >>> label_distances([3, 7, 3]).tolist()
     [[0.0, 2.0, 0.0], [2.0, 0.0, 2.0], [0.0, 2.0, 0.0]]
     """
     values = checks.array("labels", labels, ndim=1)  # (N,)
     if values.size == 0 or np.any(values != np.rint(values)):
         checks.fail("labels", "hold one or more integers", labels)
-    return 2.0 * (values[:, None] != values)  # (N, N)
+    return 2.0 * (values[:, None] != values)
 
 
-def low_weights(inputs, targets, *, ratio=1.0):
-    """A_low of each pair, taken alone:  √ρ ‖x_i - x_j‖ ‖y_i - y_j‖, eq. (11), which writes ρ = τ_y/τ_h.
+def low_weights(inputs: ArrayLike, targets: ArrayLike, *, ratio: float = 1.0) -> Array["N N"]:
+    """Where the squared hidden distance of each pair, taken alone, ends:  A_low = √ρ ‖x_i - x_j‖ ‖y_i - y_j‖.
 
-    `inputs` (N, n), `targets` (N, m): x_i, y_i; `ratio`: ρ.  Returns (N, N).
+    Eq. (11) of vanrossem2024, which writes ρ = τ_y/τ_h.
 
+    Parameters
+    ----------
+    inputs, targets : array_like (N, n), (N, m)
+        x_i, y_i.
+    ratio : float
+        ρ = α/β > 0, of the effective learning rates of encoder and decoder.
+
+    Returns
+    -------
+    ndarray (N, N)
+
+    Examples
+    --------
     >>> low_weights([[0.0], [1.0], [3.0]], [[0.0], [2.0], [0.0]]).tolist()  # no metric: (0, 2) merge
     [[0.0, 2.0, 0.0], [2.0, 0.0, 4.0], [0.0, 4.0, 0.0]]
     """
@@ -66,16 +96,31 @@ def low_weights(inputs, targets, *, ratio=1.0):
     # The factors are norms, not roots of a product of squares, which over- and underflows earlier.
     root = np.sqrt(checks.number("ratio", ratio, above=0))
     with np.errstate(over="ignore", invalid="ignore"):
-        return checks.finite("inputs", root * squareform(pdist(x)) * squareform(pdist(y)))  # (N, N)
+        return checks.finite("inputs", root * squareform(pdist(x)) * squareform(pdist(y)))
 
 
-def exponential_weighing(distances, *, scale=1.0, normalised=False):
-    """Pairwise predictions S averaged over near points:  P_ij = Σ_kl e^{-S_ik/s} S_kl e^{-S_lj/s}, eq. (50).
+def exponential_weighing(distances: ArrayLike, *, scale: float = 1.0, normalised: bool = False) -> Array["N N"]:
+    """Pairwise predictions S averaged over near points:  P_ij = Σ_kl e^{-S_ik/s} S_kl e^{-S_lj/s}.
 
-    As printed, s = 1 and nothing divides the sum: P depends on the unit of S and can be compared by correlation only.
-    `distances` (N, N): S, symmetric, >= 0; `scale`: s > 0, in the unit of S; `normalised`: True divides by  Σ_k
-    e^{-S_ik/s} Σ_l e^{-S_lj/s},  for the mean of S between the surroundings of i and j.  Returns (N, N), symmetric.
+    Eq. (50) of vanrossem2024, as printed with s = 1 and nothing that divides the sum: P depends on the unit of S and
+    can be compared by correlation only.
 
+    Parameters
+    ----------
+    distances : array_like (N, N)
+        S, symmetric, >= 0.
+    scale : float
+        s > 0, in the unit of S.
+    normalised : bool
+        True divides by  Σ_k e^{-S_ik/s} Σ_l e^{-S_lj/s},  for the mean of S between the surroundings of i and j.
+
+    Returns
+    -------
+    ndarray (N, N)
+        Symmetric.
+
+    Examples
+    --------
     >>> far = [[0.0, 100.0], [100.0, 0.0]]
     >>> [exponential_weighing(far, scale=s, normalised=True).round(6).tolist() for s in (1.0, 1e9)]
     [[[0.0, 100.0], [100.0, 0.0]], [[50.0, 50.0], [50.0, 50.0]]]
@@ -90,13 +135,28 @@ def exponential_weighing(distances, *, scale=1.0, normalised=False):
         return checks.finite("distances", half + half.T)  # (N, N)  symmetric to the last bit
 
 
-def linear_map(inputs, targets, *, ridge=0.0, intercept=True):
+def linear_map(inputs: ArrayLike, targets: ArrayLike, *, ridge: float = 0.0, intercept: bool = True) -> Array["m n"]:
     """The matrix M of the regression  y ≈ M x + c,  the end-to-end map that a linear network learns.
 
     M minimises  Σ_i ‖M x_i + c - y_i‖² + r ‖M‖²;  of several, at r = 0, it is the smallest, to which small weights
-    lead. `inputs` (N, n): x_i, or features of them; `targets` (N, m): y_i; `ridge`: r >= 0; `intercept`: False leaves c
-    out, as in a network without biases.  Returns M (m, n).
+    lead.
 
+    Parameters
+    ----------
+    inputs, targets : array_like (N, n), (N, m)
+        x_i, or features of them, and y_i.
+    ridge : float
+        r >= 0.
+    intercept : bool
+        False leaves c out, as in a network without biases.
+
+    Returns
+    -------
+    ndarray (m, n)
+        M.
+
+    Examples
+    --------
     >>> linear_map([[0.0, 1.0], [2.0, 1.0]], [[5.0], [6.0]]).round(12).tolist()
     [[0.5, 0.0]]
     """
@@ -108,42 +168,61 @@ def linear_map(inputs, targets, *, ridge=0.0, intercept=True):
     left, size, right = np.linalg.svd(x, full_matrices=False)  # (N, r), (r,), (r, n)
     size = size[size > max(x.shape) * np.finfo(float).eps * size.max()]  # (r,)  the rest is rounding
     shrink = 1 / (size + ridge / size)  # (r,)  s/(s² + r) without the square
-    return (y.T @ left[:, : size.size] * shrink) @ right[: size.size]  # (m, n)
+    return (y.T @ left[:, : size.size] * shrink) @ right[: size.size]
 
 
-def map_metric(inputs, end_to_end, *, ratio=1.0):
+def map_metric(inputs: ArrayLike, end_to_end: ArrayLike, *, ratio: float = 1.0) -> Array["N N"]:
     """Squared hidden distances of all points together:  d²_ij = √ρ (x_i - x_j)ᵀ (MᵀM)^{1/2} (x_i - x_j).
 
     Exact for a linear network of two layers that learns the map M from small weights; its square root obeys the
-    triangle inequality, and for two points it is :func:`low_weights`.  `inputs` (N, n): x_i, or features of them;
-    `end_to_end` (m, n): M, see :func:`linear_map`; `ratio`: ρ.  Returns (N, N).
+    triangle inequality, and for two points it is :func:`low_weights`.
 
+    Parameters
+    ----------
+    inputs, end_to_end : array_like (N, n), (m, n)
+        x_i, or features of them, and the map M of them that is learned, as from :func:`linear_map`.
+    ratio : float
+        ρ = α/β > 0, of the effective learning rates of encoder and decoder.
+
+    Returns
+    -------
+    ndarray (N, N)
+
+    Examples
+    --------
     >>> map_metric([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [[4.0, 0.0]]).tolist()  # blind to the second
     [[0.0, 4.0, 0.0], [4.0, 0.0, 4.0], [0.0, 4.0, 0.0]]
     """
     x = _points("inputs", inputs)  # (N, n)
     end_to_end = checks.array("end_to_end", end_to_end, shape=(None, x.shape[1]))  # (m, n)
-    if end_to_end.size == 0:
-        checks.fail("end_to_end", "have one row or more", f"shape {end_to_end.shape}")
+    checks.fail_if(end_to_end.size == 0, "end_to_end", "have one row or more", f"shape {end_to_end.shape}")
     # With M = U S Vᵀ the root of MᵀM is V S Vᵀ: coordinates √S Vᵀx, without the square of S.
     _, size, right = np.linalg.svd(end_to_end, full_matrices=False)  # (r,), (r, n)
     with np.errstate(over="ignore", invalid="ignore"):
         hidden = x @ right.T * np.sqrt(np.sqrt(checks.number("ratio", ratio, above=0)) * size)  # (N, r)
-        return checks.finite("inputs", squareform(pdist(hidden, "sqeuclidean")))  # (N, N)
+        return checks.finite("inputs", squareform(pdist(hidden, "sqeuclidean")))
 
 
-def correlation(predicted, measured):
+def correlation(predicted: ArrayLike, measured: ArrayLike) -> float:
     """Pearson correlation of two distance matrices over the pairs i < j, the figure of merit of the source's Fig. 9.
 
-    `predicted`, `measured` (N, N): symmetric, >= 0, N >= 3, not the same for all pairs.  Returns a float.
+    Parameters
+    ----------
+    predicted, measured : array_like (N, N)
+        Symmetric, >= 0, N >= 3, not the same for all pairs.
 
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> x = squared_distances([[0.0], [1.0], [3.0]])
     >>> round(correlation(x, 5 * x), 12)
     1.0
     """
     one = _distance_matrix("predicted", predicted)  # (N, N)
-    if len(one) < 3:
-        checks.fail("predicted", "be of three points or more", f"shape {one.shape}")
+    checks.fail_if(len(one) < 3, "predicted", "be of three points or more", f"shape {one.shape}")
     other = _distance_matrix("measured", measured, len(one))  # (N, N)
     above = np.triu_indices(len(one), 1)  # (N(N-1)/2,) twice
     for name, matrix in (("predicted", one), ("measured", other)):

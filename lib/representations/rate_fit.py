@@ -1,12 +1,11 @@
 """Effective learning rates of a network from the curves of two points: what the two-point theory leaves to be fitted.
 
-The rates α of the encoder and β of the decoder are those that bring the closed form of
-:mod:`lib.representations.two_points` closest to the measured a(t), b(t) and w(t); γ of the mean output comes last, from
-the loss.  The first guess needs no search: the end of a(t) fixes  α/β = a_∞(a_∞ - a₀)/[X(Y - a_∞b₀/a₀)],  and the time
-at which half of the error 2w - b + Y is left the unit of time.  Source: vanrossem2024, eqs. (7), (9), (10) and (49);
-the guess, the second weighting and the uncertainties are not in it.
+The rates α of the encoder and β of the decoder are those that bring :meth:`TwoPoints.solve` closest to the measured
+a(t), b(t) and w(t); γ of the mean output comes last, from the loss.  Source: vanrossem2024, eqs. (7), (9), (10) and
+(49); the first guess, the second weighting and the uncertainties are not in it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,11 +13,11 @@ from scipy.optimize import least_squares, minimize_scalar
 from sklearn.metrics import r2_score
 
 from lib.common import checks
-from lib.representations import _two_points
+from lib.common.shapes import Array, ArrayLike, Rng
+from lib.representations.two_points import TwoPoints
 
 BOUND = 12  # the logarithms stay within this distance of the first guess
 JITTER = 0.7  # standard deviation of the logarithms of the other starts about the first guess
-SAME = 0.01  # starts whose logarithms end closer than this to the best have found the same rates
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,12 +27,11 @@ class RateFit:
     encoder_rate: float  # α, per unit of the times
     decoder_rate: float  # β
     mean_rate: float  # γ; NaN if the mean output is right from the start, so that no γ can be found
-    r_squared: np.ndarray  # (3,)  1 - ∫(data - fit)² dt / ∫(data - its mean)² dt of each curve
+    r_squared: Array["3"]  # 1 - ∫(data - fit)² dt / ∫(data - its mean)² dt of each curve
     loss_r_squared: float  # the same of the loss
     cost: float  # ∫[(a-â)² + (b-b̂)² + (w-ŵ)²] dt, in the weighting of the fit
-    uncertainty: np.ndarray  # (3,)  change of ln α, ln β (the other following), ln γ that doubles the cost, linearised
-    identifiable: np.ndarray  # (3,)  truth values: uncertainty below one, a factor e; never at a bound of the search
-    agreeing: int  # how many of the starts ended at these α and β
+    uncertainty: Array["3"]  # change of ln α, ln β (the other following), ln γ that doubles the cost, linearised
+    identifiable: Array["3"]  # truth values: uncertainty below one, a factor e; never at a bound of the search
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +44,10 @@ class _Data:
     x: float
     y: float
 
+    def theory(self, times, encoder_rate, decoder_rate):
+        """The closed form of a, b, w, (T, 3)."""
+        return TwoPoints(self.start, self.x, self.y, encoder_rate, decoder_rate).solve(times)
+
 
 def _start(start, first, y):
     """a, b, w to start the theory from; what single precision leaves outside (b - w)² <= bY is taken back."""
@@ -54,15 +56,13 @@ def _start(start, first, y):
     if a <= 0 or b < 0 or abs(b - w) > most + 1e-5 * max(most, b):
         wanted = "have a > 0, b >= 0, (b - w)² <= bY; give exact values if the first sample is noisy"
         checks.fail("start", wanted, [a, b, w])
-    if 2 * w - b + y <= 1e-9 * max(b, y):
-        checks.fail("start", "not rest: 2w - b + Y > 0", [a, b, w])
+    checks.fail_if(2 * w - b + y <= 1e-9 * max(b, y), "start", "not rest: 2w - b + Y > 0", [a, b, w])
     return np.array([a, b, b - np.clip(b - w, -most, most)])  # (3,)
 
 
 def _data(times, states, loss, input_distance, target_distance, start, final_loss):
     t = checks.times("times", times)  # (A,)
-    if t.size < 5:
-        checks.fail("times", "hold five samples or more", times)
+    checks.fail_if(t.size < 5, "times", "hold five samples or more", times)
     states = checks.array("states", states, shape=(t.size, 3))  # (A, 3)
     losses = checks.array("loss", loss, shape=t.shape)  # (A,)
     x = checks.number("input_distance", input_distance, above=0)
@@ -92,14 +92,12 @@ def _half_time(times, falling):
     return times[i - 1] + (times[i] - times[i - 1]) * (falling[i - 1] - falling[0] / 2) / (falling[i - 1] - falling[i])
 
 
-def _theory(elapsed, data, encoder_rate, decoder_rate):
-    """The closed form of a, b, w from the start of the data, (T, 3)."""
-    m = _two_points.modes(data.start, data.x, data.y, encoder_rate, decoder_rate)
-    return _two_points.states(elapsed, m, encoder_rate * data.x)
-
-
 def _guesses(data):
-    """Logarithms of α and β (G, 2) to start from: one pair where a(t) ends as eq. (10) allows, else a fan of ratios."""
+    """Logarithms of α and β (G, 2) to start from: one pair where a(t) ends as eq. (10) allows, else a fan of ratios.
+
+    The end of a(t) fixes  α/β = a_∞(a_∞ - a₀)/[X(Y - a_∞b₀/a₀)],  and the time at which half of the error 2w - b + Y is
+    left the unit of time.
+    """
     a, b, w = data.start
     end = data.states[-1, 0]
     below = data.x * (data.y - end * b / a)
@@ -107,16 +105,14 @@ def _guesses(data):
     natural = a**2 / (data.x * max(data.y, b))
     ratios = [ratio] if end > 0 and 0 < ratio < np.inf else natural * np.array([1, 0.03, 30, 1e-3, 1e3])  # (G,)
     measured = _half_time(data.elapsed, _difference_loss(np.vstack([data.start, data.states[1:]]), data.y))
-    if measured is None:
-        checks.fail("states", "reach half of the first 2w - b + Y", data.states[-1])
+    checks.fail_if(measured is None, "states", "reach half of the first 2w - b + Y", data.states[-1])
     clock, guesses = np.append(0, np.geomspace(1e-6, 1e6, 4000)), []  # (4001,)
     for rho in ratios:
         unit = a + np.hypot(a - rho * data.x * b / a, 2 * np.sqrt(rho * data.x * data.y))  # its inverse is a rate
-        half = _half_time(clock, _difference_loss(_theory(clock, data, rho / unit, 1 / unit), data.y))
+        half = _half_time(clock, _difference_loss(data.theory(clock, rho / unit, 1 / unit), data.y))
         if half is not None:  # rates times half/measured are half times the other way round
             guesses.append(np.log([rho / unit * half / measured, half / unit / measured]))
-    if not guesses:
-        checks.fail("start", "be a state that the theory leaves", data.start)
+    checks.fail_if(not guesses, "start", "be a state that the theory leaves", data.start)
     return np.array(guesses)  # (G, 2)
 
 
@@ -151,34 +147,56 @@ def _mean_rate(data, difference):
 
 
 def fit(
-    times,
-    states,
-    loss,
-    input_distance,
-    target_distance,
+    times: ArrayLike,
+    states: ArrayLike,
+    loss: ArrayLike,
+    input_distance: float,
+    target_distance: float,
     *,
-    rng,
-    weighting="raw",
-    start=None,
-    final_loss=1e-3,
-    restarts=4,
-    model=None,
-):
+    rng: Rng,
+    weighting: str = "raw",
+    start: ArrayLike | None = None,
+    final_loss: float = 1e-3,
+    restarts: int = 4,
+    model: Callable | None = None,
+) -> RateFit:
     """Effective learning rates α and β that minimise  ∫[(a-â)² + (b-b̂)² + (w-ŵ)²] dt,  then γ from the loss.
 
-    Trust-region least squares on ln α and ln β, from the guess and from points about it.  γ minimises  ∫(L - L̂)² dt
-    with L̂ = c e^{-2γt} + ⅛‖dy - Δ‖²,  c from the first loss.
+    Trust-region least squares on ln α and ln β, from a guess and from points about it.  γ minimises  ∫(L - L̂)² dt  with
+    L̂ = c e^{-2γt} + ⅛‖dy - Δ‖²,  c from the first loss.
 
-    `times` (A,): t >= 0, increasing, A >= 5; `states` (A, 3): measured a, b, w, as from ``two_points.state``, each must
-    change; `loss` (A,): measured ½⟨‖f - y‖²⟩, the last below `final_loss` > 0; `input_distance`: X > 0;
-    `target_distance`: Y >= 0; `rng`: int or Generator, of `restarts` >= 0 further starts; `weighting`: "raw", the
-    source's, or "range", which divides every curve by its range; `start` (3,): exact a₀, b₀, w₀ at times[0], by default
-    the first state; `model`: function (elapsed (A,), α, β) -> (A, 3) in place of the closed form.  Returns a RateFit.
+    Parameters
+    ----------
+    times : array_like (A,)
+        t >= 0, increasing, A >= 5.
+    states : array_like (A, 3)
+        Measured a, b, w, as from ``two_points.state``; each must change.
+    loss : array_like (A,)
+        Measured ½⟨‖f - y‖²⟩, the last below `final_loss`.
+    input_distance, target_distance : float
+        X > 0, Y >= 0.
+    rng : int, SeedSequence or Generator
+        Of the further starts.
+    weighting : str
+        "raw", the source's, or "range", which divides every curve by its range.
+    start : array_like (3,), optional
+        Exact a₀, b₀, w₀ at times[0], by default the first state.
+    final_loss : float
+        > 0.
+    restarts : int
+        Further starts, >= 0.
+    model : callable, optional
+        Function (elapsed (A,), α, β) -> (A, 3) in place of the closed form.
 
-    >>> from lib.representations import two_points
-    >>> t, two = np.linspace(0, 4000, 400), ([1e-2, 1e-4, -0.0099], 1.0, 1.0, 0.01, 0.02)
-    >>> loss = two_points.loss_curve(t, *two, mean_distance=0.3, mean_rate=0.004)
-    >>> found = fit(t, two_points.trajectory(t, *two), loss, 1.0, 1.0, rng=1)
+    Returns
+    -------
+    RateFit
+
+    Examples
+    --------
+    >>> t, two = np.linspace(0, 4000, 400), TwoPoints([1e-2, 1e-4, -0.0099], 1.0, 1.0, 0.01, 0.02)
+    >>> loss = two.loss(t, mean_distance=0.3, mean_rate=0.004)
+    >>> found = fit(t, two.solve(t), loss, 1.0, 1.0, rng=1, start=two.start)
     >>> round(found.encoder_rate, 6), round(found.decoder_rate, 6), round(found.mean_rate, 6)
     (0.01, 0.02, 0.004)
     """
@@ -186,8 +204,7 @@ def fit(
     rng = checks.generator("rng", rng)
     checks.one_of("weighting", weighting, ("raw", "range"))
     restarts = checks.integer("restarts", restarts, at_least=0)
-    if model is not None and not callable(model):
-        checks.fail("model", "be a function of the times, α and β", model)
+    checks.fail_if(model is not None and not callable(model), "model", "be a function of the times, α and β", model)
     guesses = _guesses(data)  # (G, 2)
     unit = np.ptp(data.states, axis=0) if weighting == "range" else np.ones(3)  # (3,)
     roots = np.sqrt(data.weights)[:, None] / unit  # (A, 3)
@@ -195,7 +212,7 @@ def fit(
     def curves(logs):
         rates = np.exp(guesses[0] + logs)  # (2,)
         if model is None:
-            return _theory(data.elapsed, data, *rates)  # (A, 3)
+            return data.theory(data.elapsed, *rates)  # (A, 3)
         return checks.array("model", model(data.elapsed.copy(), *rates), shape=data.states.shape)  # (A, 3)
 
     fan = np.clip(guesses - guesses[0], 1 - BOUND, BOUND - 1)  # (G, 2)
@@ -205,14 +222,12 @@ def fit(
     def residuals(logs):
         return ((curves(logs) - data.states) * roots).ravel()  # (3A,)
 
-    tried = [least_squares(residuals, begin, **settings) for begin in begins]
-    best = min(tried, key=lambda result: result.cost)
+    best = min((least_squares(residuals, begin, **settings) for begin in begins), key=lambda result: result.cost)
     at_bound = np.abs(best.x) > BOUND - 0.1  # (2,)
     fitted = curves(best.x)  # (A, 3)
     gamma, gamma_error, fitted_loss = _mean_rate(data, _difference_loss(fitted, data.y))
     uncertainty = np.append(np.where(at_bound, np.inf, _uncertainty(best.jac, 2 * best.cost)), gamma_error)  # (3,)
     r_squared = r2_score(data.states, fitted, sample_weight=data.weights, multioutput="raw_values")  # (3,)
     of_loss = float(r2_score(data.loss, fitted_loss, sample_weight=data.weights))
-    agreeing = sum(bool(np.abs(result.x - best.x).max() < SAME) for result in tried)
-    found = gamma, r_squared, of_loss, float(2 * best.cost), uncertainty, uncertainty < 1, agreeing
+    found = gamma, r_squared, of_loss, float(2 * best.cost), uncertainty, uncertainty < 1
     return RateFit(*np.exp(guesses[0] + best.x).tolist(), *found)

@@ -1,9 +1,6 @@
 """Training networks side by side, and what the two-point theory speaks of along the way.
 
-Descent,  θ ← θ - η ∇L,  or Adam, on the mean square error of trials that differ in their weights only.  All take a step
-in the same few matrix products; each would do the same alone, up to rounding.  Plain descent adds the outer products of
-its gradient to the weights in place.  Of a pair of points are observed the squared hidden distance  a = |h_2 - h_1|²,
-the squared output distance b = |Δf|², the alignment  w = b - Δf·(y_2 - y_1), and the mean output  ȳ.  Source:
+All replicas take a step in the same few matrix products; each would do the same alone, up to rounding.  Source:
 vanrossem2024, eqs. (1), (4) and section B.1 of its appendix.
 """
 
@@ -14,192 +11,236 @@ import torch
 
 from lib.common import checks
 from lib.common.random import children
+from lib.common.shapes import Array, ArrayLike, Rng
 from lib.representations import _passes, nets
 
 LOSSES = {"half": 0.5, "whole": 1.0}
-OPTIMIZERS = ("descent", "adam")
-_MEANS, _SQUARES, _TINY = 0.9, 0.999, 1e-8  # Adam's customary constants
 _WATCH = 100  # epochs from one look for overflow to the next, where none is recorded
 
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """Observables of T trials at n epochs, float64; those of one layer have no axis K, those of several have one."""
+    """Observables of a pair of points in R replicas at n epochs, float64, without dropout.
 
-    epochs: np.ndarray  # (n,)
-    squared_hidden_distance: np.ndarray  # (T, n) or (T, n, K)  a
-    output_difference: np.ndarray  # (T, n, m)  Δf = f(x_2) - f(x_1)
-    squared_output_distance: np.ndarray  # (T, n)  b
-    alignment: np.ndarray  # (T, n)  w
-    loss: np.ndarray  # (T, n)  of the whole data set
-    mean_output: np.ndarray  # (T, n, m)  ȳ, mean over the pair
-    hidden: np.ndarray | tuple | None  # (T, n, Q, units)  of the chosen points; of several layers: an array for each
-    parameters: nets.Parameters  # at the last epoch
+    Those of one layer have no axis K, those of several have one.
+    """
 
-    def converged(self, *, below=1e-3):
-        """Which trials end with a loss smaller than `below`, bool array (T,); its mean is the converged fraction."""
+    epochs: Array[" n"]
+    squared_hidden_distance: Array["R n *K"]  # a = |h_2 - h_1|²
+    output_difference: Array["R n m"]  # Δf = f(x_2) - f(x_1)
+    squared_output_distance: Array["R n"]  # b = |Δf|²
+    alignment: Array["R n"]  # w = b - Δf·(y_2 - y_1)
+    loss: Array["R n"]  # of the whole data set
+    mean_output: Array["R n m"]  # ȳ, mean over the pair
+    hidden: np.ndarray | tuple | None  # (R, n, Q, units)  of the chosen points; of several layers: an array for each
+    parameters: nets.Parameters | None  # at the last epoch
+
+    def converged(self, *, below: float = 1e-3) -> Array[" R"]:
+        """Which replicas end with a loss smaller than `below`; the mean is the converged fraction.
+
+        Parameters
+        ----------
+        below : float
+            > 0.
+
+        Returns
+        -------
+        ndarray (R,)
+            Truth values.
+
+        Examples
+        --------
+        >>> net = nets.Net(1, 1, 20, 1, "linear")
+        >>> curves = train(net, nets.draw(net, 0.3, 4, rng=1), [[-0.5], [0.5]], [[-0.3], [0.3]], 0.1, 500)
+        >>> curves.converged(below=0.01).tolist()
+        [True, True, True, True]
+        """
         return self.loss[:, -1] < checks.number("below", below, above=0)
 
+    def states(self, *, layer: int | None = None) -> Array["R n 3"]:
+        """The three numbers (a, b, w) of every replica and record.
 
-def _adam(weights, biases, rate, trains_bias):
-    """A function that takes Adam's step for one layer; it keeps the running moments of every layer."""
-    moments = [tuple(torch.zeros_like(p) for p in (w, w, b, b)) for w, b in zip(weights, biases)]
-    counts = [0] * len(weights)
+        Parameters
+        ----------
+        layer : int, optional
+            Place among several recorded layers, from 0.
 
-    def move(parameter, gradient, mean, square, count):
-        mean.lerp_(gradient, 1 - _MEANS)
-        square.mul_(_SQUARES).addcmul_(gradient, gradient, value=1 - _SQUARES)
-        spread = (square.sqrt() / (1 - _SQUARES**count) ** 0.5).add_(_TINY)  # as parameter
-        parameter.addcdiv_(mean, spread, value=-rate / (1 - _MEANS**count))
+        Returns
+        -------
+        ndarray (R, n, 3)
 
-    def step(i, seen, slope):
-        counts[i] += 1
-        move(weights[i], torch.bmm(seen.transpose(1, 2), slope), *moments[i][:2], counts[i])
-        if trains_bias[i]:
-            move(biases[i], slope.sum(1, keepdim=True), *moments[i][2:], counts[i])
+        Examples
+        --------
+        >>> net = nets.Net(1, 1, 20, 2)
+        >>> task = nets.draw(net, 0.3, 4, rng=1), [[-0.5], [0.5]], [[-0.3], [0.3]], 0.1, 5
+        >>> train(net, *task, layer=(1, 2)).states(layer=1).shape
+        (4, 6, 3)
+        """
+        a = self.squared_hidden_distance  # (R, n) or (R, n, K)
+        a = a if a.ndim == 3 else a[:, :, None]  # (R, n, K)
+        if layer is None and a.shape[2] > 1:
+            checks.fail("layer", f"be given, from 0 to {a.shape[2] - 1}, as several layers were recorded", layer)
+        place = 0 if layer is None else checks.integer("layer", layer, at_least=0)
+        checks.fail_if(place >= a.shape[2], "layer", f"be below the number of recorded layers, {a.shape[2]}", layer)
+        return np.stack([a[:, :, place], self.squared_output_distance, self.alignment], axis=2)
+
+
+def _adam(weights, biases, rate, trained):
+    """A function that takes Adam's step; torch keeps the running moments."""
+    optimizer = torch.optim.Adam([*weights, *(bias for bias, moves in zip(biases, trained) if moves)], lr=rate)
+
+    def step(trace, slopes):
+        for weight, bias, (seen, _), slope in zip(weights, biases, trace, slopes):
+            weight.grad, bias.grad = torch.bmm(seen.transpose(1, 2), slope), slope.sum(1, keepdim=True)
+        optimizer.step()
 
     return step
 
 
-def _descent(weights, biases, rate, trains_bias):
-    """A function that takes the step of plain descent for one layer."""
+def _descent(weights, biases, rate, trained):
+    """A function that takes the step of plain descent, in place."""
 
-    def step(i, seen, slope):
-        weights[i].baddbmm_(seen.transpose(1, 2), slope, alpha=-rate)
-        if trains_bias[i]:
-            biases[i].sub_(slope.sum(1, keepdim=True), alpha=rate)
+    def step(trace, slopes):
+        for weight, bias, moves, (seen, _), slope in zip(weights, biases, trained, trace, slopes):
+            weight.baddbmm_(seen.transpose(1, 2), slope, alpha=-rate)
+            if moves:
+                bias.sub_(slope.sum(1, keepdim=True), alpha=rate)
 
     return step
+
+
+OPTIMIZERS = {"descent": _descent, "adam": _adam}
 
 
 def _masks(net, shape, randoms, dtype):
-    """One dropout mask for the input of every layer, each trial from its own stream."""
+    """One dropout mask for the input of every layer, each replica from its own stream."""
     sizes = [net.inputs, *(layer.positions * layer.filters for layer in net.layers[:-1])]
     size = shape[1], sum(sizes)
-    drawn = np.stack([random.random(size, dtype=np.float32) for random in randoms])  # (T, P, sum of units)
-    kept = torch.from_numpy(drawn >= np.float32(net.dropout)).to(dtype) / (1 - net.dropout)  # (T, P, sum of units)
+    drawn = np.stack([random.random(size, dtype=np.float32) for random in randoms])  # (R, P, sum of units)
+    kept = torch.from_numpy(drawn >= np.float32(net.dropout)).to(dtype) / (1 - net.dropout)  # (R, P, sum of units)
     return kept.split(sizes, dim=2)
 
 
 def _batches(points, targets, batch, randoms):
-    """The minibatches of one epoch: each trial shares out its own permutation, the last batch may be smaller."""
-    order = torch.from_numpy(np.stack([random.permutation(points.shape[1]) for random in randoms]))  # (T, P)
-    trial = torch.arange(len(points))[:, None]  # (T, 1)
+    """The minibatches of one epoch: each replica shares out its own permutation, the last batch may be smaller."""
+    order = torch.from_numpy(np.stack([random.permutation(points.shape[1]) for random in randoms]))  # (R, P)
+    replica = torch.arange(len(points))[:, None]  # (R, 1)
     for chosen in order.split(batch, dim=1):
-        yield points[trial, chosen], targets[trial, chosen]
+        yield points[replica, chosen], targets[replica, chosen]
 
 
 def _observed(values, targets, pair, layers, points, scale):
-    """a (T, K), Δf (T, m), ȳ (T, m), the loss (T,) and the hidden vectors of `points` (T, Q, units), layer by layer."""
+    """a (R, K), Δf (R, m), ȳ (R, m), the loss (R,) and the hidden vectors of `points` (R, Q, units), layer by layer."""
     first, second = pair
     apart = [values[layer][:, second].double() - values[layer][:, first].double() for layer in layers]
-    squares = np.stack([(difference.numpy() ** 2).sum(axis=1) for difference in apart], axis=1)  # (T, K)
-    output = values[-1].double().numpy()  # (T, P, m)
-    loss = scale * ((output - targets) ** 2).reshape(len(output), -1).sum(axis=1) / len(targets)  # (T,)
-    ends = output[:, first], output[:, second]  # (T, m), (T, m)
-    hidden = [values[layer][:, points].numpy() for layer in layers if points]  # (T, Q, units) each
+    squares = np.stack([(difference.numpy() ** 2).sum(axis=1) for difference in apart], axis=1)  # (R, K)
+    output = values[-1].double().numpy()  # (R, P, m)
+    loss = scale * ((output - targets) ** 2).reshape(len(output), -1).sum(axis=1) / len(targets)  # (R,)
+    ends = output[:, first], output[:, second]  # (R, m), (R, m)
+    hidden = [values[layer][:, points].numpy() for layer in layers if points]  # (R, Q, units) each
     return squares, ends[1] - ends[0], (ends[1] + ends[0]) / 2, loss, *hidden
 
 
-def _layers(net, layer):
-    """The recorded layers as a tuple, and whether there is an axis for them."""
-    if layer is None:
-        return (net.middle,), False
-    several = isinstance(layer, (tuple, list, range))
-    layers = tuple(checks.integer("layer", one) for one in (layer if several else (layer,)))
-    hidden = len(net.layers) - 1
-    if max(layers, default=0) > hidden:
-        checks.fail("layer", f"be between 1 and the number of hidden layers, {hidden}", layer)
-    if not layers:
-        checks.fail("layer", "hold at least one layer", layer)
-    return layers, several
-
-
-def _indices(name, value, count, size=None):
-    if not isinstance(value, (tuple, list, range)) or (size is not None and len(value) != size):
-        checks.fail(name, f"be a tuple or list of {'' if size is None else f'{size} '}indices of points", value)
-    for index in value:
-        if checks.integer(name, index, at_least=0) >= count:
-            checks.fail(name, f"hold indices of points below {count}", value)
-    if len(set(value)) != len(value):
-        checks.fail(name, "hold distinct points", value)
-    return [int(index) for index in value]
+def _places(name, value, first, last, sizes):
+    """`value` as a list of distinct integers from `first` to `last`."""
+    if not isinstance(value, (tuple, list, range)) or len(value) not in sizes:
+        checks.fail(name, f"be a tuple or list of {sizes[0]} to {sizes[-1]} integers", value)
+    places = [checks.integer(name, place, at_least=first) for place in value]
+    if max(places, default=first) > last or len(set(places)) < len(places):
+        checks.fail(name, f"hold distinct integers from {first} to {last}", value)
+    return places
 
 
 def _check_finite(epoch, *arrays):
-    """Refuse a learning rate that has driven trials, the first axis of every array, out of the floating-point range."""
-    each = [np.isfinite(np.asarray(array)).reshape(len(array), -1).all(axis=1) for array in arrays]  # (T,) each
-    fine = np.all(each, axis=0)  # (T,)
+    """Refuse a learning rate that drove replicas, the first axis of every array, out of the floating-point range."""
+    fine = np.all([np.isfinite(np.asarray(a)).reshape(len(a), -1).all(axis=1) for a in arrays], axis=0)  # (R,)
     if not fine.all():
-        lost = ", ".join(map(str, np.flatnonzero(~fine)))
-        wanted = "be small enough to keep every trial inside the floating-point range"
-        checks.fail("learning_rate", wanted, f"overflow in trials {lost} by epoch {epoch}")
+        wanted = "be small enough to keep every replica inside the floating-point range"
+        checks.fail("learning_rate", wanted, f"overflow in replicas {np.flatnonzero(~fine)} by epoch {epoch}")
 
 
 def train(
-    net,
-    start,
-    inputs,
-    targets,
-    learning_rate,
-    epochs,
+    net: nets.Net,
+    start: nets.Parameters,
+    inputs: ArrayLike,
+    targets: ArrayLike,
+    learning_rate: float,
+    epochs: int,
     *,
-    loss="half",
-    optimizer="descent",
-    batch=None,
-    rng=None,
-    record_every=1,
-    layer=None,
-    pair=(0, 1),
-    points=(),
-):
-    """Train the trials of a net side by side and record their observables.
+    loss: str = "half",
+    optimizer: str = "descent",
+    batch: int | None = None,
+    rng: Rng | None = None,
+    record_every: int = 1,
+    layer: int | tuple | list | range | None = None,
+    pair: tuple | list = (0, 1),
+    points: tuple | list | range = (),
+) -> Curves:
+    """Train the replicas of a net side by side and record their observables.
 
-    L = c Σ_i |f(x_i) - y_i|² / P,  c = ½, eq. (1), or 1; records are without dropout; overflow of a trial is an error.
+    Descent,  θ ← θ - η ∇L,  or Adam, on  L = c Σ_i |f(x_i) - y_i|² / P,  c = ½, vanrossem2024 eq. (1), or 1.  Overflow
+    of a replica is an error.
 
-    `net`, `start`: Net and Parameters of T trials, trained in their own precision; `inputs` (P, n), `targets` (P, m);
-    `learning_rate`: η > 0; `epochs` >= 1: sweeps through the data; `loss`: "half" or "whole"; `optimizer`: "descent" or
-    "adam"; `batch`: points in a minibatch, by default all; `rng`: int or SeedSequence, required for minibatches and
-    dropout, trial t draws from its t-th child; `record_every`: epochs from one record to the next, must divide
-    `epochs`; `layer`: hidden layer to record, counted from 1, or a tuple of K, by default ``net.middle``; `pair`: rows
-    of x_1 and x_2; `points`: tuple of Q rows whose hidden vectors are kept.  Returns Curves, the start first.
+    Parameters
+    ----------
+    net, start : Net, Parameters
+        Of R replicas, trained in their own precision.
+    inputs, targets : array_like (P, n), (P, m)
+    learning_rate : float
+        η > 0.
+    epochs : int
+        Sweeps through the data, >= 1.
+    loss, optimizer : str
+        "half" or "whole"; "descent" or "adam".
+    batch : int, optional
+        Points in a minibatch, by default all.
+    rng : int, SeedSequence or Generator, optional
+        Required for minibatches and dropout; replica r draws from the r-th child of the seed.
+    record_every : int
+        Epochs from one record to the next; must divide `epochs`.
+    layer : int or tuple of int, optional
+        Hidden layers to record, counted from 1, by default ``net.middle``.
+    pair, points : tuple of int
+        Rows of x_1 and x_2; Q rows whose hidden vectors are kept.
 
+    Returns
+    -------
+    Curves
+        The start first.
+
+    Examples
+    --------
     >>> net = nets.Net(1, 1, 20, 1, "linear")
-    >>> curves = train(net, nets.draw(net, 0.3, 4, rng=1), [[-0.5], [0.5]], [[-0.3], [0.3]], 0.1, 500, record_every=50)
-    >>> curves.alignment.shape, curves.converged().tolist(), curves.squared_output_distance[0, -1].round(4).item()
-    ((4, 11), [True, True, True, True], 0.36)
+    >>> task = nets.draw(net, 0.3, 4, rng=1), [[-0.5], [0.5]], [[-0.3], [0.3]]
+    >>> curves = train(net, *task, 0.1, 500, batch=2, rng=1, record_every=50, layer=1)
+    >>> curves.alignment.shape, curves.squared_output_distance[0, -1].round(4).item()
+    ((4, 11), 0.36)
     """
     weights, biases = checks.instance("net", net, nets.Net, "from lib.representations.nets").tensors(start, "start")
-    trials, dtype = len(weights[0]), weights[0].dtype
-    points_in = net.stacked(inputs, trials, dtype)  # (T, P, n)
+    replicas, dtype = len(weights[0]), weights[0].dtype
+    points_in = net.stacked(inputs, replicas, dtype)  # (R, P, n)
     count = points_in.shape[1]
     targets = checks.array("targets", targets, shape=(count, net.outputs))  # (P, m)
-    wanted = torch.from_numpy(targets).to(dtype).repeat(trials, 1, 1)  # (T, P, m)
+    wanted = torch.from_numpy(targets).to(dtype).repeat(replicas, 1, 1)  # (R, P, m)
     rate = checks.number("learning_rate", learning_rate, above=0)
     epochs, every = checks.integer("epochs", epochs), checks.integer("record_every", record_every)
-    if epochs % every:
-        checks.fail("record_every", f"divide the number of epochs, {epochs}", record_every)
+    checks.fail_if(epochs % every, "record_every", f"divide the number of epochs, {epochs}", record_every)
     checks.one_of("loss", loss, LOSSES)
     checks.one_of("optimizer", optimizer, OPTIMIZERS)
     batch = count if batch is None else checks.integer("batch", batch)
-    if batch > count:
-        checks.fail("batch", f"be at most the number of points, {count}", batch)
+    checks.fail_if(batch > count, "batch", f"be at most the number of points, {count}", batch)
     batch = None if batch == count else batch
-    layers, several = _layers(net, layer)
-    pair, points = _indices("pair", pair, count, 2), _indices("points", points, count)
+    several, layer = isinstance(layer, (tuple, list, range)), net.middle if layer is None else layer
+    layers = _places("layer", layer if several else [layer], 1, len(net.layers) - 1, sizes=range(1, len(net.layers)))
+    pair = _places("pair", pair, 0, count - 1, sizes=[2])
+    points = _places("points", points, 0, count - 1, sizes=range(count + 1))
     randoms = None
     if rng is not None or batch is not None or net.dropout:
         # The children of the children: weights drawn from the same seed stay independent of what is drawn here.
-        randoms = [checks.generator("rng", children(child, 1)[0]) for child in children(rng, trials)]
+        randoms = [checks.generator("rng", children(child, 1)[0]) for child in children(rng, replicas)]
 
-    records, trains_bias = [], [net.trains_bias(i) for i in range(len(weights))]
-    step = {"descent": _descent, "adam": _adam}[optimizer](weights, biases, rate, trains_bias)
+    records, step = [], OPTIMIZERS[optimizer](weights, biases, rate, net.trained_biases)
     simple = batch is None and not net.dropout
-
-    def sweep(values, trace, batch_targets, kept):
-        gradient = (values[-1] - batch_targets) * (2 * LOSSES[loss] / batch_targets.shape[1])  # (T, P, m)
-        for i, seen, slope, _ in _passes.backward(net, weights, values, trace, gradient, kept):
-            step(i, seen, slope)
 
     for epoch in range(epochs + 1):
         recording = epoch % every == 0
@@ -207,27 +248,28 @@ def train(
             values, trace = _passes.forward(net, weights, biases, points_in)
         if recording:
             with np.errstate(over="ignore", invalid="ignore"):  # refused in the next line
-                records.append(_observed(values, targets, pair, layers, points, LOSSES[loss]))
+                records.append(_observed([h.detach() for h in values], targets, pair, layers, points, LOSSES[loss]))
             _check_finite(epoch, records[-1][0], records[-1][3])
         elif epoch % _WATCH == 0:  # what overflows in one layer is in the output's weights a step later
             _check_finite(epoch, weights[-1])
         if epoch == epochs:
             break
-        if simple:
-            sweep(values, trace, wanted, None)
-            continue
-        whole = [(points_in, wanted)]
-        for some, some_targets in whole if batch is None else _batches(points_in, wanted, batch, randoms):
-            kept = _masks(net, some.shape, randoms, dtype) if net.dropout else None
-            sweep(*_passes.forward(net, weights, biases, some, kept), some_targets, kept)
+        for some, goal in [(points_in, wanted)] if batch is None else _batches(points_in, wanted, batch, randoms):
+            if not simple:
+                kept = _masks(net, some.shape, randoms, dtype) if net.dropout else None
+                values, trace = _passes.forward(net, weights, biases, some, kept)
+            gradient = (values[-1].detach() - goal) * (2 * LOSSES[loss] / goal.shape[1])  # (R, P, m)
+            slopes = torch.autograd.grad(values[-1], [z for _, z in trace], gradient)  # (R, P·positions, out) each
+            with torch.no_grad():
+                step(trace, slopes)
     _check_finite(epochs, *weights)
-    squares, difference, mean, losses, *hidden = (np.stack(part, axis=1) for part in zip(*records))  # (T, n, ...) each
+    squares, difference, mean, losses, *hidden = (np.stack(part, axis=1) for part in zip(*records))  # (R, n, ...) each
     return Curves(
         epochs=np.arange(0, epochs + 1, every),  # (n,)
         squared_hidden_distance=squares if several else squares[:, :, 0],
         output_difference=difference,
-        squared_output_distance=(difference**2).sum(axis=2),  # (T, n)
-        alignment=(difference * (difference - (targets[pair[1]] - targets[pair[0]]))).sum(axis=2),  # (T, n)
+        squared_output_distance=(difference**2).sum(axis=2),  # (R, n)
+        alignment=(difference * (difference - (targets[pair[1]] - targets[pair[0]]))).sum(axis=2),  # (R, n)
         loss=losses,
         mean_output=mean,
         hidden=None if not points else tuple(hidden) if several else hidden[0],

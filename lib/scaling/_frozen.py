@@ -13,25 +13,11 @@ from math import exp
 import numpy as np
 
 from lib.common.compiled import loops
-from lib.foundations import committee_formulas
+from lib.foundations.committee import Fields
 
 SERIES = 1 / np.arange(15.0, 3.0, -1.0)  # (12,)  1/15, ..., 1/4
 BLOCK = 2**14  # sets of weights that are held at a time
 MOST_SWEEPS, SWEPT = 12, 1e-10  # N is found by iteration, down to this part of it
-
-
-def velocity(q, r, t, lam, fractions, rate, second_order):
-    """dQ^k/dα and dR^k/dα of what was checked, or of a small step out of the covariance matrices: analytic there."""
-    seen = [np.tensordot(lam, part, axes=1) for part in (q, r, t)]  # (K, K), (K, M), (M, M)
-    fields = committee_formulas.Fields(*seen)
-    a, g = fields.drift()
-    units, teachers = a.shape
-    slow = (rate * lam / units)[:, None, None]  # (L, 1, 1)
-    half = a @ np.swapaxes(r, 1, 2) - g @ q  # (L, K, K)
-    dq = slow * (half + np.swapaxes(half, 1, 2))  # (L, K, K)
-    if second_order:
-        dq = dq + rate**2 * teachers / units**2 * (lam * fractions)[:, None, None] * fields.noise()
-    return dq, slow * (a @ t - g @ r)
 
 
 @loops
@@ -202,7 +188,20 @@ class Flow:
 
     @cached_property
     def fields(self):
-        return committee_formulas.Fields(np.eye(self.units), np.zeros((self.units, len(self.teacher))), self.teacher)
+        return Fields(np.eye(self.units), np.zeros((self.units, len(self.teacher))), self.teacher)
+
+    def velocity(self, q, r):
+        """dQ^k/dα and dR^k/dα of what was checked, or of a small step out of the covariances: analytic there."""
+        fields = Fields(*(np.tensordot(self.lam, part, axes=1) for part in (q, r)), self.teacher)
+        a, g = fields.drift()
+        units, teachers = a.shape
+        slow = (self.rate * self.lam / units)[:, None, None]  # (L, 1, 1)
+        half = a @ r.mT - g @ q  # (L, K, K)
+        dq = slow * (half + half.mT)  # (L, K, K)
+        if self.second_order:
+            share = (self.lam * self.fractions)[:, None, None]  # (L, 1, 1)
+            dq = dq + self.rate**2 * teachers / units**2 * share * fields.noise()
+        return dq, slow * (a @ self.t - g @ r)
 
     def seen(self, state):
         """Q and R, the covariances of the fields, as one vector."""
@@ -215,7 +214,7 @@ class Flow:
         return seen[..., :own].reshape(*shape, self.units), seen[..., own:].reshape(*shape, len(self.teacher))
 
     def error(self, seen):
-        return committee_formulas.error(*self.overlaps(seen), self.teacher)
+        return Fields.error(*self.overlaps(seen), self.teacher)
 
     def differences(self, seen):
         """What tells the units apart; on a plateau it is tiny, and it alone decides when the plateau ends."""
@@ -260,6 +259,6 @@ class Flow:
                 spread(time[one], part[one], table, *noise, moved)
             joint = np.empty((levels, width, width))
             joint[:, :units, :units], joint[:, :units, units:] = q[one], r[one]
-            joint[:, units:, :units], joint[:, units:, units:] = np.swapaxes(r[one], 1, 2), self.t[one]
+            joint[:, units:, :units], joint[:, units:, units:] = r[one].mT, self.t[one]
             congruence(joint, frame, moved, kick[one], new[one])
         return tuple((rows[..., :units], rows[..., units:]) for rows in (new[:, 0], new[:, 1]))

@@ -5,19 +5,20 @@ from scipy.linalg import eigh
 from scipy.special import gamma, gammainc, gammaincc
 
 from lib.common import checks
+from lib.common.spectrum import Spectrum
 
 
-def flow_error(alpha, lam, fractions, rate, trained):
-    """½ Σ_k n_k λ_k e^{-2ηλ_kα} (A,), without the exponential for the eigenspaces behind the first `trained`."""
-    weights = lam * fractions  # (L,)
-    learned = np.exp(-2 * rate * np.outer(alpha, lam[:trained])) @ weights[:trained]  # (A,)
+def flow_error(times, spectrum, rate, trained):
+    """½ Σ_k n_k λ_k e^{-2ηλ_kα} (n,), without the exponential for the eigenspaces behind the first `trained`."""
+    weights = spectrum.eigenvalues * spectrum.shares  # (L,)
+    learned = np.exp(-2 * rate * np.outer(times, spectrum.eigenvalues[:trained])) @ weights[:trained]  # (n,)
     return (learned + weights[trained:].sum()) / 2
 
 
-def flow_modes(lam, fractions, rate):
+def flow_modes(spectrum, rate):
     """Eigenvalues (L,) and eigenvectors (L, L) of  S = -2η diag(λ) + η² v vᵀ,  and  v_k = λ_k √n_k."""
-    v = lam * np.sqrt(fractions)  # (L,)
-    return *eigh(rate**2 * np.outer(v, v) - np.diag(2 * rate * lam)), v
+    v = spectrum.eigenvalues * np.sqrt(spectrum.shares)  # (L,)
+    return *eigh(rate**2 * np.outer(v, v) - np.diag(2 * rate * spectrum.eigenvalues)), v
 
 
 def step_modes(name, share, counts):
@@ -25,39 +26,29 @@ def step_modes(name, share, counts):
     v = share * np.sqrt(counts)  # (L,)
     with np.errstate(over="ignore", invalid="ignore"):
         lost = np.diag(2 * share * (1 - share)) - np.outer(v, v)  # (L, L)
-    if not np.isfinite(lost).all():
-        checks.fail(name, "keep the matrix of a step inside the floating-point range", "one that leaves it")
-    return *eigh(lost), v
+    return *eigh(checks.finite(name, lost)), v
 
 
-def descent_error(alpha, lam, counts, rate, start, trained):
-    """Mean ε_g (runs, A) of descent that starts at the mean e_k (runs, L) and moves the first `trained` eigenspaces."""
-    size, root = counts.sum(), np.sqrt(counts)  # float, (L,)
-    share, steps, held = rate * lam / size, np.rint(alpha * size), start[:, trained:]  # (L,), (A,), (runs, L - trained)
-    # (L_t,), (L_t, L_t), (L_t,); loss < 1
-    loss, modes, v = step_modes("learning_rate", share[:trained], counts[:trained])
-    reach = (lam * root)[:trained] @ modes  # (L_t,)
-    drive = np.outer(held @ share[trained:], v)  # (runs, L_t)
-    with np.errstate(over="ignore", invalid="ignore"):
-        exponent = np.outer(np.log1p(-loss), steps)  # (L_t, A)
-        sums = np.tile(steps, (trained, 1))  # (L_t, A)  1 + M + M² + ..., here for modes that keep their size
-        np.divide(-np.expm1(exponent), loss[:, None], out=sums, where=loss[:, None] != 0)
-        moved = ((start / root)[:, :trained] @ modes * reach) @ np.exp(exponent)  # (runs, A)
-        result = (moved + (drive @ modes * reach) @ sums + (held @ lam[trained:])[:, None]) / 2  # (runs, A)
-    return in_range(result)
+def power_law_top(levels, tail_index):
+    """λ₊, the largest eigenvalue of the power law  λ_k = λ₊ k^{-(1+β)}  with mean one."""
+    return Spectrum.power_law(levels, decay=1 + tail_index).normalized().eigenvalues[0]
 
 
-def in_range(error):
-    if not np.isfinite(error).all():
-        wanted = "keep the error inside the floating-point range up to the last time"
-        checks.fail("learning_rate", wanted, "an error that is not finite")
-    return error
+def modes_between(first, last, times, levels, tail_index, rate):
+    """½ Σ_k λ_k e^{-2ηλ_kα}/L over a power law, as an integral over k from `first` to `last`."""
+    top, power = power_law_top(levels, tail_index), 1 + tail_index
+    s, c = tail_index / power, 2 * rate * top * times  # float, (n,)
+    slow, fast = c * last**-power, c * first**-power  # (n,), (n,)
+    late, early = gammaincc(s, slow) - gammaincc(s, fast), gammainc(s, fast) - gammainc(s, slow)  # (n,), (n,)
+    bracket = np.where(gammaincc(s, slow) > 0.5, early, late)  # (n,): the smaller terms, of the same difference
+    return top / (2 * levels * power) * gamma(s) * c**-s * bracket
 
 
-def modes_between(first, last, alpha, lam, exponent, rate):
-    """½ Σ_k λ_k e^{-2ηλ_kα}/L over the power law λ_k = λ₊ k^{-(1+β)}, as an integral over k from `first` to `last`."""
-    s, c = exponent / (1 + exponent), 2 * rate * lam[0] * alpha  # float, (A,)
-    slow, fast = c * last ** -(1 + exponent), c * first ** -(1 + exponent)  # (A,), (A,)
-    late, early = gammaincc(s, slow) - gammaincc(s, fast), gammainc(s, fast) - gammainc(s, slow)  # (A,), (A,)
-    bracket = np.where(gammaincc(s, slow) > 0.5, early, late)  # (A,): the smaller terms, of the same difference
-    return lam[0] / (2 * len(lam) * (1 + exponent)) * gamma(s) * c**-s * bracket
+def falling(first, last, tail_index):
+    """(first^{-β} - last^{-β})/β without cancellation, for β → 0 the logarithm of last/first."""
+    return -(first**-tail_index) * np.expm1(-tail_index * np.log(last / first)) / tail_index  # (...)
+
+
+def tail(trained, levels, tail_index, shift):
+    """½ Σ_{k>N_l} λ_k/L over a power law as an integral."""
+    return power_law_top(levels, tail_index) / (2 * levels) * falling(trained + shift, levels + shift, tail_index)

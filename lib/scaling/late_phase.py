@@ -1,15 +1,6 @@
 """The end of learning of a soft committee machine with structured inputs: how the error vanishes, and at which rates.
 
-K = M units as in :mod:`lib.foundations.committee`, teachers with  B P_k Bᵀ/N = n_k 1, every student near its own:  Δ_i
-= J_i - B_i.  The error needs only  y_k and z_k, the mean diagonal and off-diagonal entry of  E^k = Δ P_k Δᵀ/N:
-
-    dy_k/dα = -ηaλ_k [2y_k + √3(M-1) z_k] + η²/M λ_k n_k E_d,            a = 2/(√3 π M),
-    dz_k/dα = -ηaλ_k [√3 y_k + (2 + √3(M-2)) z_k] + η²/M λ_k n_k E_o.
-
-Source: worschech2024, eqs. (16), (17) and (118) to (122).  What lies inside the teachers' span enters through squares:
-:mod:`lib.scaling.teacher_span`.  In all functions `alpha`, a number or (A,): time α >= 0 since `diagonal` (L,): y_k and
-`off_diagonal` (L,): z_k (of no effect for M = 1) were as given; `eigenvalues` (L,): λ_k > 0; `multiplicities` (L,):
-m_k, up to a factor, all equal by default; `units`: M >= 1; `learning_rate`: η > 0.
+Source: worschech2024, eqs. (16), (17) and (118) to (122).  :mod:`lib.scaling.near_teacher` is the same at finite N.
 """
 
 from dataclasses import dataclass
@@ -18,173 +9,305 @@ import numpy as np
 from scipy.linalg import eigh
 
 from lib.common import checks
+from lib.common.shapes import Array, ArrayLike
+from lib.common.spectrum import Spectrum
+from lib.foundations import stability
 from lib.scaling import _arguments
 from lib.scaling.site_symmetric import site_means
+from lib.scaling.structured import ResolvedOverlaps
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The two groups of exponentials that make up the late error, and the slope of their sum on logarithmic axes."""
+    """The two groups of exponentials that make up the late error, and the slope of their sum on logarithmic axes.
 
-    fast: np.ndarray  # (A,)  part of ε_g due to the sum of the units, rates ηaγ_fλ_k
-    slow: np.ndarray  # (A,)  part due to their differences, rates ηaγ_sλ_k; zero for M = 1
-    local_exponent: np.ndarray  # (A,)  d ln ε_g / d ln(α₀ + α)
+    Parameters
+    ----------
+    fast, slow : ndarray (n,)
+        Parts of ε_g due to the sum of the units, rates ηaγ_fλ_k, and to their differences, ηaγ_sλ_k; zero for M = 1.
+    local_exponent : ndarray (n,)
+        d ln ε_g / d ln(α₀ + α).
+    """
 
-
-def _coupling(units):
-    """Symmetric matrices (2, 2) of drift and noise for the coordinates  (√M y, √{M(M-1)} z)/√n_k."""
-    root, m = np.sqrt(units - 1), units
-    drift = np.array([[2, np.sqrt(3) * root], [np.sqrt(3) * root, 2 + np.sqrt(3) * (m - 2)]])
-    # E_ij = (1/M) Σ_nm <g'_i g'_j g'_n g'_m> E_nm at J = B, by the number of units that coincide;
-    # <g'^p> = (2/π)^{p/2}/√(1+p)
-    diagonal = 1 / np.sqrt(5) + (m - 1) / 3
-    mixed = root * (1 / np.sqrt(2) + (m - 2) / (2 * np.sqrt(3)))
-    off = 2 / 3 + 2 * (m - 2) / np.sqrt(3) + (m - 2) * (m - 3) / 4
-    noise = 4 / np.pi**2 * np.array([[diagonal, mixed], [mixed, off]])
-    return (drift, noise) if m > 1 else (drift[:1, :1], noise[:1, :1])
+    fast: Array[" n"]
+    slow: Array[" n"]
+    local_exponent: Array[" n"]
 
 
-def _symmetric(lam, fractions, units, rate):
-    """The matrix S (2L, 2L) of :func:`rates`, (L, L) for M = 1."""
-    drift, noise = _coupling(units)
-    v = lam * np.sqrt(fractions)  # (L,)
-    pull = rate * 2 / (np.sqrt(3) * np.pi * units) * np.kron(np.diag(lam), drift)
-    return (rate / units) ** 2 * np.kron(np.outer(v, v), noise) - pull
+@dataclass(frozen=True, eq=False)
+class LatePhase:
+    """Students near their teachers: K = M units, B P_k Bᵀ/N = n_k 1, student i near teacher i,  Δ_i = J_i - B_i.
+
+    Outside the teachers' span the error needs only  y_k and z_k, the mean diagonal and off-diagonal entry of  E^k =
+    Δ P_k Δᵀ/N  (worschech2024 eqs. (118) to (120)):
+
+        dy_k/dα = -ηaλ_k [2y_k + √3(M-1) z_k] + η²/M λ_k n_k E_d,            a = 2/(√3 π M),
+        dz_k/dα = -ηaλ_k [√3 y_k + (2 + √3(M-2)) z_k] + η²/M λ_k n_k E_o.
+
+    Inside, J_i = Σ_kn c^k_in P_k B_n with units that are all alike,  R^k - T^k  has the diagonal and off-diagonal
+    entries r_k, s_k, E^k = (R^k - T^k)²/n_k is of second order, and the eigenspaces do not decay by themselves (eqs.
+    (118), (119), (121) at  q_k = 2r_k, c_k = 2s_k): with  μ = √3(M-1)/2,  ω = √3(M-2)/2,  r = Σ_k λ_k r_k,  s = Σ_k
+    λ_k s_k,
+
+        dr_k/dα = -ηaλ_k [r_k + μ s_k - n_k(⅔r + ½μ s)],    ds_k/dα = -ηaλ_k [½√3 r_k + (1+ω) s_k - ¼√3 n_k r].
+
+    A student that learns from a small start is almost such a student.
+
+    Parameters
+    ----------
+    spectrum : Spectrum or array_like (L,)
+        λ_k > 0 with mean one and multiplicities m_k, up to a factor.
+    units : int
+        M >= 1.
+    learning_rate : float
+        η > 0.
+
+    Examples
+    --------
+    >>> LatePhase([1.0], 1, 1.0).generalization_error([0.0, 1.0], [1e-4], [0.0]).round(9).tolist()  # M = 1: e^{-2ηaα}
+    [1.8378e-05, 8.811e-06]
+    """
+
+    spectrum: Spectrum
+    units: int
+    learning_rate: float
+
+    def __post_init__(self):
+        spectrum, units = _arguments.spectrum(self.spectrum), checks.integer("units", self.units)
+        rate = checks.number("learning_rate", self.learning_rate, above=0)
+        checks.keep(self, spectrum=spectrum, units=units, learning_rate=rate)
+
+    def _pairs(self, times, diagonal, off_diagonal):
+        shape = self.spectrum.eigenvalues.shape
+        y = checks.array("diagonal", diagonal, shape=shape)  # (L,)
+        return checks.times("times", times), y, checks.array("off_diagonal", off_diagonal, shape=shape)  # (L,)
+
+    @property
+    def _pace(self):
+        return self.learning_rate * 2 / (np.sqrt(3) * np.pi * self.units)  # ηa
+
+    def _matrix(self, inside):
+        """Symmetric matrix (2L, 2L) of the pairs (y_k, √(M-1) z_k)/√n_k, or of r_k, s_k; (L, L) for M = 1.
+
+        -ηa diag(λ) ⊗ 𝒢 + (η²/M²) v vᵀ ⊗ 𝒞,  v_k = λ_k √n_k,  with drift 𝒢 and noise 𝒞 of one eigenvalue; inside with
+        𝒢/2 and what the fields feed back in place of 𝒞.
+        """
+        (drift, noise), modes = stability.near_teacher(self.units), min(self.units, 2)
+        if inside:
+            side = np.sqrt(3 * (self.units - 1)) / 4
+            drift, feedback = drift / 2, self._pace * np.array([[2 / 3, side], [side, 0]])[:modes, :modes]
+        else:
+            feedback = (self.learning_rate / self.units) ** 2 * noise
+        lam = self.spectrum.eigenvalues
+        v = lam * np.sqrt(self.spectrum.shares)  # (L,)
+        return np.kron(np.outer(v, v), feedback) - self._pace * np.kron(np.diag(lam), drift)
+
+    def _moved(self, times, own, other, inside):
+        """The pairs (n, L, modes) of :meth:`_matrix` at the times, times √n_k, from y, z or r, s at the start."""
+        modes, root = min(self.units, 2), np.sqrt(self.spectrum.shares)[:, None]  # int, (L, 1)
+        start = np.stack([own, np.sqrt(self.units - 1) * other], axis=1)[:, :modes] / root  # (L, modes)
+        values, frame = eigh(self._matrix(inside))  # (2L,), (2L, 2L)
+        moved = np.exp(np.outer(times, values)) * (start.ravel() @ frame) @ frame.T  # (n, 2L)
+        return moved.reshape(len(times), len(root), modes) * root
+
+    def _decays(self, times, y, z):
+        """Terms (n, L) of the closed form and their rates (L,), first of the fast group, then of the slow one."""
+        m, lam, found = self.units, self.spectrum.eigenvalues, []
+        groups = (2 + np.sqrt(3) * (m - 1), y + (m - 1) * z), (2 - np.sqrt(3), (m - 1) * (y - z))
+        for gamma, start in groups:
+            pace = self._pace * gamma * lam  # (L,)
+            found.append((np.exp(-np.outer(times, pace)) * (gamma * lam * start / (2 * np.sqrt(3) * np.pi * m)), pace))
+        return found
+
+    @checks.one_or_many
+    def generalization_error(
+        self, times: ArrayLike, diagonal: ArrayLike, off_diagonal: ArrayLike, *, second_order: bool = False
+    ) -> float | Array[" n"]:
+        """Generalization error outside the span, to first order in E^k; in closed form to first order in η.
+
+        ε_g = 1/(2√3πM) Σ_k λ_k [(M-1)γ_s u_k e^{-ηaγ_sλ_kα} + γ_f v_k e^{-ηaγ_fλ_kα}],  u = y - z,  v = y + (M-1)z,
+        γ_s = 2 - √3,  γ_f = 2 + √3(M-1):  worschech2024 eqs. (17), (121), (122), corrected.  With the noise of single
+        examples all y and z mix, by the matrix of :meth:`rates`.
+
+        Parameters
+        ----------
+        times : float or array_like (n,)
+            α >= 0, increasing, since y_k and z_k were as given.
+        diagonal, off_diagonal : array_like (L,)
+            y_k and z_k; the latter is of no effect for M = 1.
+        second_order : bool
+            True adds the η² term, for deviations outside the teachers' span.
+
+        Returns
+        -------
+        float or ndarray (n,)
+
+        Examples
+        --------
+        >>> round(LatePhase([1.0], 1, 1.0).generalization_error(0.0, [1e-4], [0.0], second_order=True), 9)  # y/(√3 π)
+        1.8378e-05
+        """
+        times, y, z = self._pairs(times, diagonal, off_diagonal)  # (n,), (L,), (L,)
+        if not checks.boolean("second_order", second_order):
+            return sum(terms.sum(axis=1) for terms, _ in self._decays(times, y, z))
+        weights = np.array([2 * np.sqrt(3), 3 * np.sqrt(self.units - 1)])[: min(self.units, 2)] / (
+            6 * np.pi
+        )  # (modes,)
+        return np.tensordot(self._moved(times, y, z, False), np.outer(self.spectrum.eigenvalues, weights))  # (n,)
+
+    @checks.one_or_many
+    def groups(self, times: ArrayLike, diagonal: ArrayLike, off_diagonal: ArrayLike, *, origin: float = 0.0) -> Groups:
+        """The fast and the slow part of :meth:`generalization_error` at first order in η, and their sum's exponent.
+
+        Parameters
+        ----------
+        times : float or array_like (n,)
+            α >= 0, increasing, since y_k and z_k were as given; refused where the error is zero or underflows.
+        diagonal, off_diagonal : array_like (L,)
+            y_k and z_k; the latter is of no effect for M = 1.
+        origin : float
+            α₀ >= 0, for the exponent in α₀ + α.
+
+        Returns
+        -------
+        Groups
+            With floats for a single time.
+
+        Examples
+        --------
+        >>> part = LatePhase([1.5, 0.5], 2, 0.1).groups([1.0, 1e4], [0.5, 0.5], [0.0, 0.0])  # nothing learned yet
+        >>> (part.fast > part.slow).tolist()  # the fast group is the larger, and ends first
+        [True, False]
+        """
+        times, y, z = self._pairs(times, diagonal, off_diagonal)  # (n,), (L,), (L,)
+        origin, decays = checks.number("origin", origin, at_least=0), self._decays(times, y, z)
+        parts = [terms.sum(axis=1) for terms, _ in decays]  # (n,), (n,)
+        total = parts[0] + parts[1]  # (n,)
+        if np.any(total <= 0):
+            checks.fail("times", "lie where the error is positive: y_k >= 0, not all zero, and no underflow", times)
+        slope = -sum(terms @ pace for terms, pace in decays)  # (n,)
+        return Groups(*parts, (origin + times) * slope / total)
+
+    def rates(self) -> Array[" n"]:
+        """Growth rates of y and z outside the span, with the noise of single examples.
+
+        worschech2024 eqs. (118) to (120).  All decay below :func:`lib.foundations.stability.critical_learning_rate`,
+        whatever the spectrum.
+
+        Returns
+        -------
+        ndarray (2L,), (L,) for M = 1
+            Ascending.
+
+        Examples
+        --------
+        >>> bool(abs(LatePhase([1.0], 1, np.pi * np.sqrt(5 / 3)).rates()[0]) < 1e-12)  # at the threshold of M = 1
+        True
+        """
+        return eigh(self._matrix(inside=False), eigvals_only=True)
+
+    def span_rates(self) -> Array[" n"]:
+        """Rates at which  R^k - T^k  changes inside the span, to first order in η; the error has twice these rates.
+
+        For many eigenvalues the slowest is -½ηa(2-√3)λ_L, half of that of y and z.
+
+        Returns
+        -------
+        ndarray (2L,), (L,) for M = 1
+            Ascending; all negative.
+
+        Examples
+        --------
+        >>> LatePhase([1.0], 1, np.sqrt(3) * np.pi / 2).span_rates().round(12).tolist()  # -ηa/3
+        [-0.333333333333]
+        """
+        return eigh(self._matrix(inside=True), eigvals_only=True)
+
+    @checks.one_or_many
+    def span_error(
+        self, times: ArrayLike, diagonal: ArrayLike, off_diagonal: ArrayLike, *, squares: bool = True
+    ) -> float | Array[" n"]:
+        """Generalization error of students inside the span, to second order in  R - T  and first order in η.
+
+        ε_g = (1/π) [(y - ⅔r²)/√3 + ½(M-1)(z - rs)],  y = Σ_k λ_k [r_k² + (M-1)s_k²]/n_k,  z = Σ_k λ_k [2r_ks_k +
+        (M-2)s_k²]/n_k.
+
+        Parameters
+        ----------
+        times : float or array_like (n,)
+            α >= 0, increasing, since r_k and s_k were as given.
+        diagonal, off_diagonal : array_like (L,)
+            r_k and s_k; the latter is of no effect for M = 1.
+        squares : bool
+            False leaves out r² and rs, as worschech2024 eq. (121) does.
+
+        Returns
+        -------
+        float or ndarray (n,)
+
+        Examples
+        --------
+        >>> [round(LatePhase([1.0], 1, 0.1).span_error(0.0, [0.1], [0.0], squares=s), 9) for s in (True, False)]
+        [0.000612588, 0.001837763]
+        """
+        times, own, other = self._pairs(times, diagonal, off_diagonal)  # (n,), (L,), (L,)
+        moved, m = self._moved(times, own, other, True), self.units  # (n, L, modes)
+        own, other = moved[..., 0], moved[..., 1] / np.sqrt(m - 1) if m > 1 else 0 * moved[..., 0]  # (n, L), (n, L)
+        lam, shares = self.spectrum.eigenvalues, self.spectrum.shares  # (L,), (L,)
+        y = (own**2 + (m - 1) * other**2) / shares @ lam  # (n,)
+        z = (2 * own * other + (m - 2) * other**2) / shares @ lam  # (n,)
+        r, s = (own @ lam, other @ lam) if checks.boolean("squares", squares) else (0.0, 0.0)  # (n,), (n,)
+        return ((y - 2 / 3 * r**2) / np.sqrt(3) + (m - 1) / 2 * (z - r * s)) / np.pi
 
 
-def _checked(alpha, diagonal, off_diagonal, eigenvalues, units, learning_rate):
-    alpha, lam = _arguments.times(alpha), _arguments.levels(eigenvalues)  # (A,), (L,)
-    y = checks.array("diagonal", diagonal, shape=lam.shape)  # (L,)
-    z = checks.array("off_diagonal", off_diagonal, shape=lam.shape)  # (L,)
-    return alpha, y, z, lam, checks.integer("units", units), _arguments.learning_rate(learning_rate)
-
-
-def _decays(alpha, y, z, lam, m, rate):
-    """Terms (A, L) of the closed form and their rates (L,), first of the fast group, then of the slow one."""
-    found = []
-    groups = (2 + np.sqrt(3) * (m - 1), y + (m - 1) * z), (2 - np.sqrt(3), (m - 1) * (y - z))
-    for gamma, start in groups:
-        pace = rate * 2 / (np.sqrt(3) * np.pi * m) * gamma * lam  # (L,)
-        found.append((np.exp(-np.outer(alpha, pace)) * (gamma * lam * start / (2 * np.sqrt(3) * np.pi * m)), pace))
-    return found
-
-
-def deviations(student_resolved, cross_resolved, teacher_resolved):
+def deviations(overlaps: ResolvedOverlaps) -> tuple[Array[" L"], Array[" L"]]:
     """y_k and z_k, the mean diagonal and off-diagonal entries of  E^k = Q^k - R^k - R^kᵀ + T^k = (J-B) P_k (J-B)ᵀ/N.
 
-    `student_resolved`, `cross_resolved`, `teacher_resolved` (L, M, M): Q^k, R^k, T^k, student i near teacher i.
-    Returns y_k (L,) and z_k (L,):  q_k - 2r_k and c_k - 2s_k of eq. (121).
+    Parameters
+    ----------
+    overlaps : ResolvedOverlaps
+        Q^k, R^k, T^k with K = M, student i near teacher i.
 
-    >>> [part.round(12).tolist() for part in deviations([[[1.0]]], [[[0.9]]], [[[1.0]]])]
+    Returns
+    -------
+    y_k, z_k : ndarray (L,)
+        q_k - 2r_k and c_k - 2s_k of worschech2024 eq. (121).
+
+    Examples
+    --------
+    >>> [part.round(12).tolist() for part in deviations(ResolvedOverlaps([[[1.0]]], [[[0.9]]], [[[1.0]]]))]
     [[0.2], [0.0]]
     """
-    q = checks.array("student_resolved", student_resolved, ndim=3)  # (L, M, M)
-    if q.size == 0 or q.shape[1] != q.shape[2]:
-        checks.fail("student_resolved", "hold square matrices", f"shape {q.shape}")
-    r = checks.array("cross_resolved", cross_resolved, shape=q.shape)  # (L, M, M)
-    t = checks.array("teacher_resolved", teacher_resolved, shape=q.shape)  # (L, M, M)
+    q, r, t = checks.instance("overlaps", overlaps, ResolvedOverlaps, "such as structured.random_overlaps draws")
+    checks.fail_if(q.shape != t.shape, "overlaps", "have as many students as teachers", f"shape {r.shape[1:]}")
     y, z = site_means(q - 2 * r + t).T  # (L,), (L,)
     return y, z
 
 
-@checks.one_or_many
-def groups(alpha, diagonal, off_diagonal, eigenvalues, units, learning_rate, *, origin=0.0):
-    """The fast and the slow part of :func:`generalization_error` at first order in η, and the exponent of their sum.
-
-    Refused where the error is zero or underflows.  `alpha`, `diagonal`, `off_diagonal`, `eigenvalues`, here of any
-    mean, `units`, `learning_rate`: as in the module; `origin`: α₀ >= 0, for the exponent in α₀ + α.  Returns a Groups.
-
-    >>> part = groups([1.0, 1e4], [0.5, 0.5], [0.0, 0.0], [1.5, 0.5], 2, 0.1)  # nothing learned yet
-    >>> (part.fast > part.slow).tolist()  # the fast group is the larger, and ends first
-    [True, False]
-    """
-    alpha, y, z, lam, m, rate = _checked(alpha, diagonal, off_diagonal, eigenvalues, units, learning_rate)
-    origin = checks.number("origin", origin, at_least=0)
-    decays = _decays(alpha, y, z, lam, m, rate)
-    parts = [terms.sum(axis=1) for terms, _ in decays]  # (A,), (A,)
-    total = parts[0] + parts[1]  # (A,)
-    if np.any(total <= 0):
-        checks.fail("alpha", "lie where the error is positive: y_k >= 0, not all zero, and no underflow", alpha)
-    slope = -sum(terms @ pace for terms, pace in decays)  # (A,)
-    return Groups(*parts, (origin + alpha) * slope / total)
-
-
-@checks.one_or_many
-def generalization_error(
-    alpha, diagonal, off_diagonal, eigenvalues, units, learning_rate, *, multiplicities=None, second_order=False
-):
-    """Generalization error near perfect learning, to first order in E^k; in closed form to first order in η.
-
-    ε_g = 1/(2√3πM) Σ_k λ_k [(M-1)γ_s u_k e^{-ηaγ_sλ_kα} + γ_f v_k e^{-ηaγ_fλ_kα}],  u = y - z,  v = y + (M-1)z,  γ_s =
-    2 - √3,  γ_f = 2 + √3(M-1)  (eqs. (17), (121), (122), corrected).  With the noise of single examples all y and z
-    mix, by the matrix of :func:`rates`.  `alpha`, `diagonal`, `off_diagonal`, `eigenvalues`, `units`, `learning_rate`,
-    `multiplicities`: as in the module; `second_order`: True adds the η² term, for deviations outside the teachers'
-    span. With either of the last two, λ_k must have weighted mean one.  Returns (A,).
-
-    >>> (1e4 * generalization_error([0.0, 1.0], [1e-4], [0.0], [1.0], 1, 1.0)).round(6).tolist()  # M = 1: e^{-2ηaα}
-    [0.183776, 0.088112]
-    """
-    alpha, y, z, lam, m, rate = _checked(alpha, diagonal, off_diagonal, eigenvalues, units, learning_rate)
-    second_order = checks.boolean("second_order", second_order)
-    if second_order or multiplicities is not None:
-        fractions = _arguments.spectrum(lam, multiplicities)[1]  # (L,)
-    if not second_order:
-        return sum(terms.sum(axis=1) for terms, _ in _decays(alpha, y, z, lam, m, rate))
-    root, modes = np.sqrt(fractions), min(m, 2)  # (L,), int
-    pair = np.stack([y, np.sqrt(m - 1) * z], axis=1)[:, :modes]  # (L, 2)
-    weights = np.array([2 * np.sqrt(3), 3 * np.sqrt(m - 1)])[:modes] / (6 * np.pi)  # (2,)
-    values, frame = eigh(_symmetric(lam, fractions, m, rate))  # (2L,), (2L, 2L)
-    row, start = np.kron(lam * root, weights), (pair / root[:, None]).ravel()  # (2L,), (2L,)
-    return np.exp(np.outer(alpha, values)) @ ((row @ frame) * (frame.T @ start))
-
-
-def quadratic_error(student_overlap, cross_overlap, teacher_overlap):
+def quadratic_error(student_overlap: ArrayLike, cross_overlap: ArrayLike) -> float:
     """Generalization error to second order in Δ = J - B, for orthonormal teachers, T = 1.
 
     ε_g ≈ (1/πM) [Σ_i (E_ii - ⅔ r_ii²)/√3 + ½ Σ_{i≠j} (E_ij - ½ r_ii r_ji - ½ r_ij r_jj)],  r = R - T,  E = Q - R - Rᵀ +
-    T. Eq. (121) is the first order in E; at few eigenvalues the terms in r² do not fall behind.  `student_overlap`,
-    `cross_overlap`, `teacher_overlap` (M, M): Q, R, T = 1, student i near teacher i.  Returns a float.
+    T.  worschech2024 eq. (121) is the first order in E; at few eigenvalues the terms in r² do not fall behind.
 
-    >>> round(quadratic_error([[1.0]], [[0.999]], [[1.0]]), 9)
+    Parameters
+    ----------
+    student_overlap, cross_overlap : array_like (M, M)
+        Q and R of the fields, student i near teacher i.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> round(quadratic_error([[1.0]], [[0.999]]), 9)
     0.00036743
     """
-    t = checks.symmetric("teacher_overlap", teacher_overlap)  # (M, M)
-    if np.abs(t - np.eye(len(t))).max() > 1e-9:
-        checks.fail("teacher_overlap", "be the identity", teacher_overlap)
-    q = checks.symmetric("student_overlap", student_overlap, size=len(t))  # (M, M)
-    cross = checks.array("cross_overlap", cross_overlap, shape=t.shape)  # (M, M)
+    q = checks.symmetric("student_overlap", student_overlap)  # (M, M)
+    cross, t = checks.array("cross_overlap", cross_overlap, shape=q.shape), np.eye(len(q))  # (M, M), (M, M)
     r, e = cross - t, q - cross - cross.T + t  # (M, M), (M, M)
     own = np.diag(r)  # (M,)
     pairs = e - (own[:, None] * r.T + r * own) / 2  # (M, M)
     total = (np.diag(e) - 2 / 3 * own**2).sum() / np.sqrt(3) + (pairs.sum() - np.trace(pairs)) / 2
     return float(total / (np.pi * len(t)))
-
-
-def rates(eigenvalues, units, learning_rate, *, multiplicities=None):
-    """Growth rates of y and z near perfect learning with the noise of single examples, all 2L of them.
-
-    The symmetric matrix  S = -ηa diag(λ) ⊗ 𝒢 + (η²/M²) v vᵀ ⊗ 𝒞,  v_k = λ_k √n_k, with the drift 𝒢 and noise 𝒞 of two
-    coordinates: eqs. (118) to (120) outside the teachers' span.  `eigenvalues`, of weighted mean one, `units`,
-    `learning_rate`, `multiplicities`: as in the module.  Returns (2L,), (L,) for M = 1, ascending.
-
-    >>> edge = critical_learning_rate(2)
-    >>> bool(rates([1.5, 0.5], 2, 0.99 * edge)[-1] < 0 < rates([1.5, 0.5], 2, 1.01 * edge)[-1])
-    True
-    """
-    lam, fractions = _arguments.spectrum(eigenvalues, multiplicities)  # (L,), (L,)
-    m, rate = checks.integer("units", units), _arguments.learning_rate(learning_rate)
-    return eigh(_symmetric(lam, fractions, m, rate), eigvals_only=True)
-
-
-def critical_learning_rate(units):
-    """Learning rate at which perfect learning becomes unstable, for every spectrum:  η_c = a M² / ρ_max(𝒢⁻¹𝒞).
-
-    That of :mod:`lib.foundations.stability`, from π√(5/3) at M = 1 to √3 π for M -> ∞; not in the source. `units`: M >=
-    1.  Returns η_c.
-
-    >>> bool(np.isclose(critical_learning_rate(1), np.pi * np.sqrt(5 / 3)))
-    True
-    """
-    m = checks.integer("units", units)
-    drift, noise = _coupling(m)
-    return float(2 * m / (np.sqrt(3) * np.pi) / eigh(noise, drift, eigvals_only=True)[-1])

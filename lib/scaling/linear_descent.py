@@ -12,31 +12,57 @@ from joblib import Parallel, delayed
 from lib.common import checks
 from lib.common.compiled import loops
 from lib.common.random import children
+from lib.common.shapes import Array, ArrayLike, Rng
+from lib.common.spectrum import Spectrum
 from lib.scaling import _arguments
 
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """Independent runs; the first axis counts them, except in `times`."""
+    """Independent replicas of descent; the first axis counts them, except in `times`.
 
-    times: np.ndarray  # (n,)  rounded to whole examples
-    space_errors: np.ndarray  # (runs, n, L)  e_k = |P_k D|²/N in every eigenspace
-    generalization_error: np.ndarray  # (runs, n)  ½ Σ_c λ_c D_c²/N
-    deviation: np.ndarray  # (runs, N)  D at the last time
+    Parameters
+    ----------
+    times : ndarray (n,)
+        α, rounded to whole examples.  For a single time, a number, no other field has the axis n either.
+    space_errors : ndarray (replicas, n, L)
+        e_k = |P_k D|²/N in every eigenspace.
+    generalization_error : ndarray (replicas, n)
+        ½ Σ_k λ_k e_k.
+    deviation : ndarray (replicas, N)
+        D = J - B at the last time.
+    """
+
+    times: float | Array[" n"]
+    space_errors: Array["replicas ... L"]
+    generalization_error: Array["replicas ..."]
+    deviation: Array["replicas N"]
 
 
-def random_deviations(runs, dimension, rng, *, student_variance=0.0):
+def random_deviations(replicas: int, dimension: int, rng: Rng, *, student_variance: float = 0.0) -> Array["replicas N"]:
     """Deviations D = J - B at the start, for pairs of student and teacher with independent Gaussian entries.
 
-    `runs` >= 1: number of pairs; `dimension`: N >= 1; `rng`: int, SeedSequence or Generator; `student_variance`: σ_J²
-    >= 0. Returns (runs, N), entries of variance 1 + σ_J².
+    Parameters
+    ----------
+    replicas, dimension : int
+        Number of pairs, and N, >= 1.
+    rng : int, SeedSequence or Generator
+    student_variance : float
+        σ_J² >= 0 of the entries of J; those of B have variance one.
 
+    Returns
+    -------
+    ndarray (replicas, N)
+        Entries of variance 1 + σ_J².
+
+    Examples
+    --------
     >>> random_deviations(3, 100, rng=1).shape
     (3, 100)
     """
-    shape = checks.integer("runs", runs), checks.integer("dimension", dimension)
-    spread = np.sqrt(_arguments.variance(student_variance))
-    return spread * checks.generator("rng", rng).standard_normal(shape)  # (runs, N)
+    shape = checks.integer("replicas", replicas), checks.integer("dimension", dimension)
+    spread = np.sqrt(1 + checks.number("student_variance", student_variance, at_least=0))
+    return spread * checks.generator("rng", rng).standard_normal(shape)  # (replicas, N)
 
 
 @loops
@@ -62,7 +88,7 @@ def _descend(moving, scale, frozen_spread, rate, steps, snapshots, random):
             snapshots[k, c] = moving[c]
 
 
-def _one_run(deviation, variances, trained, rate, steps, first, rng):
+def _one_replica(deviation, variances, trained, rate, steps, first, rng):
     """Errors (n, L) of the eigenspaces that begin at the components `first`, errors (n,), the last deviation (N,)."""
     size = len(deviation)
     path = np.tile(deviation, (len(steps), 1))  # (n, N)
@@ -78,37 +104,60 @@ def _one_run(deviation, variances, trained, rate, steps, first, rng):
         return np.add.reduceat(squares, first, axis=1), squares @ variances / 2, path[-1]
 
 
-def simulate(deviation, eigenvalues, learning_rate, times, rng, *, multiplicities=None, trained=None, workers=1):
+def simulate(
+    deviation: ArrayLike, spectrum: Spectrum | ArrayLike, learning_rate: float, times: ArrayLike, rng: Rng, *,
+    trained: int | None = None, workers: int = 1,
+) -> Runs:  # fmt: skip
     """Train linear students on independent streams of examples and record their errors.
 
-    D ← D - (η/N) (D·ξ) ξ  in the first N_l components; the others stay, as in :mod:`lib.scaling.feature_scaling`.
-    `deviation` (runs, N): D at the start; `eigenvalues` (N,): variance λ_c > 0 of every component of ξ, of any mean;
-    `learning_rate`: η > 0; `times` (n,): α >= 0, increasing by at least 1/N; `rng`: int or SeedSequence, run r draws
-    from its r-th child; `multiplicities` (L,): integers m_k that add up to N, in the order of the components, default:
-    all one; `trained`: 1 <= N_l <= N, default N; `workers`: threads that share the runs.  Returns a Runs.
+    D ← D - (η/N) (D·ξ) ξ  in the first N_l components; the others stay.
 
+    Parameters
+    ----------
+    deviation : array_like (replicas, N)
+        D = J - B at the start.
+    spectrum : Spectrum or array_like (L,)
+        Variances λ_k > 0 of the components of ξ, of any mean, and whole multiplicities m_k that add up to N: the first
+        m_1 components have the variance λ_1, and so on.
+    learning_rate : float
+        η > 0.
+    times : float or array_like (n,)
+        α = examples / N >= 0, increasing by at least 1/N.
+    rng : int, SeedSequence or Generator
+        Replica r draws from its r-th child.
+    trained : int, optional
+        1 <= N_l <= N; by default all.
+    workers : int
+        Threads that share the replicas.
+
+    Returns
+    -------
+    Runs
+
+    Examples
+    --------
     >>> start = random_deviations(4, 100, rng=1)
-    >>> runs = simulate(start, np.ones(100), 0.5, [0, 1, 10], rng=2, multiplicities=[100])
+    >>> runs = simulate(start, Spectrum([1.0], [100]), 0.5, [0, 1, 10], rng=2, trained=100)
     >>> runs.space_errors.shape, bool(np.all(runs.generalization_error[:, 2] < 1e-2))
     ((4, 3, 1), True)
     """
-    deviation = checks.array("deviation", deviation, ndim=2)  # (runs, N)
+    deviation = checks.array("deviation", deviation, ndim=2)  # (replicas, N)
     if deviation.size == 0:
-        checks.fail("deviation", "hold at least one run and one component", f"shape {deviation.shape}")
-    size = deviation.shape[1]
-    variances = checks.entries("eigenvalues", eigenvalues, above=0, shape=(size,))  # (N,)
-    rate = _arguments.learning_rate(learning_rate)
-    steps = _arguments.whole_steps(checks.times("times", times), size)  # (n,)
-    counts = _arguments.counts(multiplicities, (size if multiplicities is None else None,))  # (L,)
+        checks.fail("deviation", "hold at least one replica and one component", f"shape {deviation.shape}")
+    size, spectrum = deviation.shape[1], _arguments.spectrum(spectrum, normalized=False, whole=True)
+    counts = spectrum.multiplicities.astype(np.int64)  # (L,)
     if counts.sum() != size:
-        checks.fail("multiplicities", f"be whole numbers that add up to N = {size}", multiplicities)
-    first = np.concatenate([[0], np.cumsum(counts[:-1])]).astype(np.int64)  # (L,)
-    trained = size if trained is None else _arguments.trained(trained, size)
+        checks.fail("spectrum", f"have multiplicities that add up to N = {size}", counts)
+    variances = np.repeat(spectrum.eigenvalues, counts)  # (N,)
+    rate = checks.number("learning_rate", learning_rate, above=0)
+    steps = _arguments.whole_steps(checks.times("times", times), size)  # (n,)
+    first = np.cumsum(counts) - counts  # (L,)
+    trained = _arguments.trained(trained, size)
     streams, workers = children(rng, len(deviation)), checks.integer("workers", workers)
-    one = delayed(_one_run)
+    one = delayed(_one_replica)
     jobs = (one(start, variances, trained, rate, steps, first, stream) for start, stream in zip(deviation, streams))
     spaces, errors, last = (np.stack(part) for part in zip(*Parallel(n_jobs=workers, prefer="threads")(jobs)))
-    if not (np.isfinite(spaces).all() and np.isfinite(errors).all()):
-        wanted = "keep every run inside the floating-point range up to the last time"
-        checks.fail("learning_rate", wanted, learning_rate)
-    return Runs(steps / size, spaces, errors, last)
+    checks.finite("learning_rate", spaces)
+    checks.finite("learning_rate", errors)
+    runs = Runs(steps / size, spaces, errors, last)
+    return _arguments.without_axis(times, runs, ("space_errors", "generalization_error"), axis=1)

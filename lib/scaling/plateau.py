@@ -1,100 +1,69 @@
-"""The plateau of a soft committee machine for any teacher and any input covariance: its height, its escape rates.
+"""The plateau of a soft committee machine with structured inputs, beside :mod:`lib.foundations.stability`.
 
-K = M >= 2 units as in :mod:`lib.foundations.committee`, small learning rate.  All students are one vector J = Σ_n ρ_n
-B_n, and only  T = BΣBᵀ/N  and  T⁽²⁾ = BΣ²Bᵀ/N  matter.  Source: worschech2024, eqs. (13) to (15) and (97) to (116), for
-teachers that are alike; here every teacher has its own, exactly.  :func:`lib.foundations.stability.plateau` and
-``escape_rate`` there are the case T = T⁽²⁾ = 1, in a part that comes before this one.
+Source: worschech2024, eqs. (13) to (15) and (97) to (116), for teachers that are alike.
 """
-
-from dataclasses import dataclass
 
 import numpy as np
 
 from lib.common import checks
-from lib.foundations import committee_formulas
-from lib.scaling import _arguments
-
-SWEEPS = 500  # of the fixed-point iteration; some tens are needed
+from lib.common.shapes import Array, ArrayLike
+from lib.foundations import stability
 
 
-@dataclass(frozen=True, eq=False)
-class SymmetricPoint:
-    """The symmetric fixed point: every student is Σ_n weights_n B_n."""
+def weights(teacher_overlap: ArrayLike) -> Array[" M"]:
+    """What the students are on the plateau, to first order in the learning rate: all of them  J = Σ_n ρ_n B_n.
 
-    weights: np.ndarray  # (M,)  ρ
-    cross_overlap: np.ndarray  # (M,)  R_n, of every student with teacher n
-    student_overlap: float  # every Q_ij
-    generalization_error: float
+    The root of  Tρ = R,  R_n the overlap of every student with teacher n of :func:`lib.foundations.stability.plateau`;
+    so their resolved overlaps are  R^k = T^kρ  and  Q^k = ρᵀT^kρ.
 
+    Parameters
+    ----------
+    teacher_overlap : array_like (M, M)
+        T of the fields, positive definite, M >= 2.
 
-def _teacher(name, value, size=None):
-    value = checks.symmetric(name, value, size=size, definite="strict")  # (M, M)
-    if len(value) < 2:
-        checks.fail(name, "be a matrix of at least two teachers: a single unit has no plateau", f"shape {value.shape}")
-    return value
+    Returns
+    -------
+    ndarray (M,)
+        ρ.
 
-
-def fixed_point(teacher_overlap):
-    """The plateau for a given teacher, exact to first order in the learning rate.
-
-    Stationary equal students have  ρ_n = (1/M) √{(1+2Q) / ((1+Q)(1+T_nn) - R_n²)},  R = Tρ,  Q = ρᵀTρ,  iterated from ρ
-    = 1/M; refused where this does not converge.  `teacher_overlap` (M, M): T.  Returns a SymmetricPoint.
-
-    >>> point = fixed_point([[1.0, 0.0], [0.0, 1.0]])
-    >>> round(point.student_overlap, 9), round(point.generalization_error, 9)  # 1/3; (π/6 - 2 arcsin 1/4)/π
-    (0.333333333, 0.00580542)
+    Examples
+    --------
+    >>> weights(np.eye(2)).round(9).tolist()  # 1/√6
+    [0.40824829, 0.40824829]
     """
-    t = _teacher("teacher_overlap", teacher_overlap)  # (M, M)
-    units = len(t)
-    rho = np.full(units, 1 / units)  # (M,)
-    for _ in range(SWEEPS):
-        r = t @ rho  # (M,)
-        q = rho @ r
-        new = np.sqrt((1 + 2 * q) / ((1 + q) * (1 + np.diag(t)) - r**2)) / units  # (M,)
-        moved, rho = np.abs(new - rho).max(), new
-        if moved < 1e-15:
-            break
-    if moved > 1e-12:
-        checks.fail("teacher_overlap", "let the iteration converge", f"changes of {moved:.1g} after {SWEEPS} sweeps")
-    r = t @ rho  # (M,)
-    q = float(rho @ r)
-    error = committee_formulas.error(np.full((units, units), q), np.tile(r, (units, 1)), t)
-    return SymmetricPoint(rho, r, q, float(error))
+    rest = stability.plateau(teacher_overlap)
+    return np.linalg.solve(rest.teacher, rest.cross[0])
 
 
-def escape_rates(teacher_overlap, second_overlap, learning_rate):
-    """Growth rates of the differences among students on the plateau, for any teacher, per unit of α.
-
-    A student's deviation r_n of its overlap with teacher n, at fixed mean, grows as  dr/dα = (η/M) T⁽²⁾ w(r): with  Λ_m
-    = (1+Q)(1+T_mm) - R_m²,  κ = (2/π)(1+2Q)^{-3/2},  p = ρ·r,  δa_m = (2/π) Λ_m^{-3/2} [R_m r_m - (1+T_mm) p],  δd =
-    (δa·R + κMpQ)/(1+Q),  w_m = δa_m + ρ_m (κMp - δd).  `teacher_overlap`, `second_overlap` (M, M): T, T⁽²⁾;
-    `learning_rate`: η > 0.  Returns (M,), descending; the first M - 1 are the escape rates.
-
-    >>> rates = escape_rates(np.eye(2), np.eye(2), 0.1)
-    >>> bool(np.isclose(rates[0], symmetric_escape_rate(2, 1.0, 0.0, 1.0, 0.0, 0.1), rtol=1e-9))
-    True
-    """
-    t = _teacher("teacher_overlap", teacher_overlap)  # (M, M)
-    second = _teacher("second_overlap", second_overlap, len(t))  # (M, M)
-    rate, point, units = _arguments.learning_rate(learning_rate), fixed_point(t), len(t)
-    q, r, rho, width = point.student_overlap, point.cross_overlap, point.weights, 1 + np.diag(t)  # (M,) but q
-    kappa = 2 / np.pi * (1 + 2 * q) ** -1.5
-    sharp = 2 / np.pi * ((1 + q) * width - r**2) ** -1.5  # (M,)
-    pull = np.diag(sharp * r) - np.outer(sharp * width, rho)  # (M, M): δa of every unit vector r
-    drag = (r @ pull + kappa * units * q * rho) / (1 + q)  # (M,): δd
-    push = pull + np.outer(rho, kappa * units * rho - drag)  # (M, M): w
-    values = np.linalg.eigvals(rate / units * second @ push)  # (M,)
-    return np.sort(values.real)[::-1]
-
-
-def symmetric_escape_rate(units, diagonal, off_diagonal, second_diagonal, second_off_diagonal, learning_rate):
+def symmetric_escape_rate(
+    units: int, diagonal: float, off_diagonal: float, second_diagonal: float, second_off_diagonal: float,
+    learning_rate: float,
+) -> float:  # fmt: skip
     """The escape rate 1/τ_r where all teachers are alike:  T_nn = T,  T_nm = D/(M-1) for m ≠ n, and T₂, D₂ for T⁽²⁾.
 
-    1/τ_r = η g_r (T₂ - D₂/(M-1)),  g_r = 2(T+D) / {π [(M-1)T - D + M]^{1/2} [D + (M+1)T + M]^{3/2}}  (eqs. (15) and
-    (114) to (116)).  Of the overlaps: the excess ε* - ε_g grows at twice this rate, in the source at this rate itself.
-    `units`: M >= 2; `diagonal`: T > 0; `off_diagonal`: -T < D < (M-1)T; `second_diagonal`, `second_off_diagonal`: T₂,
-    D₂ in the same bounds; `learning_rate`: η > 0.  Returns 1/τ_r.
+    A closed form of the first M - 1 rates of :func:`lib.foundations.stability.escape_rates`, for any number of units:
+    1/τ_r = η g_r (T₂ - D₂/(M-1)),  g_r = 2(T+D) / {π [(M-1)T - D + M]^{1/2} [D + (M+1)T + M]^{3/2}}:  worschech2024
+    eqs. (15) and (114) to (116).  Of the overlaps: the excess ε* - ε_g grows at twice this rate, in the source at this
+    rate itself.
 
+    Parameters
+    ----------
+    units : int
+        M >= 2.
+    diagonal, off_diagonal : float
+        T > 0 and -T < D < (M-1)T.
+    second_diagonal, second_off_diagonal : float
+        T₂, D₂ in the same bounds.
+    learning_rate : float
+        η > 0.
+
+    Returns
+    -------
+    float
+        1/τ_r.
+
+    Examples
+    --------
     >>> round(symmetric_escape_rate(100, 1.0, 0.0, 1.0, 0.0, 1.0) * 2 * np.pi * 100**2, 3)
     0.995
     """
@@ -104,4 +73,4 @@ def symmetric_escape_rate(units, diagonal, off_diagonal, second_diagonal, second
     t2 = checks.number("second_diagonal", second_diagonal, above=0)
     d2 = checks.number("second_off_diagonal", second_off_diagonal, above=-t2, below=(m - 1) * t2)
     strength = 2 * (t + d) / (np.pi * np.sqrt((m - 1) * t - d + m) * (d + (m + 1) * t + m) ** 1.5)
-    return float(_arguments.learning_rate(learning_rate) * strength * (t2 - d2 / (m - 1)))
+    return float(checks.number("learning_rate", learning_rate, above=0) * strength * (t2 - d2 / (m - 1)))

@@ -1,8 +1,8 @@
 """A committee on structured inputs whose units are all alike: any number of units at the price of one.
 
-K = M units as in :mod:`lib.scaling.structured` with T^k = t_k 1.  The ansatz  R^k = r_k δ + s_k (1 - δ),  Q^k = q_k δ +
-c_k (1 - δ)  stays; the uniform sector (x + (M-1)y of a pair x, y) and that of differences (x - y) each follow the flow
-of a single unit, coupled only through the coefficients.  Source: worschech2024, eqs. (92) to (94) with this ansatz.
+The ansatz  R^k = r_k δ + s_k (1 - δ),  Q^k = q_k δ + c_k (1 - δ),  T^k = t_k 1  for K = M units stays; the uniform
+sector, x + (M-1)y of a pair x, y, and that of differences, x - y, each follow the flow of a single unit, coupled only
+through the coefficients.  Source: worschech2024, eqs. (92) to (94) with this ansatz.
 """
 
 from dataclasses import dataclass
@@ -11,29 +11,54 @@ from math import pi
 import numpy as np
 
 from lib.common import checks
-from lib.foundations import committee_formulas
+from lib.common.shapes import Array, ArrayLike
+from lib.common.spectrum import Spectrum
+from lib.foundations.committee import Fields
 from lib.scaling import _arguments, _collocation, _frozen
 
 
 @dataclass(frozen=True, eq=False)
 class SymmetricPath:
-    """Diagonal and off-diagonal overlaps along the learning time, and the eigenspaces', at its end and along it."""
+    """Diagonal and off-diagonal overlaps along the learning time, and those of the eigenspaces.
 
-    times: np.ndarray  # (n,)  α = examples / N
-    student: np.ndarray  # (n, 2)  Q_ii, Q_ij of the fields
-    cross: np.ndarray  # (n, 2)  R_ii, R_ij
-    generalization_error: np.ndarray  # (n,)
-    student_resolved: np.ndarray  # (L, 2)  q_k, c_k at the last time
-    cross_resolved: np.ndarray  # (L, 2)  r_k, s_k at the last time
-    student_history: np.ndarray  # (n, L, 2)  q_k, c_k at all times
-    cross_history: np.ndarray  # (n, L, 2)  r_k, s_k at all times
+    Parameters
+    ----------
+    times : ndarray (n,)
+        α = examples / N.  For a single time, a number, no other field has the axis n either.
+    student, cross : ndarray (n, 2)
+        Q_ii, Q_ij and R_ii, R_ij of the fields.
+    generalization_error : ndarray (n,)
+    student_resolved, cross_resolved : ndarray (L, 2)
+        q_k, c_k and r_k, s_k at the last time.
+    student_history, cross_history : ndarray (n, L, 2)
+        The same at all times.
+    """
+
+    times: float | Array[" n"]
+    student: Array["... 2"]
+    cross: Array["... 2"]
+    generalization_error: float | Array[" n"]
+    student_resolved: Array["L 2"]
+    cross_resolved: Array["L 2"]
+    student_history: Array["... L 2"]
+    cross_history: Array["... L 2"]
 
 
-def site_means(resolved):
+def site_means(resolved: ArrayLike) -> Array["... 2"]:
     """Mean diagonal and mean off-diagonal entry of square matrices, the latter zero for M = 1.
 
-    `resolved` (..., M, M): Q^k, R^k, or the like.  Returns (..., 2), such as r_k, s_k.
+    Parameters
+    ----------
+    resolved : array_like (..., M, M)
+        Q^k, R^k, or the like.
 
+    Returns
+    -------
+    ndarray (..., 2)
+        Such as r_k, s_k.
+
+    Examples
+    --------
     >>> site_means([[1.0, 0.2], [0.4, 2.0]]).round(12).tolist()
     [1.5, 0.3]
     """
@@ -46,11 +71,22 @@ def site_means(resolved):
     return np.stack([own / units, others / max(units * (units - 1), 1)], axis=-1)
 
 
-def site_matrices(pair, units):
+def site_matrices(pair: ArrayLike, units: int) -> Array["... M M"]:
     """Matrices  x δ + y (1 - δ)  from their entries x, y; inverse of :func:`site_means` for alike units.
 
-    `pair` (..., 2): diagonal and off-diagonal entry, such as r_k, s_k; `units`: M >= 1.  Returns (..., M, M).
+    Parameters
+    ----------
+    pair : array_like (..., 2)
+        Diagonal and off-diagonal entry, such as r_k, s_k.
+    units : int
+        M >= 1.
 
+    Returns
+    -------
+    ndarray (..., M, M)
+
+    Examples
+    --------
     >>> site_matrices([1.0, 0.5], 2).tolist()
     [[1.0, 0.5], [0.5, 1.0]]
     """
@@ -84,7 +120,7 @@ def _error(student, cross, teacher, units):
 
 
 def _drift(student, cross, teacher, units):
-    """Diagonal and off-diagonal part of a and of G, as in :func:`lib.foundations.committee.drift_coefficients`."""
+    """Diagonal and off-diagonal part of a and of G, as in :meth:`lib.foundations.committee.Overlaps.drift`."""
     others = units - 1
     width = 1 + student[0]
     a = 2 / pi / np.sqrt(width * (1 + teacher) - cross**2)  # (2,)
@@ -105,17 +141,15 @@ def _pairs_of_sites(units, kept, special):
 
 
 def _noise(student, cross, teacher, units):
-    """The same parts of E, as in :func:`lib.foundations.committee.noise_matrix`, from at most four of the M sites."""
+    """The same parts of E, the ``noise_matrix`` of Overlaps, from at most four of the M sites."""
     kept = min(units, 4)
     same = np.eye(kept, dtype=bool)
     q, r = (np.where(same, *pair) for pair in (student, cross))  # (kept, kept), (kept, kept)
-    s = np.block([[q, r], [r.T, teacher * np.eye(kept)]])  # (2 kept, 2 kept)
-    room, width = np.empty_like(s), np.empty(2 * kept)
-    result = np.zeros(2)
+    fields, result = Fields(q, r, teacher * np.eye(kept)), np.zeros(2)
     for part in range(min(units, 2)):
         counts = _pairs_of_sites(units, kept, part + 1)  # (kept, kept)
         weights = np.block([[counts, -counts], [-counts, counts]]) / units  # (2 kept, 2 kept)
-        result[part] = committee_formulas.tilted_sum(s, 0, part, weights, room, width)
+        result[part] = fields.tilted_sum(0, part, weights)
     return result
 
 
@@ -160,31 +194,47 @@ class _SymmetricFlow:
 
 
 def solve(
-    times,
-    student,
-    cross,
-    teacher,
-    eigenvalues,
-    units,
-    learning_rate,
-    *,
-    multiplicities=None,
-    second_order=True,
-    tolerance=1e-5,
-):
-    """Follow a site-symmetric committee from α = 0, as :func:`lib.scaling.structured.solve` does, as accurately.
+    times: ArrayLike, student: ArrayLike, cross: ArrayLike, teacher: ArrayLike, spectrum: Spectrum | ArrayLike,
+    units: int, learning_rate: float, *, second_order: bool = True, tolerance: float = 1e-5,
+) -> SymmetricPath:  # fmt: skip
+    """Follow a site-symmetric committee from α = 0, as :meth:`lib.scaling.structured.ResolvedOverlaps.solve` does.
 
-    `times`, `eigenvalues`, `learning_rate`, `multiplicities`, `second_order`, `tolerance`: as there; `student` (L, 2):
-    q_k, c_k, diagonal and off-diagonal entries of Q^k at α = 0; `cross` (L, 2): r_k, s_k, of R^k, equal ones never
-    specialize; `teacher` (L,): t_k >= 0, T^k = t_k 1; `units`: M = K >= 1. Returns a SymmetricPath.
+    Parameters
+    ----------
+    times : float or array_like (n,)
+        α = examples / N >= 0, increasing.
+    student, cross : array_like (L, 2)
+        q_k, c_k and r_k, s_k: diagonal and off-diagonal entries of Q^k, R^k at α = 0; equal r_k, s_k never specialize.
+    teacher : array_like (L,)
+        t_k >= 0,  T^k = t_k 1.
+    spectrum : Spectrum or array_like (L,)
+        λ_k > 0 with mean one and multiplicities m_k, up to a factor.
+    units : int
+        M = K >= 1.
+    learning_rate : float
+        η > 0.
+    second_order : bool
+        False leaves out the η² term, the noise of single examples.
+    tolerance : float
+        1e-10 to 1, of the errors of Q, R and, in parts of itself, ε_g.
 
+    Returns
+    -------
+    SymmetricPath
+
+    Raises
+    ------
+    RuntimeError
+        If the steps shrink without end.
+
+    Examples
+    --------
     >>> path = solve([0, 300], [[0.2, 0.0]], [[0.01, 0.0]], [1.0], [1.0], 40, 1.0)  # 40 units, on their plateau
     >>> bool(path.generalization_error[1] < path.generalization_error[0])
     True
     """
-    times = checks.times("times", times)  # (n,)
-    lam, fractions = _arguments.spectrum(eigenvalues, multiplicities)  # (L,), (L,)
-    units = checks.integer("units", units)
+    grid, spectrum = checks.times("times", times), _arguments.spectrum(spectrum)
+    lam, units = spectrum.eigenvalues, checks.integer("units", units)
     q = _sectors(checks.array("student", student, shape=(lam.size, 2)), units)  # (L, 2)
     r = _sectors(checks.array("cross", cross, shape=(lam.size, 2)), units)  # (L, 2)
     t = checks.entries("teacher", teacher, at_least=0, shape=lam.shape)  # (L,)
@@ -194,10 +244,14 @@ def solve(
         checks.fail("student", "hold positive semidefinite matrices: q_k >= c_k and q_k + (M-1) c_k >= 0", student)
     if (r**2 - q * t[:, None]).max() > 1e-9 * max(np.abs(q).max(), t.max()) ** 2:
         checks.fail("cross", "form a positive semidefinite matrix with student and teacher", cross)
-    rate, second_order = _arguments.learning_rate(learning_rate), checks.boolean("second_order", second_order)
-    single = _frozen.Flow(t[:, None, None], lam, fractions, rate / units, second_order, 1)
+    rate = checks.number("learning_rate", learning_rate, above=0)
+    second_order = checks.boolean("second_order", second_order)
+    single = _frozen.Flow(t[:, None, None], lam, spectrum.shares, rate / units, second_order, 1)
     flow = _SymmetricFlow(single, units, float(lam @ t))
-    path = _collocation.follow(times, (q, r), flow, rate, lam, tolerance)
-    q, r = (_pair(part, units) for part in path)  # (n, L, 2), (n, L, 2)
+    sectors = _collocation.follow(grid, (q, r), flow, rate, lam, tolerance)
+    q, r = (_pair(part, units) for part in sectors)  # (n, L, 2), (n, L, 2)
     students, crosses = (np.tensordot(part, lam, axes=(1, 0)) for part in (q, r))  # (n, 2), (n, 2)
-    return SymmetricPath(times, students, crosses, _error(students, crosses, flow.teacher, units), q[-1], r[-1], q, r)
+    error = _error(students, crosses, flow.teacher, units)  # (n,)
+    path = SymmetricPath(grid, students, crosses, error, q[-1], r[-1], q, r)
+    with_axis = "student", "cross", "generalization_error", "student_history", "cross_history"
+    return _arguments.without_axis(times, path, with_axis)

@@ -1,15 +1,7 @@
 """Soft committee machines that learn from inputs of structured covariance: order parameters resolved by eigenspace.
 
-Networks as in :mod:`lib.foundations.committee`; inputs ξ ~ N(0, Σ), where Σ has the eigenvalues λ_k with projectors
-P_k.  The overlaps Q^k = J P_k Jᵀ/N,  R^k = J P_k Bᵀ/N,  T^k = B P_k Bᵀ/N  obey, with the matrices a, G, E of that
-module at the fields' covariances  Q = Σ_k λ_k Q^k  (same for R, T),
-
-    dR^k/dα = (ηλ_k/K)(aT^k - GR^k),   dQ^k/dα = (ηλ_k/K)(aR^kᵀ + R^kaᵀ - GQ^k - Q^kG) + η²(M/K²) λ_k n_k E.
-
-worschech2024, eqs. (4) and (18), is the same system with coefficients over hundreds of decades; its eqs. (100), (112)
-and (118) are special cases of :func:`jacobian`.  In all functions `student_resolved` (L, K, K): Q^k; `cross_resolved`
-(L, K, M): R^k; `teacher_resolved` (L, M, M): T^k; `eigenvalues` (L,): λ_k > 0 of weighted mean one; `learning_rate`: η
-> 0; `multiplicities` (L,): m_k up to a factor, by default all equal; `second_order`: False leaves out the η² term.
+Networks as in :mod:`lib.foundations.committee`, inputs ξ ~ N(0, Σ), where Σ has eigenvalues λ_k with projectors P_k.
+Source: worschech2024, eqs. (4) and (18), the same system with coefficients over hundreds of decades.
 """
 
 from dataclasses import dataclass
@@ -17,125 +9,325 @@ from dataclasses import dataclass
 import numpy as np
 
 from lib.common import checks
-from lib.foundations import committee, committee_formulas
-from lib.foundations.committee_formulas import STEP
+from lib.common.shapes import Array, ArrayLike, Rng
+from lib.common.spectrum import Spectrum
+from lib.foundations import committee
+from lib.foundations.committee import STEP, Fields
 from lib.scaling import _arguments, _collocation, _frozen
 
 
 @dataclass(frozen=True, eq=False)
 class Path(committee.Trajectory):
-    """The overlaps of the fields along the learning time, and those of the eigenspaces at its end."""
+    """The overlaps of the fields along the learning time, and those of the eigenspaces.
 
-    student_resolved: np.ndarray  # (L, K, K)  Q^k at the last time
-    cross_resolved: np.ndarray  # (L, K, M)  R^k at the last time
+    Parameters
+    ----------
+    times, student_overlap, cross_overlap, teacher_overlap, generalization_error : ndarray
+        α (n,), Q (..., n, K, K), R (..., n, K, M), T (M, M), ε_g (..., n); an axis of replicas, if any, comes first,
+        and for a single time, a number, there is no axis n.
+    student_resolved, cross_resolved : ndarray (..., L, K, K), (..., L, K, M)
+        Q^k and R^k at the last time.
+    student_history, cross_history : ndarray (n, L, K, K), (n, L, K, M), optional
+        The same at all times, where they are kept.
+    """
+
+    student_resolved: Array["... L K K"]
+    cross_resolved: Array["... L K M"]
+    student_history: Array["... L K K"] | None = None
+    cross_history: Array["... L K M"] | None = None
+
+
+def _symmetric(name, value):
+    value = checks.array(name, value, ndim=3)  # (L, n, n)
+    square = value.shape[1] == value.shape[2] and value.size > 0
+    if not square or not np.allclose(value, value.mT, rtol=0, atol=1e-10 * np.abs(value).max()):
+        checks.fail(name, "hold symmetric matrices", f"shape {value.shape}")
+    return value
 
 
 @dataclass(frozen=True, eq=False)
-class SolvedPath(Path):
-    """The same, with the overlaps of the eigenspaces at all times."""
+class ResolvedOverlaps:
+    """Overlaps of K students and M teachers in each of L eigenspaces.
 
-    student_history: np.ndarray  # (n, L, K, K)  Q^k at all times
-    cross_history: np.ndarray  # (n, L, K, M)  R^k at all times
+    Q^k = J P_k Jᵀ/N,  R^k = J P_k Bᵀ/N,  T^k = B P_k Bᵀ/N;  with the matrices a, G, E of
+    :mod:`lib.foundations.committee` at the covariances of the fields,  Q = Σ_k λ_k Q^k  and the same for R and T, they
+    obey for N → ∞ at fixed L, with n_k = m_k/N  (worschech2024 eq. (4), and (18) corrected)
+
+        dR^k/dα = (ηλ_k/K)(aT^k - GR^k),   dQ^k/dα = (ηλ_k/K)(aR^kᵀ + R^kaᵀ - GQ^k - Q^kG) + η²(M/K²) λ_k n_k E.
+
+    It unpacks as Q^k, R^k, T^k.
+
+    Parameters
+    ----------
+    student, cross, teacher : array_like (L, K, K), (L, K, M), (L, M, M)
+        Q^k, R^k, T^k, a covariance matrix in each eigenspace.
+
+    Raises
+    ------
+    ValueError
+        If a matrix is not symmetric, or the three are not a covariance.
+
+    Examples
+    --------
+    >>> one = np.ones((1, 1, 1))
+    >>> [bool(abs(rate[0, 0, 0]) < 1e-15) for rate in ResolvedOverlaps(one, one, one).derivative([1.0], 0.5)]  # learned
+    [True, True]
+    """
+
+    student: Array["L K K"]
+    cross: Array["L K M"]
+    teacher: Array["L M M"]
+
+    def __post_init__(self):
+        q, t = _symmetric("student", self.student), _symmetric("teacher", self.teacher)  # (L, K, K), (L, M, M)
+        checks.fail_if(len(t) != len(q), "teacher", f"have {len(q)} matrices, one for each eigenspace", f"{len(t)}")
+        r = checks.array("cross", self.cross, shape=(len(q), q.shape[1], t.shape[1]))  # (L, K, M)
+        lowest = committee.lowest_correlation(q, r, t, 1e-9)
+        if lowest < -committee.ROUNDING:
+            wanted = "form a positive semidefinite matrix with Q and T in every eigenspace"
+            checks.fail("cross", wanted, f"correlations with the lowest eigenvalue {lowest:.3g}")
+        checks.keep(self, student=q, cross=r, teacher=t)
+
+    def __iter__(self):
+        return iter((self.student, self.cross, self.teacher))
+
+    def _flow(self, spectrum, learning_rate, second_order):
+        spectrum = _arguments.spectrum(spectrum, levels=len(self.student))
+        rate = checks.number("learning_rate", learning_rate, above=0)
+        second_order = checks.boolean("second_order", second_order)
+        units = self.student.shape[1]
+        return _frozen.Flow(self.teacher, spectrum.eigenvalues, spectrum.shares, rate, second_order, units)
+
+    def derivative(
+        self, spectrum: Spectrum | ArrayLike, learning_rate: float, *, second_order: bool = True
+    ) -> tuple[Array["L K K"], Array["L K M"]]:
+        """Rates of change of Q^k and R^k with α, exact for N → ∞ at fixed L, K, M.
+
+        Parameters
+        ----------
+        spectrum : Spectrum or array_like (L,)
+            λ_k > 0 with mean one and multiplicities m_k, up to a factor.
+        learning_rate : float
+            η > 0.
+        second_order : bool
+            False leaves out the η² term, the noise of single examples.
+
+        Returns
+        -------
+        dQ^k/dα, dR^k/dα : ndarray (L, K, K), (L, K, M)
+
+        Examples
+        --------
+        >>> silent = ResolvedOverlaps([[[0.0]]], [[[0.0]]], [[[1.0]]])
+        >>> silent.derivative([1.0], 0.5, second_order=False)[1].round(6).item()  # (η/K) a T,  a = (2/π)/√2
+        0.225079
+        """
+        return self._flow(spectrum, learning_rate, second_order).velocity(self.student, self.cross)
+
+    def solve(
+        self, times: ArrayLike, spectrum: Spectrum | ArrayLike, learning_rate: float, *, second_order: bool = True,
+        tolerance: float = 1e-5,
+    ) -> Path:  # fmt: skip
+        """Follow the overlaps from α = 0, with thousands of eigenvalues if need be, by collocation of fourth order.
+
+        Errors at the reported times, of Q and R in parts of the largest entry of Q (or one), of Q^k and R^k in parts of
+        n_k times that, of ε_g in parts of itself, are of the size of `tolerance`: in all our tests below it, for ε_g
+        below three times it (or 1e-13).  Differences among the units are followed however small they are; a start that
+        is symmetric in the units never leaves the plateau.
+
+        Parameters
+        ----------
+        times : float or array_like (n,)
+            α = examples / N >= 0, increasing.
+        spectrum : Spectrum or array_like (L,)
+            λ_k > 0 with mean one and multiplicities m_k, up to a factor.
+        learning_rate : float
+            η > 0.
+        second_order : bool
+            False leaves out the η² term, the noise of single examples.
+        tolerance : float
+            1e-10 to 1.
+
+        Returns
+        -------
+        Path
+            With the overlaps of the eigenspaces at all times.
+
+        Raises
+        ------
+        RuntimeError
+            If the steps shrink without end.
+
+        Examples
+        --------
+        >>> path = ResolvedOverlaps([[[0.1]]], [[[0.05]]], [[[1.0]]]).solve([0, 100], [1.0], 1.0)
+        >>> bool(path.generalization_error[1] < 1e-6 * path.generalization_error[0])
+        True
+        """
+        grid, flow = checks.times("times", times), self._flow(spectrum, learning_rate, second_order)
+        q, r = _collocation.follow(grid, (self.student, self.cross), flow, flow.rate, flow.lam, tolerance)
+        students, crosses = (np.tensordot(part, flow.lam, axes=(1, 0)) for part in (q, r))  # (n, K, K), (n, K, M)
+        error = Fields.error(students, crosses, flow.teacher)  # (n,)
+        path = Path(grid, students, crosses, flow.teacher, error, q[-1], r[-1], q, r)
+        with_axis = "student_overlap", "cross_overlap", "generalization_error", "student_history", "cross_history"
+        return _arguments.without_axis(times, path, with_axis)
+
+    def jacobian(
+        self, spectrum: Spectrum | ArrayLike, learning_rate: float, *, second_order: bool = True
+    ) -> Array["n n"]:
+        """Derivatives of dQ^k/dα and dR^k/dα by the independent entries of all Q^k and R^k, by a complex step.
+
+        worschech2024, eqs. (100), (112) and (118), are special cases.
+
+        Parameters
+        ----------
+        spectrum : Spectrum or array_like (L,)
+            λ_k > 0 with mean one and multiplicities m_k, up to a factor.
+        learning_rate : float
+            η > 0.
+        second_order : bool
+            False leaves out the η² term.
+
+        Returns
+        -------
+        ndarray (n, n)
+            In the coordinates that :func:`coordinates` counts, n = L K(K+1)/2 + L K M.
+
+        Examples
+        --------
+        >>> rest = ResolvedOverlaps(*np.ones((3, 1, 1, 1)))
+        >>> bool(np.linalg.eigvals(rest.jacobian([1.0], 0.5)).real.max() < 0)  # perfect learning is stable
+        True
+        """
+        flow, columns = self._flow(spectrum, learning_rate, second_order), []
+        for unit in np.eye(coordinates(self.student, self.cross).size):
+            x, y = directions(unit, *self.cross.shape)  # (L, K, K), (L, K, M)
+            moved = flow.velocity(self.student + 1j * STEP * x, self.cross + 1j * STEP * y)
+            columns.append(coordinates(*(part.imag / STEP for part in moved)))  # (n,)
+        return np.stack(columns, axis=1)
 
 
-def fields(resolved, eigenvalues):
-    """Covariance of the fields from resolved overlaps:  Q = Σ_k λ_k Q^k,  Q^(1) in worschech2024.
+def _gram(random, scales, freedom):
+    """Wishart matrix Σ_a z_a z_aᵀ of `freedom` vectors z ~ N(0, diag(scales²)), Bartlett's way if possible."""
+    size = len(scales)
+    if freedom < size:
+        vectors = random.standard_normal((size, freedom))  # (n, m)
+    else:
+        vectors = np.tril(random.standard_normal((size, size)), -1)  # (n, n)
+        vectors[np.diag_indices(size)] = np.sqrt(random.chisquare(freedom - np.arange(size)))
+    scaled = scales[:, None] * vectors  # (n, min(n, m))
+    return scaled @ scaled.T
 
-    `resolved` (L, ., .): Q^k, R^k or T^k; `eigenvalues` (L,), of any mean.  Returns (., .).
 
+def random_overlaps(
+    multiplicities: ArrayLike, students: int, teachers: int, rng: Rng, *, student_variance: float = 1.0,
+    orthonormal_teachers: bool = False,
+) -> ResolvedOverlaps:  # fmt: skip
+    """Overlaps in every eigenspace for weights with independent Gaussian entries, drawn from their Wishart law.
+
+    Parameters
+    ----------
+    multiplicities : array_like (L,)
+        Integers m_k >= 1, the dimensions of the eigenspaces, which fix N = Σ_k m_k.
+    students, teachers : int
+        K, M >= 1.
+    rng : int, SeedSequence or Generator
+    student_variance : float
+        σ_J² >= 0 of the entries of J; those of B have variance one.
+    orthonormal_teachers : bool
+        True turns the teacher's vectors into orthogonal ones,  T^k = (m_k/N) 1;  then m_k >= M.
+
+    Returns
+    -------
+    ResolvedOverlaps
+
+    Examples
+    --------
+    >>> [part.shape for part in random_overlaps([500, 500], 2, 3, rng=1)]
+    [(2, 2, 2), (2, 2, 3), (2, 3, 3)]
+    """
+    counts = checks.entries("multiplicities", multiplicities, at_least=1, at_most=2**53, ndim=1)  # (L,)
+    if counts.size == 0 or np.any(counts % 1):
+        checks.fail("multiplicities", "hold whole numbers, at least one", multiplicities)
+    students, teachers = checks.integer("students", students), checks.integer("teachers", teachers)
+    spread = np.sqrt(checks.number("student_variance", student_variance, at_least=0))
+    random = checks.generator("rng", rng)
+    scales = np.concatenate([np.full(students, spread), np.ones(teachers)])  # (K+M,)
+    orthonormal = checks.boolean("orthonormal_teachers", orthonormal_teachers)
+    if orthonormal and counts.min() < teachers:
+        checks.fail("multiplicities", f"be at least {teachers}, the number of orthonormal teachers", multiplicities)
+    joint = np.stack([_gram(random, scales, int(m)) for m in counts]) / counts.sum()  # (L, K+M, K+M)
+    q, r, t = joint[:, :students, :students], joint[:, :students, students:], joint[:, students:, students:]
+    if orthonormal:
+        fractions = (counts / counts.sum())[:, None, None]  # (L, 1, 1)
+        turned = np.linalg.solve(np.linalg.cholesky(t), r.mT)  # (L, M, K): B -> √m_k C⁻¹B if T^k = C Cᵀ
+        r, t = np.sqrt(fractions) * turned.mT, fractions * np.eye(teachers)
+    return ResolvedOverlaps(q, r, t)
+
+
+def fields(resolved: ArrayLike, eigenvalues: ArrayLike) -> Array["i j"]:
+    """Covariance of the fields from resolved overlaps:  Q = Σ_k λ_k Q^k,  Q^(1) in worschech2024 eq. (1).
+
+    Parameters
+    ----------
+    resolved : array_like (L, ., .)
+        Q^k, R^k or T^k.
+    eigenvalues : array_like (L,)
+        λ_k > 0 of any mean; their squares give Q^(2), and so on.
+
+    Returns
+    -------
+    ndarray (., .)
+
+    Examples
+    --------
     >>> fields([[[0.5]], [[0.25]]], [1.5, 0.5]).tolist()
     [[0.875]]
     """
-    eigenvalues = _arguments.levels(eigenvalues)  # (L,)
-    resolved = checks.array("resolved", resolved, shape=(eigenvalues.size, None, None))  # (L, ., .)
-    return np.tensordot(eigenvalues, resolved, axes=1)
+    eigenvalues = checks.entries("eigenvalues", eigenvalues, above=0, ndim=1)  # (L,)
+    return np.tensordot(eigenvalues, checks.array("resolved", resolved, shape=(eigenvalues.size, None, None)), axes=1)
 
 
-def derivative(
-    student_resolved,
-    cross_resolved,
-    teacher_resolved,
-    eigenvalues,
-    learning_rate,
-    *,
-    multiplicities=None,
-    second_order=True,
-):
-    """Rates of change of Q^k and R^k with α, exact for N -> ∞ at fixed L, K, M:  eq. (4), and (18) corrected.
-
-    `student_resolved`, `cross_resolved`, `teacher_resolved`, `eigenvalues`, `learning_rate`, `multiplicities`,
-    `second_order`: as in the module.  Returns dQ^k/dα (L, K, K) and dR^k/dα (L, K, M).
-
-    >>> one = np.ones((1, 1, 1))
-    >>> [bool(abs(rate[0, 0, 0]) < 1e-15) for rate in derivative(one, one, one, [1.0], 0.5)]  # perfect learning
-    [True, True]
-    """
-    lam, fractions = _arguments.spectrum(eigenvalues, multiplicities)  # (L,), (L,)
-    q, r, t = _arguments.resolved(student_resolved, cross_resolved, teacher_resolved, lam.size)
-    rate = _arguments.learning_rate(learning_rate)
-    return _frozen.velocity(q, r, t, lam, fractions, rate, checks.boolean("second_order", second_order))
-
-
-def solve(
-    times,
-    student_resolved,
-    cross_resolved,
-    teacher_resolved,
-    eigenvalues,
-    learning_rate,
-    *,
-    multiplicities=None,
-    second_order=True,
-    tolerance=1e-5,
-):
-    """Follow the order parameters from α = 0, with thousands of eigenvalues if need be, by collocation of fourth order.
-
-    Errors at the reported times, of Q and R in parts of the largest entry of Q (or one), of Q^k and R^k in parts of n_k
-    times that, of ε_g in parts of itself, are of the size of `tolerance`, 1e-10 to 1: in all our tests below it, for
-    ε_g below three times it (or 1e-13).  Differences among the units are followed however small they are.
-
-    `times` (n,) or a number (n = 1): α >= 0, increasing; `student_resolved`, `cross_resolved`, `teacher_resolved`: at α
-    = 0, a start symmetric in the units never leaves the plateau; `eigenvalues`, `learning_rate`, `multiplicities`,
-    `second_order`: as in the module.  Returns a SolvedPath, or raises a RuntimeError.
-
-    >>> path = solve([0, 100], [[[0.1]]], [[[0.05]]], [[[1.0]]], [1.0], 1.0)
-    >>> bool(path.generalization_error[1] < 1e-6 * path.generalization_error[0])
-    True
-    """
-    times = checks.times("times", times)  # (n,)
-    lam, fractions = _arguments.spectrum(eigenvalues, multiplicities)  # (L,), (L,)
-    q, r, t = _arguments.resolved(student_resolved, cross_resolved, teacher_resolved, lam.size)
-    rate, second_order = _arguments.learning_rate(learning_rate), checks.boolean("second_order", second_order)
-    flow = _frozen.Flow(t, lam, fractions, rate, second_order, q.shape[1])
-    q, r = _collocation.follow(times, (q, r), flow, rate, lam, tolerance)  # (n, L, K, K), (n, L, K, M)
-    students, crosses = (np.tensordot(part, lam, axes=(1, 0)) for part in (q, r))  # (n, K, K), (n, K, M)
-    error = committee_formulas.error(students, crosses, flow.teacher)  # (n,)
-    return SolvedPath(times, students, crosses, flow.teacher, error, q[-1], r[-1], q, r)
-
-
-def coordinates(student_direction, cross_direction):
+def coordinates(student_direction: ArrayLike, cross_direction: ArrayLike) -> Array[" n"]:
     """The vector that stands for a direction X^k of Q^k and Y^k of R^k:  n = L K(K+1)/2 + L K M  independent entries.
 
-    The upper triangles of X^1, ..., X^L row by row, then Y^1, ..., Y^L.  `student_direction` (L, K, K): X^k, symmetric;
-    `cross_direction` (L, K, M): Y^k.  Returns (n,).
+    Parameters
+    ----------
+    student_direction, cross_direction : array_like (L, K, K), (L, K, M)
+        X^k, symmetric, and Y^k.
 
+    Returns
+    -------
+    ndarray (n,)
+        The upper triangles of X^1, ..., X^L row by row, then Y^1, ..., Y^L.
+
+    Examples
+    --------
     >>> coordinates([[[1.0, 2.0], [2.0, 3.0]]], [[[4.0], [5.0]]]).tolist()
     [1.0, 2.0, 3.0, 4.0, 5.0]
     """
-    x = checks.array("student_direction", student_direction, ndim=3)  # (L, K, K)
-    square = x.size > 0 and x.shape[1] == x.shape[2]
-    if not square or not np.allclose(x, np.swapaxes(x, 1, 2), rtol=0, atol=1e-10 * np.abs(x).max()):
-        checks.fail("student_direction", "hold symmetric matrices", f"shape {x.shape}")
+    x = _symmetric("student_direction", student_direction)  # (L, K, K)
     y = checks.array("cross_direction", cross_direction, shape=(*x.shape[:2], None))  # (L, K, M)
     i, j = np.triu_indices(x.shape[1])
     return np.concatenate([x[:, i, j].ravel(), y.ravel()])  # (n,)
 
 
-def directions(vector, levels, students, teachers):
-    """Inverse of :func:`coordinates`: X^k and Y^k of a vector, such as an eigenvector of :func:`jacobian`.
+def directions(vector: ArrayLike, levels: int, students: int, teachers: int) -> tuple[Array["L K K"], Array["L K M"]]:
+    """Inverse of :func:`coordinates`: X^k and Y^k of a vector, such as an eigenvector of the Jacobian.
 
-    `vector` (n,); `levels`, `students`, `teachers`: L, K, M >= 1.  Returns X^k (L, K, K) and Y^k (L, K, M).
+    Parameters
+    ----------
+    vector : array_like (n,)
+        n = L K(K+1)/2 + L K M.
+    levels, students, teachers : int
+        L, K, M >= 1.
 
+    Returns
+    -------
+    X^k, Y^k : ndarray (L, K, K), (L, K, M)
+
+    Examples
+    --------
     >>> [part.tolist() for part in directions([1.0, 2.0, 3.0, 4.0, 5.0], 1, 2, 1)]
     [[[[1.0, 2.0], [2.0, 3.0]]], [[[4.0], [5.0]]]]
     """
@@ -147,34 +339,3 @@ def directions(vector, levels, students, teachers):
     x = np.empty((levels, students, students))  # (L, K, K)
     x[:, i, j] = x[:, j, i] = vector[:inner].reshape(levels, -1)
     return x, vector[inner:].reshape(levels, students, teachers)
-
-
-def jacobian(
-    student_resolved,
-    cross_resolved,
-    teacher_resolved,
-    eigenvalues,
-    learning_rate,
-    *,
-    multiplicities=None,
-    second_order=True,
-):
-    """Derivatives of dQ^k/dα and dR^k/dα by the independent entries of all Q^k and R^k, by a complex step.
-
-    `student_resolved`, `cross_resolved`, `teacher_resolved`, `eigenvalues`, `learning_rate`, `multiplicities`,
-    `second_order`: as in the module.  Returns (n, n), see :func:`coordinates`.
-
-    >>> one = np.ones((1, 1, 1))
-    >>> bool(np.linalg.eigvals(jacobian(one, one, one, [1.0], 0.5)).real.max() < 0)  # perfect learning is stable
-    True
-    """
-    lam, fractions = _arguments.spectrum(eigenvalues, multiplicities)  # (L,), (L,)
-    q, r, t = _arguments.resolved(student_resolved, cross_resolved, teacher_resolved, lam.size)
-    rate = _arguments.learning_rate(learning_rate)
-    second_order = checks.boolean("second_order", second_order)
-    columns = []
-    for unit in np.eye(coordinates(q, r).size):
-        x, y = directions(unit, *r.shape)  # (L, K, K), (L, K, M)
-        moved = _frozen.velocity(q + 1j * STEP * x, r + 1j * STEP * y, t, lam, fractions, rate, second_order)
-        columns.append(coordinates(*(part.imag / STEP for part in moved)))  # (n,)
-    return np.stack(columns, axis=1)

@@ -94,9 +94,9 @@ def run(task, settings, rng, *, workers=None, folder=None):
     PHYSICS_OF_LEARNING_SCHEDULER names a Dask cluster, the tasks run there, however many `workers`.  Returns what the
     tasks returned, a list; raises their errors, and :class:`lib.services.cluster.ClusterError`.
 
-    >>> from lib.scaling import spectra
+    >>> from lib.scaling import structured
     >>> sizes = [{"multiplicities": [count], "students": 1, "teachers": 1} for count in (10, 1000)]
-    >>> [overlaps[2].shape for overlaps in run(spectra.random_overlaps, sizes, rng=1)]
+    >>> [overlaps.teacher.shape for overlaps in run(structured.random_overlaps, sizes, rng=1)]
     [(1, 1, 1), (1, 1, 1)]
     """
     if not callable(task) or "<" in getattr(task, "__qualname__", "<"):

@@ -9,7 +9,9 @@ from hypothesis.extra.numpy import arrays
 
 from lib.common import checks
 from lib.fluctuations import regression
-from lib.scaling import feature_scaling, given_inputs, late_phase, linear_student, near_teacher, teacher_span
+from lib.scaling import empirical_inputs, linear_student
+from lib.scaling.late_phase import LatePhase
+from lib.scaling.near_teacher import NearTeacher
 
 
 def refuses(check, name, *arguments, match, **options):
@@ -110,37 +112,35 @@ def test_a_number_is_one_time():
     assert checks.times("times", 5).tolist() == [5.0] == checks.times("times", np.array(5.0)).tolist()
 
 
-LAM, START = [1.5, 0.5], {"diagonal": [0.1, 0.1], "off_diagonal": [0.0, 0.1]}
+LAM, PAIR = [1.5, 0.5], {"diagonal": [0.1, 0.1], "off_diagonal": [0.0, 0.1]}
 PROBLEM = regression.fit([[1.0, 0.5], [-1.0, 1.0], [0.3, -2.0]], [[1.0], [0.0], [2.0]])
+LATE, NEAR = LatePhase(LAM, 2, 0.1), NearTeacher([[1.0, 0.5]], LAM)
 
 
 @pytest.mark.parametrize(
     "function, options",
     [
-        (linear_student.generalization_error, {"eigenvalues": LAM}),
-        (linear_student.gradient_flow_error, {"eigenvalues": LAM}),
-        (linear_student.local_exponent, {"eigenvalues": LAM}),
-        (linear_student.finite_size_error, {"eigenvalues": LAM, "multiplicities": [5, 5]}),
-        (linear_student.power_law_error, {"levels": 4, "exponent": 0.5}),
-        (feature_scaling.generalization_error, {"eigenvalues": LAM, "trained": 1}),
-        (feature_scaling.finite_size_error, {"eigenvalues": LAM, "trained": 1}),
+        (linear_student.generalization_error, {"spectrum": LAM, "learning_rate": 0.1}),
+        (linear_student.gradient_flow_error, {"spectrum": LAM, "learning_rate": 0.1, "trained": 1}),
+        (linear_student.local_exponent, {"spectrum": LAM, "learning_rate": 0.1}),
+        (linear_student.finite_size_error, {"spectrum": LAM, "learning_rate": 0.1}),
         (
-            feature_scaling.finite_size_error,
-            {"eigenvalues": LAM, "trained": 1, "squares": [[1.0, 2.0], [3.0, 1.0], [0.0, 2.0]]},
+            linear_student.finite_size_error,
+            {"spectrum": LAM, "learning_rate": 0.1, "squares": [[1.0, 2.0], [3.0, 1.0], [0.0, 2.0]]},
         ),
-        (feature_scaling.power_law_error, {"levels": 4, "trained": 2, "exponent": 0.5}),
-        (given_inputs.generalization_error, {"problem": PROBLEM}),
-        (given_inputs.diagonal_error, {"problem": PROBLEM}),
-        (late_phase.generalization_error, START | {"eigenvalues": LAM, "units": 2}),
-        (late_phase.groups, START | {"eigenvalues": LAM, "units": 2}),
-        (teacher_span.generalization_error, START | {"eigenvalues": LAM, "units": 2}),
-        (near_teacher.generalization_error, {"deviation": [[0.1, 0.1]], "teacher": [[1.0, 0.5]], "eigenvalues": LAM}),
+        (linear_student.power_law_error, {"levels": 4, "tail_index": 0.5, "learning_rate": 0.1}),
+        (empirical_inputs.generalization_error, {"problem": PROBLEM, "learning_rate": 0.1}),
+        (empirical_inputs.diagonal_error, {"problem": PROBLEM, "learning_rate": 0.1}),
+        (LATE.generalization_error, PAIR),
+        (LATE.groups, PAIR),
+        (LATE.span_error, PAIR),
+        (NEAR.generalization_error, {"deviation": [[0.1, 0.1]], "learning_rate": 0.1}),
     ],
 )
 def test_a_single_time_gives_a_result_without_an_axis_of_times(function, options):
-    many = function([2.0, 3.0], **options, learning_rate=0.1)
+    many = function([2.0, 3.0], **options)
     for time in (2, 2.0, np.float64(2.0), np.array(2.0)):
-        for one in (function(time, **options, learning_rate=0.1), function(alpha=time, **options, learning_rate=0.1)):
+        for one in (function(time, **options), function(times=time, **options)):
             for found, wanted in (
                 zip(vars(one).values(), vars(many).values()) if hasattr(one, "__dict__") else [(one, many)]
             ):

@@ -14,7 +14,7 @@ import lib
 from lib.common import compiled
 
 LIB = Path(lib.__file__).parent
-CALL = "from lib.foundations import committee; print(committee.drift_coefficients([[1.0]], [[1.0]], [[1.0]])[0].item())"
+CALL = "from lib.foundations import committee; print(committee.Overlaps([[1.0]], [[1.0]], [[1.0]]).drift()[0].item())"
 
 
 def no_folder(path):
@@ -41,8 +41,8 @@ def test_installation_and_home_that_are_read_only(nowhere, tmp_path):
     done = subprocess.run([sys.executable, "-c", CALL], env=nowhere, cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert float(done.stdout) == pytest.approx(2 / np.pi / np.sqrt(3), rel=1e-15)
-    asked = CALL.replace("committee;", "committee_formulas; from numba import njit;").split("print")[0]
-    asked += "njit(cache=True)(committee_formulas._drift.py_func)"  # the control: this place does refuse a cache
+    asked = CALL.replace("committee;", "_committee; from numba import njit;").split("print")[0]
+    asked += "njit(cache=True)(_committee.drift.py_func)"  # the control: this place does refuse a cache
     done = subprocess.run([sys.executable, "-c", asked], env=nowhere, cwd=tmp_path, capture_output=True, text=True)
     assert "no locator available" in done.stderr
 
@@ -50,7 +50,7 @@ def test_installation_and_home_that_are_read_only(nowhere, tmp_path):
 def test_compiled_code_is_kept_where_it_can_be(tmp_path):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(LIB.parent)}
     subprocess.run([sys.executable, "-c", CALL], env=environment, check=True, capture_output=True)
-    assert [path.name for path in tmp_path.rglob("committee_formulas._drift*.nbc")] != []
+    assert [path.name for path in tmp_path.rglob("_committee.drift*.nbc")] != []
 
 
 def test_division_by_zero_is_numpys():

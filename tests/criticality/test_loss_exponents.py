@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 import sympy
-from bad_input import NUMBER, exercised
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib.criticality import loss_exponents, power_laws
+from lib.criticality import loss_exponents
 
 Y = sympy.Symbol("y")
 POINTS, BIASES = np.linspace(0.4, 3.0, 23), [-1.3, 0.1, 4.0]
@@ -40,18 +39,6 @@ def test_higher_negative_and_fractional_powers_fail(power, slope, offset):
 def test_the_exponential_and_the_activations_fail(loss):
     found = loss_exponents.classify(loss, POINTS, BIASES)
     assert not found.exact and found.highest - found.lowest > 1e-3
-
-
-def test_a_logarithm_added_to_a_straight_line_fails():
-    assert not loss_exponents.classify(Y + sympy.log(2 + Y), POINTS, BIASES).exact
-
-
-@pytest.mark.parametrize("power", [3, 4, sympy.Rational(5, 2)])
-def test_at_one_isolated_bias_a_power_has_the_exponent_of_a_pure_power(power):
-    loss = (Y + 1) ** power  # at b = -1 the step is a power of x
-    np.testing.assert_allclose(loss_exponents.weight_exponents(loss, POINTS, -1.0), 1 - 1 / float(power), rtol=1e-10)
-    assert np.ptp(loss_exponents.weight_exponents(loss, POINTS, 0.3)) > 1e-3
-    assert not loss_exponents.classify(loss, POINTS, [-1.0, 0.3]).exact
 
 
 def test_the_step_of_the_logarithm_solves_the_equation_with_exponent_two():
@@ -106,14 +93,6 @@ def test_the_shift_free_exponent_is_one_over_the_slope_of_speed_squared_over_acc
     np.testing.assert_allclose(loss_exponents.weight_exponents(loss, y, 0.3), expected, rtol=1e-6)
 
 
-@given(st.floats(-3, 3).filter(lambda c: abs(c) > 0.1), st.floats(0.2, 5))
-def test_for_the_exponential_the_exponent_in_the_weight_falls_short_of_one(rate, distance):
-    found = loss_exponents.weight_exponents(sympy.exp(rate * Y), [0.5 + distance], 0.5, shifted=False)
-    if abs(1 + rate * distance) > 1e-3:
-        np.testing.assert_allclose(found, 1 - 1 / (1 + rate * distance) ** 2, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(loss_exponents.bias_exponents(sympy.exp(rate * Y), [distance]), 1, rtol=1e-12)
-
-
 def test_exponents_do_not_underflow_in_the_tail_of_an_exponential():
     loss, far = sympy.exp(Y), [-300.0, -600.0]
     np.testing.assert_allclose(loss_exponents.bias_exponents(loss, far), 1, rtol=1e-12)
@@ -123,18 +102,7 @@ def test_exponents_do_not_underflow_in_the_tail_of_an_exponential():
     np.testing.assert_allclose(loss_exponents.weight_exponents(loss, far, 0.0), 1, atol=1e-4)
 
 
-def test_a_quartic_has_one_exponent_near_its_zero_and_another_far_away():
-    loss, bias = (Y + 2) ** 4, 1.0  # zero at x = -3 for w = 1
-
-    def at(ratio):
-        return loss_exponents.weight_exponents(loss, [bias - 3 * ratio], bias, shifted=False)[0]
-
-    np.testing.assert_allclose([at(0.99999), at(1e6), at(1e-6)], [2 / 3, 3 / 4, 0], atol=1e-4)
-    assert at(0.01) == pytest.approx(-0.06, abs=0.005) and at(0.99) == pytest.approx(
-        0.664, abs=5e-4
-    )  # "x much smaller" is not the condition
-
-
+@settings(deadline=None, max_examples=20)
 @given(st.floats(-20, 20).filter(lambda n: min(abs(n - 1), abs(n)) > 0.05))
 def test_power_exponent_is_the_exponent_in_the_bias_at_every_point(power):
     found = loss_exponents.bias_exponents((Y + 1.7) ** power, POINTS)
@@ -142,15 +110,6 @@ def test_power_exponent_is_the_exponent_in_the_bias_at_every_point(power):
     assert (
         np.ptp(loss_exponents.bias_exponents(sympy.log(Y + power**2), POINTS) - loss_exponents.power_exponent(0)) < 1e-9
     )
-
-
-@pytest.mark.parametrize("power", [-1, 0, 0.5, 1.5, 2, 3, 4, 6, 12])
-def test_power_exponent_is_found_in_samples(power):
-    y = np.random.default_rng(8).uniform(0, 1, 200_000)
-    steps = y ** (power - 1.0)
-    low, high = sorted([1e-3 ** (power - 1.0), 0.3 ** (power - 1.0)])
-    fit = power_laws.fit(steps, low, high)
-    assert abs(fit.exponent - loss_exponents.power_exponent(power)) < 4.5 * fit.error
 
 
 def test_points_where_the_exponent_is_not_defined_are_refused():
@@ -167,36 +126,17 @@ def test_points_where_the_exponent_is_not_defined_are_refused():
     assert np.isinf(loss_exponents.weight_exponents(sympy.log(Y) ** 2 / 2, [1.0, 2.0], 0.0)).all()  # g = ln y
 
 
-CALLS = {
-    loss_exponents.power_exponent: {"power": [2.0, 3.0]},
-    loss_exponents.bias_exponents: {"loss": Y**4, "points": [1.0, 2.0]},
-    loss_exponents.weight_exponents: {"loss": Y**4, "points": [1.0, 2.0], "bias": 0.5, "shifted": True},
-    loss_exponents.classify: {"loss": Y**4, "points": [1.0, 2.0, 3.0], "biases": [0.5, 1.0], "tolerance": 1e-8},
-}
-ROW = [[], [[1.0, 2.0]], [np.nan, 1.0], 1.0, "row", None]
-BAD = {
-    "power": [1, [1.0, 2.0], np.nan, np.inf, "n", None],
-    "loss": [
-        "y**2",
-        None,
-        2.0,
-        sympy.Integer(3),
-        Y * sympy.Symbol("w"),
-        sympy.Eq(Y, 1),
-        np.ones(3),
-        sympy.Function("f")(Y),
-        sympy.zeta(Y),
-    ],
-    "points": ROW,
-    "bias": [bad for bad in NUMBER if bad is True or bad not in (0, -1.0)],
-    "biases": [*ROW, [1.0], [1.0, 1.0]],
-    "shifted": [0, 1, "yes", None],
-    "tolerance": NUMBER,
-}
-test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)
+@pytest.mark.parametrize("bad", [2.0, sympy.Integer(3), Y * sympy.Symbol("w"), sympy.Function("f")(Y), sympy.zeta(Y)])
+def test_losses_that_cannot_be_evaluated_are_refused(bad):
+    with pytest.raises(ValueError, match="^loss must"):
+        loss_exponents.bias_exponents(bad, [1.0])
 
 
-@pytest.mark.parametrize("points", [[1.0, 2.0], [1.0, 1.0, 2.0]])
-def test_two_points_do_not_tell_whether_an_exponent_is_constant(points):
-    with pytest.raises(ValueError, match="^points must hold three"):
-        loss_exponents.classify(Y**3, points, BIASES)
+@pytest.mark.parametrize(("points", "biases", "name"), [
+    ([1.0, 1.0, 2.0], BIASES, "points"), ([], BIASES, "points"), (POINTS, [1.0, 1.0], "biases"),
+])  # fmt: skip
+def test_too_few_points_do_not_tell_whether_an_exponent_is_constant(points, biases, name):
+    with pytest.raises(ValueError, match=f"^{name} must hold"):
+        loss_exponents.classify(Y**3, points, biases)
+    with pytest.raises(ValueError, match="^power must not be 1"):
+        loss_exponents.power_exponent([1.0, 2.0])

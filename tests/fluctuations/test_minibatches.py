@@ -1,8 +1,7 @@
-"""lib.fluctuations.minibatches against counts, plain loops, and averages over all minibatches."""
+"""lib.fluctuations.minibatches against counting, listing, plain averages and the theory of independent draws."""
 
 import numpy as np
 import pytest
-from bad_input import COUNT, SEED, exercised
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from linear_data import digits, every_batch, listed_moments, small
@@ -43,19 +42,13 @@ def test_replacement_allows_more_than_all_samples_and_a_seed_repeats():
     assert np.any(series != minibatches.draw(3, 50, 4, 3, replacement=True))
 
 
-@pytest.mark.parametrize("replacement", [False, True])
-def test_size_of_moment_fluctuations_by_listing_and_by_sampling(replacement):
+@pytest.mark.parametrize("batch", [1, 2, 4])  # fewer and more samples than inputs
+def test_size_of_moment_fluctuations_by_listing(batch):
     x, y = small(6, 3, 1)
-    problem, batches = regression.fit(x, y), every_batch(6, 2, replacement)
-    measured = minibatches.moment_fluctuations(problem, batches)
+    problem, batches = regression.fit(x, y), every_batch(6, batch, False)
     full = x.T @ x / 6
     expected = np.linalg.norm(listed_moments(x, y, batches)[0] - full, axis=(1, 2)) / np.linalg.norm(full)
-    np.testing.assert_allclose(measured, expected, atol=1e-12)
-    predicted = minibatches.expected_fluctuation(problem, 2, replacement=replacement)
-    assert np.sqrt(np.mean(measured**2)) == pytest.approx(predicted, rel=1e-12)
-    sampled = minibatches.moment_fluctuations(DIGITS, minibatches.draw(1797, 5, 1000, 4, replacement=replacement))
-    predicted = minibatches.expected_fluctuation(DIGITS, 5, replacement=replacement)
-    assert np.sqrt(np.mean(sampled**2)) == pytest.approx(predicted, rel=0.05)
+    np.testing.assert_allclose(minibatches.moment_fluctuations(problem, batches), expected, atol=1e-12)
 
 
 def test_noise_correlation_is_the_plain_average_whatever_the_size_of_its_pieces(monkeypatch):
@@ -68,13 +61,25 @@ def test_noise_correlation_is_the_plain_average_whatever_the_size_of_its_pieces(
     np.testing.assert_allclose(minibatches.noise_correlation(problem, batches, [0, 2, 7]), expected, atol=1e-13)
 
 
+def test_noise_correlation_of_images_is_the_plain_average():
+    """Small minibatches of many inputs, which are summed by the pairs of samples that meet."""
+    rng = np.random.default_rng(0)
+    problem = regression.fit(rng.standard_normal((90, 60)), rng.standard_normal((90, 10)))
+    batches = minibatches.draw(90, 3, 40, 5)
+    assert 50 * 3**2 < 10 * 60  # or it would be the sum over steps
+    kicks = np.einsum("tbp,tbn->tpn", problem.residuals[batches], problem.inputs[batches]) / 3
+    for q, found in zip((0, 3), minibatches.noise_correlation(problem, batches, [0, 3])):
+        expected = np.einsum("tpi,tpj->ij", kicks[q:], kicks[: 40 - q]) / (40 - q)
+        np.testing.assert_allclose(found, expected, atol=1e-11 * np.abs(expected).max())
+
+
 def test_independent_minibatches_are_uncorrelated_to_the_sampling_floor():
     steps = 10_000
     measured = minibatches.noise_correlation(DIGITS, minibatches.draw(1797, 5, steps, 3), [0, 1, 2, 10])
     ratios = np.linalg.norm(measured[1:], axis=(1, 2)) / np.linalg.norm(measured[0])
-    floor = minibatches.correlation_floor(DIGITS, 5, steps)
+    floor = DIGITS.correlation_floor(5, steps)
     assert np.all((floor / 2 < ratios) & (ratios < 2 * floor))
-    expected = regression.noise_moment(DIGITS, 5)
+    expected = DIGITS.noise_moment(5)
     assert np.linalg.norm(measured[0] - expected) < 0.03 * np.linalg.norm(expected)
 
 
@@ -86,51 +91,22 @@ def test_shuffling_in_epochs_anticorrelates_the_noise():
     assert slope == pytest.approx(-batch / (samples - batch) * together, rel=0.15)
 
 
-def test_inputs_of_one_size_do_not_fluctuate():
-    problem = regression.fit([[0.1], [-0.1], [0.1]], [[1.0], [2.0], [0.0]])
-    assert minibatches.expected_fluctuation(problem, 1) < 1e-14
-
-
-def test_no_noise_has_no_floor():
-    with pytest.raises(ValueError, match="^batch must leave some gradient noise"):
-        minibatches.correlation_floor(regression.fit([[1.0], [2.0]], [[1.0], [3.0]]), 2, 10)
-
-
-# --- bad input: every public function, every argument ---------------------------------------------
-
-PROBLEM = regression.fit(*small(6, 2, 2))
 BATCHES = np.array([[0, 1], [2, 5], [4, 3]])
-CALLS = {
-    minibatches.draw: {"samples": 6, "batch": 2, "steps": 3, "rng": 1, "replacement": False, "epochs": False},
-    minibatches.moment_fluctuations: {"problem": PROBLEM, "batches": BATCHES},
-    minibatches.expected_fluctuation: {"problem": PROBLEM, "batch": 2, "replacement": False},
-    minibatches.noise_correlation: {"problem": PROBLEM, "batches": BATCHES, "lags": [0, 2]},
-    minibatches.correlation_floor: {"problem": PROBLEM, "batch": 2, "steps": 5, "replacement": False},
-}
-BAD = {
-    "problem": [None, "problem", np.eye(2)],
-    "samples": [*COUNT, 1],
-    "batch": [*COUNT, 7],
-    "steps": COUNT,
-    "rng": SEED,
-    "replacement": [None, 0, 1, "yes"],
-    "epochs": [None, 0, 1, "yes"],
-    "batches": [
-        BATCHES - 1,
-        BATCHES + 1,
-        BATCHES * 1.0,
-        BATCHES[0],
-        BATCHES[:0],
-        BATCHES > 2,
-        [[0], [1, 2]],
-        "batches",
-        None,
-    ],
-    "lags": [[], [1, 0], [-1], [0.5], [3], [[0]], "lags", None],
-}
-test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)
 
 
-def test_epochs_and_replacement_exclude_each_other():
+@pytest.mark.parametrize(
+    "batches", [BATCHES - 1, BATCHES + 1, BATCHES * 1.0, BATCHES[0], BATCHES[:0], BATCHES > 2, [[0], [1, 2]], None]
+)
+def test_series_that_is_none_of_the_data_is_refused(batches):
+    with pytest.raises(ValueError, match="^batches must be an integer array"):
+        minibatches.moment_fluctuations(regression.fit(*small(6, 2, 2)), batches)
+
+
+def test_what_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="^epochs must be False with replacement"):
         minibatches.draw(6, 2, 3, 1, replacement=True, epochs=True)
+    with pytest.raises(ValueError, match="^batch must be at most N = 6"):
+        minibatches.draw(6, 7, 3, 1)
+    for lags in ([0.5], [3]):
+        with pytest.raises(ValueError, match="^lags must hold integers below the number of steps, 3"):
+            minibatches.noise_correlation(regression.fit(*small(6, 2, 2)), BATCHES, lags)

@@ -1,5 +1,5 @@
-"""Networks written once more with torch's own layers, one trial at a time, for autograd: what lib.representations.nets
-is compared with.
+"""Networks written once more with torch's own layers, one replica at a time: what lib.representations.nets is compared
+with, by autograd.
 """
 
 import numpy as np
@@ -9,9 +9,9 @@ from lib.representations import nets
 from lib.representations.nets import Net, Parameters
 
 PHI = {
-    "leaky ReLU": torch.nn.LeakyReLU(0.01),
-    "ReLU": torch.nn.ReLU(),
-    "ELU": torch.nn.ELU(),
+    "leaky_relu": torch.nn.LeakyReLU(0.01),
+    "relu": torch.nn.ReLU(),
+    "elu": torch.nn.ELU(),
     "tanh": torch.nn.Tanh(),
     "swish": torch.nn.SiLU(),
     "linear": torch.nn.Identity(),
@@ -22,17 +22,17 @@ NETS = {
     "dropout": Net(3, 2, 7, 3, dropout=0.3),
     "skip and dropout": Net(3, 2, 7, 5, skip=True, dropout=0.3),
     "convolution": Net(3, 2, 12, 3, channels=4, kernel=3),
-    "convolution and dropout": Net(3, 2, 9, 2, "ELU", channels=2, kernel=2, dropout=0.2),
+    "convolution and dropout": Net(3, 2, 9, 2, "elu", channels=2, kernel=2, dropout=0.2),
     "one layer": Net(1, 1, 5, 1),
     "output bias only": Net(3, 2, 7, 2, biases="output"),
     "no biases": Net(3, 2, 7, 2, biases="none"),
 }
 
 
-def leaves(parameters, trial):
-    """Weights and biases of one trial as leaves of autograd."""
+def leaves(parameters, replica):
+    """Weights and biases of one replica as leaves of autograd."""
     return [
-        [torch.tensor(array[trial], requires_grad=True) for array in arrays]
+        [torch.tensor(array[replica], requires_grad=True) for array in arrays]
         for arrays in (parameters.weights, parameters.biases)
     ]
 
@@ -41,7 +41,7 @@ def outputs(net, weights, biases, x, kept=None):
     """Values of all layers for the points x (P, n); `kept` multiplies the input of every layer, position by position,
     channels last.
     """
-    phi, values, last = PHI[net.nonlinearity], [], len(weights) - 1
+    phi, values, last = PHI[net.activation], [], len(weights) - 1
     below = x
     for i, (weight, bias) in enumerate(zip(weights, biases)):
         seen = below if kept is None else below * kept[i]
@@ -58,10 +58,10 @@ def outputs(net, weights, biases, x, kept=None):
     return values
 
 
-def only(parameters, *trials):
-    """The parameters of some of the trials."""
-    trials = list(trials)
-    return Parameters(tuple(w[trials] for w in parameters.weights), tuple(b[trials] for b in parameters.biases))
+def only(parameters, *replicas):
+    """The parameters of some of the replicas."""
+    some = list(replicas)
+    return Parameters(tuple(w[some] for w in parameters.weights), tuple(b[some] for b in parameters.biases))
 
 
 def moved(parameters, spread, random):
@@ -73,21 +73,16 @@ def moved(parameters, spread, random):
     return Parameters(*add)
 
 
-# a good net with its parameters, and bad parameters and points for it
+# a good net with its parameters, and parameters that do not fit it
 NET = Net(2, 1, 3, 2)
 GOOD = nets.draw(NET, 1.0, 2, rng=1)
-PARAMETERS = [
-    *(
-        None,
-        "parameters",
-        (GOOD.weights, GOOD.biases),
-        nets.draw(Net(2, 1, 4, 2), 1.0, 2, rng=1),
-        nets.draw(Net(2, 1, 3, 1), 1.0, 2, rng=1),
-    ),
-    Parameters(list(GOOD.weights), GOOD.biases),
+MISFITS = [
+    nets.draw(Net(2, 1, 4, 2), 1.0, 2, rng=1),
+    nets.draw(Net(2, 1, 3, 1), 1.0, 2, rng=1),
     Parameters(GOOD.weights, only(GOOD, 0).biases),
     Parameters((GOOD.weights[0] * np.nan, *GOOD.weights[1:]), GOOD.biases),
     Parameters((GOOD.weights[0].astype(np.float32), *GOOD.weights[1:]), GOOD.biases),
+    Parameters(tuple(w.astype(int) for w in GOOD.weights), tuple(b.astype(int) for b in GOOD.biases)),
+    Parameters((None,) * 3, (None,) * 3),
     only(GOOD),
 ]
-POINTS = [np.ones(2), np.ones((2, 3)), np.ones((0, 2)), [[np.nan, 0.0]], [["1", "2"]], "points", None]

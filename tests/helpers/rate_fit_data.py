@@ -5,7 +5,7 @@ theory, with noise of known size.
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from lib.representations import two_points
+from lib.representations.two_points import TwoPoints
 
 X, Y, ALPHA, BETA, GAMMA, END = 1.0, 0.5, 1e-3, 4e-2, 6e-4, 6000.0
 START = np.array([0.01, 1e-4, 1e-4 - np.sqrt(1e-4 * Y)])
@@ -27,8 +27,8 @@ def integrated(start, x, y, alpha, beta, times):
 
 def measured(start=START, x=X, y=Y, alpha=ALPHA, beta=BETA, gamma=GAMMA, times=TIMES, noise=0.0, seed=0):
     """Curves and loss of the theory, with noise in units of each curve's range; the first sample exact."""
-    states = two_points.trajectory(times, start, x, y, alpha, beta)
-    loss = two_points.loss_curve(times, start, x, y, alpha, beta, mean_distance=0.2, mean_rate=gamma)
+    two = TwoPoints(start, x, y, alpha, beta)
+    states, loss = two.solve(times), two.loss(times, mean_distance=0.2, mean_rate=gamma)
     rough = noise * np.random.default_rng(seed).standard_normal((len(times), 4))
     rough[0] = 0
     return states + rough[:, :3] * np.ptp(states, axis=0), loss + 0.05 * rough[:, 3] * np.ptp(loss)

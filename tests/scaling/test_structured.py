@@ -2,29 +2,77 @@
 
 import numpy as np
 import pytest
-from bad_input import NUMBER, exercised
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from power_law import power_law
 from scipy.integrate import solve_ivp
+from scipy.linalg import expm
 
-from lib.foundations import committee, gaussian
-from lib.scaling import _arguments, _collocation, _frozen, plateau, spectra, structured
+from lib.common.spectrum import Spectrum
+from lib.foundations import gaussian, stability
+from lib.foundations.committee import Overlaps
+from lib.scaling import _collocation, _frozen, plateau, structured
+from lib.scaling.structured import ResolvedOverlaps
 
-LAM = spectra.power_law(5, 0.75)
+LAM = power_law(5, 0.75)
 
 
 def start(levels, units, teachers, seed=1, size=60, variance=0.2):
-    return spectra.random_overlaps([size] * levels, units, teachers, seed, student_variance=variance)
+    return structured.random_overlaps([size] * levels, units, teachers, seed, student_variance=variance)
+
+
+def joint(q, r, t):
+    return np.block([[q, r], [r.mT, t]])
+
+
+# --- random overlaps
+
+
+@pytest.mark.parametrize("counts", [[40, 10, 2], [3, 3, 3], [1, 200, 5]])
+def test_overlaps_have_the_moments_of_drawn_vectors(counts):
+    """Mean and variance of every entry: T_nm^k has mean δ m_k/N and variance (1 + δ) m_k/N²; also where m_k < K + M."""
+    draws, n, variance, m = 4000, sum(counts), 0.25, np.array(counts, dtype=float)
+    seeds = np.random.SeedSequence(7).spawn(draws)
+    parts = [structured.random_overlaps(counts, 2, 2, s, student_variance=variance) for s in seeds]
+    q, r, t = (np.stack(part) for part in zip(*parts))
+    for values, scale, same in (
+        (q[:, :, 0, 0], variance, 1), (t[:, :, 1, 1], 1.0, 1),
+        (q[:, :, 0, 1], variance, 0), (r[:, :, 1, 0], np.sqrt(variance), 0), (t[:, :, 0, 1], 1.0, 0),
+    ):  # fmt: skip
+        error = values.std(axis=0) / np.sqrt(draws)
+        assert (np.abs(values.mean(axis=0) - same * scale * m / n) < 4.5 * error).all()
+        np.testing.assert_allclose(values.var(axis=0), (1 + same) * scale**2 * m / n**2, rtol=0.25)
+
+
+def test_orthonormal_teachers_are_so_and_keep_the_law_of_the_students():
+    """Any orthonormal frame gives R^k_in mean zero and variance σ_J² m_k/N²; for m_k = M it is complete: R Rᵀ = n Q."""
+    counts, draws, variance = np.array([40, 2]), 3000, 0.25
+    option = {"student_variance": variance, "orthonormal_teachers": True}
+    seeds = np.random.SeedSequence(11).spawn(draws)
+    drawn = [structured.random_overlaps(counts, 3, 2, seed, **option) for seed in seeds]
+    q, r, t = (np.stack(part) for part in zip(*drawn))
+    n = (counts / 42)[:, None, None]
+    np.testing.assert_array_equal(t, np.broadcast_to(np.eye(2) * n, t.shape))
+    assert (np.abs(r.mean(axis=0)) < 4.5 * r.std(axis=0) / np.sqrt(draws)).all()
+    np.testing.assert_allclose(r.var(axis=0), variance * np.broadcast_to(n, (2, 3, 2)) / 42, rtol=0.15)
+    inside = r @ r.mT / n  # |projection on the teachers|² <= |J|²
+    np.testing.assert_allclose(inside[:, 1], q[:, 1], atol=1e-12)
+    assert np.linalg.eigvalsh(q[:, 0] - inside[:, 0]).min() > 0
+    with pytest.raises(ValueError, match="^multiplicities must be at least 2, the number of orthonormal teachers"):
+        structured.random_overlaps([40, 1], 3, 2, 1, orthonormal_teachers=True)
+
+
+# --- rates of change
 
 
 def covariance(blocks, first, second, third):
     """Covariance of the three fields z_first, z_second projected on the eigenspace, z_third."""
-    joint, projected = blocks
+    whole, projected = blocks
     c = np.array(
         [
-            [joint[first, first], projected[first, second], joint[first, third]],
+            [whole[first, first], projected[first, second], whole[first, third]],
             [0, projected[second, second], projected[second, third]],
-            [0, 0, joint[third, third]],
+            [0, 0, whole[third, third]],
         ]
     )
     return np.triu(c) + np.triu(c, 1).T
@@ -32,13 +80,11 @@ def covariance(blocks, first, second, third):
 
 @pytest.mark.parametrize("units, teachers", [(2, 2), (3, 2), (1, 3)])
 def test_first_order_is_a_sum_of_three_point_averages(units, teachers):
-    q, r, t = start(5, units, teachers)
-    rate, size = 0.7, units + teachers
-    blocks = np.concatenate([np.concatenate([q, r], 2), np.concatenate([np.swapaxes(r, 1, 2), t], 2)], 1)
-    joint = np.tensordot(LAM, blocks, axes=1)
-    dq, dr = structured.derivative(q, r, t, LAM, rate, second_order=False)
+    begin, rate, size = start(5, units, teachers), 0.7, units + teachers
+    blocks = joint(*begin)
+    dq, dr = begin.derivative(LAM, rate, second_order=False)
     for k in (0, 4):
-        pair = joint, LAM[k] * blocks[k]
+        pair = np.tensordot(LAM, blocks, axes=1), LAM[k] * blocks[k]
         drift = np.zeros((units, size))
         for i in range(units):
             for c in range(size):
@@ -50,68 +96,67 @@ def test_first_order_is_a_sum_of_three_point_averages(units, teachers):
 
 
 def test_noise_is_shared_out_by_eigenvalue_and_multiplicity():
-    q, r, t = start(3, 2, 3)
-    lam, counts = np.array([2.0, 1.0, 0.5]), np.array([1.0, 2.0, 4.0])
-    lam = lam / (counts @ lam / 7)
-    with_noise, without = (
-        structured.derivative(q, r, t, lam, 0.7, multiplicities=counts, second_order=s)[0] for s in (True, False)
-    )
-    e = committee.noise_matrix(*(structured.fields(part, lam) for part in (q, r, t)))
-    np.testing.assert_allclose(with_noise - without, 0.49 * 3 / 4 * (lam * counts / 7)[:, None, None] * e, rtol=1e-9)
+    begin, spectrum = start(3, 2, 3), Spectrum([2.0, 1.0, 0.5], [1, 2, 4]).normalized()
+    with_noise, without = (begin.derivative(spectrum, 0.7, second_order=option)[0] for option in (True, False))
+    e = Overlaps(*(structured.fields(part, spectrum.eigenvalues) for part in begin)).noise_matrix
+    share = (spectrum.eigenvalues * spectrum.shares)[:, None, None]
+    np.testing.assert_allclose(with_noise - without, 0.49 * 3 / 4 * share * e, rtol=1e-9)
+
+
+# --- solutions
 
 
 @pytest.mark.parametrize("second_order", [True, False])
 def test_the_hierarchy_of_powers_closed_by_cayley_and_hamilton_has_the_same_solution(second_order):
     levels, rate, end = 4, 0.6, 5.0
-    lam = spectra.power_law(levels, 0.5)
-    q, r, t = start(levels, 2, 2)
+    lam, begin = power_law(levels, 0.5), start(levels, 2, 2)
     closing = -np.poly(lam)[:0:-1]  # Q^(L) = Σ_l closing_l Q^(l)
     powers = lam[None, :] ** np.arange(levels)[:, None]  # (L, L)
-    teacher = np.tensordot(np.vstack([powers, lam**levels]), t, axes=1)  # (L + 1, M, M)
+    teacher = np.tensordot(np.vstack([powers, lam**levels]), begin.teacher, axes=1)  # (L + 1, M, M)
     nu = np.array([np.mean(lam ** (order + 1)) for order in range(levels)])
 
     def velocity(_, state):
         student, cross = state[: 4 * levels].reshape(levels, 2, 2), state[4 * levels :].reshape(levels, 2, 2)
-        a, g = committee.drift_coefficients(student[1], cross[1], teacher[1])
+        seen = Overlaps(student[1], cross[1], teacher[1])
+        a, g = seen.drift()
         next_q = np.concatenate([student[1:], np.tensordot(closing, student, axes=1)[None]])
         next_r = np.concatenate([cross[1:], np.tensordot(closing, cross, axes=1)[None]])
-        half = a @ np.swapaxes(next_r, 1, 2) - g @ next_q
-        dq = rate / 2 * (half + np.swapaxes(half, 1, 2))
+        half = a @ next_r.mT - g @ next_q
+        dq = rate / 2 * (half + half.mT)
         if second_order:
-            dq = dq + rate**2 / 2 * nu[:, None, None] * committee.noise_matrix(student[1], cross[1], teacher[1])
+            dq = dq + rate**2 / 2 * nu[:, None, None] * seen.noise_matrix
         return np.concatenate([dq.ravel(), (rate / 2 * (a @ teacher[1:] - g @ next_r)).ravel()])
 
-    begin = np.concatenate([np.tensordot(powers, part, axes=1).ravel() for part in (q, r)])
-    state = solve_ivp(velocity, (0, end), begin, method="DOP853", rtol=1e-11, atol=1e-13).y[:, -1]
-    path = structured.solve([end], q, r, t, lam, rate, second_order=second_order, tolerance=1e-7)
-    np.testing.assert_allclose(path.student_overlap[0].ravel(), state[4:8], atol=1e-6)
-    np.testing.assert_allclose(path.cross_overlap[0].ravel(), state[4 * levels + 4 : 4 * levels + 8], atol=1e-6)
+    first = np.concatenate([np.tensordot(powers, part, axes=1).ravel() for part in (begin.student, begin.cross)])
+    state = solve_ivp(velocity, (0, end), first, method="DOP853", rtol=1e-11, atol=1e-13).y[:, -1]
+    path = begin.solve(end, lam, rate, second_order=second_order, tolerance=1e-7)
+    np.testing.assert_allclose(path.student_overlap.ravel(), state[4:8], atol=1e-6)
+    np.testing.assert_allclose(path.cross_overlap.ravel(), state[4 * levels + 4 : 4 * levels + 8], atol=1e-6)
 
 
 def test_one_eigenvalue_is_the_isotropic_theory_and_equal_eigenvalues_may_be_merged():
-    times = [0.0, 1.0, 30.0]
-    q, r, t = start(3, 2, 2)
-    lam = np.array([1.5, 0.75, 0.75])
-    apart = structured.solve(times, q, r, t, lam, 0.5, tolerance=1e-6)
-    merged = [np.stack([part[0], part[1] + part[2]]) for part in (q, r, t)]
-    together = structured.solve(times, *merged, lam[:2], 0.5, multiplicities=[1, 2], tolerance=1e-6)
+    times, begin = [0.0, 1.0, 30.0], start(3, 2, 2)
+    apart = begin.solve(times, [1.5, 0.75, 0.75], 0.5, tolerance=1e-6)
+    merged = ResolvedOverlaps(*(np.stack([part[0], part[1] + part[2]]) for part in begin))
+    together = merged.solve(times, Spectrum([1.5, 0.75], [1, 2]), 0.5, tolerance=1e-6)
     np.testing.assert_allclose(together.generalization_error, apart.generalization_error, rtol=1e-9)
-    one = structured.solve(times, q[:1], r[:1], t[:1], [1.0], 0.5, tolerance=1e-6)
-    isotropic = committee.solve(times, q[0], r[0], t[0], 0.5)
+    one = ResolvedOverlaps(*(part[:1] for part in begin)).solve(times, [1.0], 0.5, tolerance=1e-6)
+    isotropic = Overlaps(*(part[0] for part in begin)).solve(times, 0.5)
     np.testing.assert_allclose(one.generalization_error, isotropic.generalization_error, rtol=2e-5)
     np.testing.assert_allclose(one.student_overlap, isotropic.student_overlap, atol=1e-5)
 
 
-def reference(times, q, r, t, lam, rate, second_order=True):
+def flow_of(begin, lam, rate, second_order):
+    return _frozen.Flow(begin.teacher, lam, np.full(len(lam), 1 / len(lam)), rate, second_order, len(begin.student[0]))
+
+
+def reference(times, begin, lam, rate, second_order=True):
     """Q^k and R^k at the times, each (n, L, ., .), from the raw equations; a general integrator stops at each."""
-    shape, at = q.shape, q.size
-    fractions = np.full(len(lam), 1 / len(lam))
+    (q, r, _), flow = begin, flow_of(begin, lam, rate, second_order)
 
     def velocity(_, state):
-        overlaps = state[:at].reshape(shape), state[at:].reshape(r.shape)
-        return np.concatenate(
-            [part.ravel() for part in _frozen.velocity(*overlaps, t, lam, fractions, rate, second_order)]
-        )
+        moves = flow.velocity(state[: q.size].reshape(q.shape), state[q.size :].reshape(r.shape))
+        return np.concatenate([part.ravel() for part in moves])
 
     state, now, rows = np.concatenate([q.ravel(), r.ravel()]), 0.0, []
     for time in times:
@@ -120,7 +165,7 @@ def reference(times, q, r, t, lam, rate, second_order=True):
         now = time
         rows.append(state)
     rows = np.array(rows)
-    return rows[:, :at].reshape(-1, *shape), rows[:, at:].reshape(-1, *r.shape)
+    return rows[:, : q.size].reshape(-1, *q.shape), rows[:, q.size :].reshape(-1, *r.shape)
 
 
 def fixed_steps(flow, state, end, steps):
@@ -128,24 +173,20 @@ def fixed_steps(flow, state, end, steps):
     seen, before = flow.seen(state), None
     inverse = np.eye(2 * seen.size)
     for _ in range(steps):
-        guess = (
-            np.stack([seen, seen])
-            if before is None
-            else np.stack([_collocation.along(before, place) for place in (1.5, 2.0)])
-        )
-        step = _collocation.consistent_step(flow, state, seen, guess, end / steps, inverse, 1e-11)
+        guess = [seen, seen] if before is None else [_collocation.along(before, place) for place in (1.5, 2.0)]
+        step = _collocation.consistent_step(flow, state, seen, np.stack(guess), end / steps, inverse, 1e-11)
         state, seen, before = step.end, step.seen[2], step.seen
     return state
 
 
 @pytest.mark.parametrize("second_order", [True, False])
 def test_the_method_is_of_fourth_order(second_order):
-    lam, rate, end = spectra.power_law(5, 1.5), 0.2, 20.0
-    q, r, t = start(5, 2, 4, size=120, variance=0.5)
-    wanted = [part[0] for part in reference([end], q, r, t, lam, rate, second_order)]
-    flow = _frozen.Flow(t, lam, np.full(5, 0.2), rate, second_order, 2)
-    steps = np.array([20, 40, 80, 160])
-    errors = [max(np.abs(u - v).max() for u, v in zip(fixed_steps(flow, (q, r), end, n), wanted)) for n in steps]
+    lam, rate, end = power_law(5, 1.5), 0.2, 20.0
+    begin = start(5, 2, 4, size=120, variance=0.5)
+    wanted = [part[0] for part in reference([end], begin, lam, rate, second_order)]
+    flow, steps = flow_of(begin, lam, rate, second_order), np.array([20, 40, 80, 160])
+    found = [fixed_steps(flow, (begin.student, begin.cross), end, n) for n in steps]
+    errors = [max(np.abs(u - v).max() for u, v in zip(state, wanted)) for state in found]
     assert np.polyfit(np.log(end / steps), np.log(errors), 1)[0] == pytest.approx(4.0, abs=0.35)
 
 
@@ -161,42 +202,37 @@ CASES = {  # levels, β, K, M, η, last time, variance of the start, second orde
 @pytest.mark.parametrize("name", CASES)
 def test_the_tolerance_bounds_overlaps_and_error_alike(name):
     levels, beta, units, teachers, rate, end, variance, second_order = CASES[name]
-    lam, times = spectra.power_law(levels, beta), np.append(0.0, np.geomspace(1.0, end, 8))
-    q, r, t = spectra.random_overlaps(np.full(levels, 600 // levels), units, teachers, rng=1, student_variance=variance)
-    students, crosses = reference(times, q, r, t, lam, rate, second_order)  # (n, L, K, K), (n, L, K, M)
+    lam, times = power_law(levels, beta), np.append(0.0, np.geomspace(1.0, end, 8))
+    begin = start(levels, units, teachers, size=600 // levels, variance=variance)
+    students, crosses = reference(times, begin, lam, rate, second_order)  # (n, L, K, K), (n, L, K, M)
     fields = [np.tensordot(part, lam, axes=(1, 0)) for part in (students, crosses)]
-    error = committee.generalization_error(*fields, structured.fields(t, lam))
+    error = Overlaps(*fields, structured.fields(begin.teacher, lam)).generalization_error
     size = max(1.0, fields[0].max())
     for tolerance in (1e-3, 1e-5, 1e-8):
-        path = structured.solve(times, q, r, t, lam, rate, second_order=second_order, tolerance=tolerance)
+        path = begin.solve(times, lam, rate, second_order=second_order, tolerance=tolerance)
         np.testing.assert_allclose(path.generalization_error, error, rtol=1.5 * tolerance, atol=1e-12)
         for found, wanted in zip((path.student_overlap, path.cross_overlap), fields):
             np.testing.assert_allclose(found, wanted, atol=tolerance * size, rtol=0)
         for found, wanted in zip((path.student_history, path.cross_history), (students, crosses)):
             np.testing.assert_allclose(levels * found, levels * wanted, atol=tolerance * size, rtol=0)
-        assert (path.student_resolved == path.student_history[-1]).all() and (
-            path.cross_resolved == path.cross_history[-1]
-        ).all()
+        for last, history in zip(
+            (path.student_resolved, path.cross_resolved), (path.student_history, path.cross_history)
+        ):
+            np.testing.assert_array_equal(last, history[-1])
 
 
 def test_reported_times_do_not_change_the_way_and_a_number_is_one_time():
-    q, r, t = start(5, 2, 2)
-    few, many = (
-        structured.solve(times, q, r, t, LAM, 0.5, tolerance=1e-6) for times in ([7.0, 30.0], np.linspace(1, 30, 59))
-    )
+    begin = start(5, 2, 2)
+    few, many, one = (begin.solve(t, LAM, 0.5, tolerance=1e-6) for t in ([7.0, 30.0], np.linspace(1, 30, 59), 30.0))
     np.testing.assert_allclose(few.generalization_error, many.generalization_error[[12, 58]], rtol=1e-12)
-    one = structured.solve(30.0, q, r, t, LAM, 0.5, tolerance=1e-6)
-    assert one.times.shape == (1,) and one.student_history.shape == (1, 5, 2, 2)
-    np.testing.assert_allclose(one.generalization_error[0], few.generalization_error[1], rtol=1e-12)
-    np.testing.assert_array_equal(
-        structured.solve(np.array(30.0), q, r, t, LAM, 0.5, tolerance=1e-6).cross_overlap, one.cross_overlap
-    )
+    assert one.times == 30 and one.student_history.shape == (5, 2, 2)
+    assert one.generalization_error == pytest.approx(few.generalization_error[1], rel=1e-12)
 
 
 def test_the_late_phase_does_not_ring_where_coefficients_from_the_past_would(monkeypatch):
-    units, lam, rate = 4, spectra.power_law(8, 0.5), 0.5
+    units, lam, rate = 4, power_law(8, 0.5), 0.5
     t = np.tile(np.eye(units) / 8, (8, 1, 1))
-    flow = _frozen.Flow(t, lam, np.full(8, 1 / 8), rate, False, units)
+    flow = flow_of(ResolvedOverlaps(t, t, t), lam, rate, False)
     rest = flow.seen((t, t))
 
     def frozen(state, seen, length):
@@ -205,16 +241,15 @@ def test_the_late_phase_does_not_ring_where_coefficients_from_the_past_would(mon
     def settled(seen):  # what is seen when all eigenspaces have settled at these a and G
         return flow.seen(frozen((t, t), seen, 1e9))
 
-    tiny = 1e-6
-    turns = []  # the matrix Q_ij = Q_ji: its directions come in symmetric pairs
+    tiny, turns = 1e-6, []  # the matrix Q_ij = Q_ji: its directions come in symmetric pairs
     for unit in np.eye(rest.size):
-        both = np.concatenate([(unit[:16].reshape(4, 4) + unit[:16].reshape(4, 4).T).ravel() / 2, unit[16:]])
+        square = unit[:16].reshape(4, 4)
+        both = np.concatenate([(square + square.T).ravel() / 2, unit[16:]])
         turns.append((settled(rest + tiny * both) - settled(rest - tiny * both)) / (2 * tiny))
     values, vectors = np.linalg.eig(np.array(turns).T)
     assert values.real.min() < -1.5  # the control: a feedback that overshoots
 
-    lengths = []
-    once = _collocation.consistent_step
+    lengths, once = [], _collocation.consistent_step
 
     def recorded(*arguments):
         lengths.append(arguments[4])
@@ -222,19 +257,14 @@ def test_the_late_phase_does_not_ring_where_coefficients_from_the_past_would(mon
 
     monkeypatch.setattr(_collocation, "consistent_step", recorded)
     mix = np.eye(units) + 1e-3 * np.random.default_rng(0).normal(size=(8, units, units))
-    path = structured.solve(
-        np.linspace(0, 4e3, 9), mix @ t @ np.swapaxes(mix, 1, 2), mix @ t, t, lam, rate, second_order=False
-    )
-    followed = path.generalization_error > 1e-13
+    near = ResolvedOverlaps(mix @ t @ mix.mT, mix @ t, t)
+    error = near.solve(np.linspace(0, 4e3, 9), lam, rate, second_order=False).generalization_error
     settling = units / (rate * lam[0])  # the fastest eigenspace needs this time
-    assert len(lengths) < 0.2 * 4e3 / settling and (np.diff(path.generalization_error[followed]) < 0).all()
+    assert len(lengths) < 0.2 * 4e3 / settling and (np.diff(error[error > 1e-13]) < 0).all()
     length = 20 * settling * lam[0] / lam[-1]  # all eigenspaces settle
 
-    overshoot = vectors[:, values.real.argmin()].real
-    old = new = (
-        t + 1e-6 * overshoot[:16].reshape(4, 4) / lam.sum(),
-        t + 1e-6 * overshoot[16:].reshape(4, 4) / lam.sum(),
-    )
+    overshoot = vectors[:, values.real.argmin()].real.reshape(2, 4, 4)
+    old = new = tuple(t + 1e-6 * part / lam.sum() for part in overshoot)
     first = np.abs(flow.seen(old) - rest).max()
     for _ in range(4):
         old = frozen(old, flow.seen(frozen(old, flow.seen(old), length / 2)), length)  # the exponential midpoint rule
@@ -244,98 +274,120 @@ def test_the_late_phase_does_not_ring_where_coefficients_from_the_past_would(mon
 
 
 def test_overlaps_stay_a_covariance_and_errors_never_turn_negative():
-    lam = spectra.power_law(200, 1.0)
-    q, r, t = start(200, 3, 2, size=5, variance=1e-4)
-    path = structured.solve([1.0, 100.0, 1e4], q, r, t, lam, 0.3, tolerance=1e-3)
-    joint = np.concatenate(
-        [
-            np.concatenate([path.student_resolved, path.cross_resolved], 2),
-            np.concatenate([np.swapaxes(path.cross_resolved, 1, 2), t], 2),
-        ],
-        1,
-    )
-    assert np.linalg.eigvalsh(joint).min() > -1e-14
+    begin = start(200, 3, 2, size=5, variance=1e-4)
+    path = begin.solve([1.0, 100.0, 1e4], power_law(200, 1.0), 0.3, tolerance=1e-3)
+    assert np.linalg.eigvalsh(joint(path.student_resolved, path.cross_resolved, begin.teacher)).min() > -1e-14
     assert (path.generalization_error > 0).all() and (np.diff(path.generalization_error) < 0).all()
 
 
-@settings(deadline=None, max_examples=10)
-@given(seed=st.integers(0, 1000), shift=st.integers(1, 2))
-def test_relabelled_units_move_alike(seed, shift):
-    q, r, t = start(5, 3, 2, seed)
-    order = np.roll(np.arange(3), shift)
-    dq, dr = structured.derivative(q, r, t, LAM, 0.4)
-    dq_new, dr_new = structured.derivative(q[:, order][:, :, order], r[:, order], t, LAM, 0.4)
-    np.testing.assert_allclose(dq_new, dq[:, order][:, :, order], rtol=1e-9, atol=1e-14)
-    np.testing.assert_allclose(dr_new, dr[:, order], rtol=1e-9, atol=1e-14)
-
-
 def test_perfect_learning_is_a_fixed_point_and_a_step_that_shrinks_without_end_is_reported(monkeypatch):
-    _, _, t = start(5, 2, 2)
-    dq, dr = structured.derivative(t, t, t, LAM, 0.4)
-    assert max(np.abs(dq).max(), np.abs(dr).max()) < 1e-14
+    t = start(5, 2, 2).teacher
+    assert max(np.abs(part).max() for part in ResolvedOverlaps(t, t, t).derivative(LAM, 0.4)) < 1e-14
     monkeypatch.setattr(_collocation, "SHORTEST", 1.0)
     with pytest.raises(RuntimeError, match="could not be followed"):
-        structured.solve([1e3], *start(5, 1, 1), LAM, 0.5)
+        start(5, 1, 1).solve([1e3], LAM, 0.5)
 
 
 def test_a_plateau_ends_at_the_right_time_however_alike_the_units_are():
     """The step may not jump over the growth of differences that are far below the tolerance of the overlaps."""
-    _, _, t = start(5, 1, 3, size=4000)
-    teacher, second = (np.tensordot(LAM**power, t, axes=1) for power in (1, 2))
-    point = plateau.fixed_point(teacher)
-    mix = np.tile(point.weights, (5, 3, 1))  # (L, K, M): in eigenspace k the students are mix_k B
+    t = start(5, 1, 3, size=4000).teacher
+    first, second = (structured.fields(t, LAM**order) for order in (1, 2))
+    mix = np.tile(plateau.weights(first), (5, 3, 1))  # (L, K, M): in eigenspace k the students are mix_k B
     mix[2, 0] += [1e-10, -2e-10, 3e-10]
-    r, q = mix @ t, mix @ t @ np.swapaxes(mix, 1, 2)  # (L, K, M), (L, K, K)
-    fastest = plateau.escape_rates(teacher, second, 0.5)[0]
+    fastest = stability.escape_rates(first, 0.5, second_overlap=second)[0]
     times = np.array([0.0, 8.0, 12.0]) / fastest
-    path = structured.solve(times, q, r, t, LAM, 0.5, second_order=False)
+    path = ResolvedOverlaps(mix @ t @ mix.mT, mix @ t, t).solve(times, LAM, 0.5, second_order=False)
     apart = np.abs(path.cross_overlap - path.cross_overlap.mean(axis=1, keepdims=True)).max(axis=(1, 2))
     assert apart[-1] < 1e-3
     assert np.log(apart[2] / apart[1]) == pytest.approx(4.0, rel=2e-2)
 
 
-def test_correlations_above_one_are_refused_in_the_smallest_eigenspace_too():
+# --- linear stability
+
+
+@settings(deadline=None, max_examples=20)
+@given(levels=st.integers(1, 4), students=st.integers(1, 4), teachers=st.integers(1, 4), seed=st.integers(0, 1000))
+def test_coordinates_and_directions_are_inverse(levels, students, teachers, seed):
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(levels, students, students)), rng.normal(size=(levels, students, teachers))
+    vector = structured.coordinates(x + x.mT, y)
+    assert len(vector) == levels * students * (students + 1) // 2 + levels * students * teachers
+    for part, wanted in zip(structured.directions(vector, levels, students, teachers), (x + x.mT, y)):
+        np.testing.assert_array_equal(part, wanted)
+
+
+@pytest.mark.parametrize("second_order", [False, True])
+def test_one_eigenvalue_has_the_isotropic_jacobian(second_order):
+    for size in (1.0, 1e4):
+        state = ResolvedOverlaps(*(size * part for part in structured.random_overlaps([50], 3, 2, rng=1)))
+        wanted = Overlaps(*(part[0] for part in state)).jacobian(0.7, second_order=second_order)
+        found = state.jacobian([1.0], 0.7, second_order=second_order)
+        np.testing.assert_allclose(found, wanted, atol=1e-13 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("second_order", [False, True])
+@pytest.mark.parametrize("students, teachers", [(2, 2), (3, 2), (1, 3)])
+def test_every_direction_is_that_of_the_checked_equations(students, teachers, second_order):
+    """Richardson's combination of differences, along a random direction from a state inside the covariance matrices."""
+    spectrum, option = Spectrum([3.0, 1.0, 1 / 3], [30, 60, 90]), {"second_order": second_order}
+    q, r, t = structured.random_overlaps([30, 60, 90], students, teachers, rng=2, student_variance=0.5)
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=q.shape), rng.normal(size=r.shape)
+    x = x + x.mT
+
+    def difference(step):
+        up, down = (
+            ResolvedOverlaps(q + s * x, r + s * y, t).derivative(spectrum, 0.9, **option) for s in (step, -step)
+        )
+        return structured.coordinates(*((a - b) / (2 * step) for a, b in zip(up, down)))
+
+    wanted = (4 * difference(1e-3) - difference(2e-3)) / 3
+    found = ResolvedOverlaps(q, r, t).jacobian(spectrum, 0.9, **option) @ structured.coordinates(x, y)
+    np.testing.assert_allclose(found, wanted, atol=1e-7 * np.abs(wanted).max())
+
+
+def test_the_exponential_of_the_jacobian_moves_states_near_the_teacher():
+    lam, levels, units = power_law(3, 1.0), 3, 2
+    t = np.stack([np.eye(units)] * levels) / levels
+    draw, late, miss = np.random.default_rng(4).standard_normal((levels, units, 30)), 5.0, []
+    flow = expm(late * ResolvedOverlaps(t, t, t).jacobian(lam, 0.8))
+    for size in (1e-2, 1e-3):
+        delta = size * draw / np.sqrt(levels)
+        cross = t + delta[:, :, :units] / np.sqrt(levels)
+        student = cross + cross.mT - t + delta @ delta.mT
+        path = ResolvedOverlaps(student, cross, t).solve(late, lam, 0.8, tolerance=1e-8)
+        moved = flow @ structured.coordinates(student - t, cross - t)
+        followed = structured.coordinates(path.student_resolved - t, path.cross_resolved - t)
+        miss.append(np.abs(followed - moved).max() / np.abs(followed).max())
+    assert miss[1] < 0.2 * miss[0] < 0.01
+
+
+# --- what must fit together
+
+
+def test_what_is_no_covariance_or_no_spectrum_of_these_eigenspaces_is_refused():
     q, r, t = start(3, 1, 1)
-    q[2], r[2] = 1e-10, 3e-5 * np.sqrt(t[2])
-    with pytest.raises(ValueError, match="^cross_resolved must form a positive semidefinite matrix"):
-        _arguments.resolved(q, r, t, 3)
-    _arguments.resolved(q, r / 3.001, t, 3)
-
-
-# --- bad input: every public function, every argument -----------------------------------------------------------------
-
-Q, R, T = start(2, 2, 1)
-STATE = {"student_resolved": Q, "cross_resolved": R, "teacher_resolved": T, "eigenvalues": [1.5, 0.5]}
-MOVE = STATE | {"learning_rate": 0.1, "multiplicities": [1, 1], "second_order": True}
-CALLS = {
-    structured.fields: {"resolved": Q, "eigenvalues": [1.5, 0.5]},
-    structured.derivative: MOVE,
-    structured.solve: MOVE | {"times": [0.5, 1.0], "tolerance": 1e-3},
-}
-BAD = {
-    "resolved": [Q[:1], Q[0], np.full((2, 2, 2), np.nan), "Q", None],
-    "times": [
-        [],
-        [1.0, 1.0],
-        [2.0, 1.0],
-        [-1.0],
-        [np.nan],
-        [[1.0]],
-        [[1.0], [1.0, 2.0]],
-        -1.0,
-        np.nan,
-        1j,
-        True,
-        "times",
-        None,
-    ],
-    "student_resolved": [Q[:1], Q[0], np.full((2, 2, 2), np.nan), Q + np.triu(np.ones((2, 2)), 1), "Q", None],
-    "cross_resolved": [R[:1], R[:, :1], 100 * R, np.full((2, 2, 1), np.nan), "R", None],
-    "teacher_resolved": [T[:1], T[0], np.full((2, 1, 1), np.nan), "T", None],
-    "eigenvalues": [[], [1.0, 0.0], [1.0, np.nan], [[1.0, 0.5]], 1.0, "a", None],
-    "multiplicities": [[], [0, 1], [1, np.nan], 1.0, "a", [-1, 2], [1, 2, 3]],
-    "learning_rate": NUMBER,
-    "second_order": [None, 0, 1, "yes"],
-    "tolerance": [0, 1.0, -1.0, 1e-11, np.nan, "1", None, [0.1], True],
-}
-test_the_good_calls_pass, test_bad_input_is_refused_by_name = exercised(CALLS, BAD)
+    q[2], r[2] = 1e-10, 3e-5 * np.sqrt(t[2])  # in the smallest eigenspace, too
+    with pytest.raises(ValueError, match="^cross must form a positive semidefinite matrix"):
+        ResolvedOverlaps(q, r, t)
+    good = ResolvedOverlaps(q, r / 3.001, t)
+    for wrong in ({"student": q[:2]}, {"cross": r[:, :, :0]}, {"teacher": np.ones((3, 1, 2))}):
+        with pytest.raises(ValueError, match=f"^({next(iter(wrong))}|cross|teacher) must "):
+            ResolvedOverlaps(**{"student": q, "cross": r, "teacher": t} | wrong)
+    with pytest.raises(ValueError, match="^student must hold symmetric matrices"):
+        ResolvedOverlaps([[[1.0, 0.5], [0.0, 1.0]]], np.zeros((1, 2, 1)), np.ones((1, 1, 1)))
+    for spectrum, said in (
+        ([1.0], "have 3 eigenvalues"), ([1.0, 1.0, 1.1], "have mean one"), ([2.0, 1.0, 0.0], "have eigenvalues > 0"),
+        (Spectrum([3.0, 0.5, 1.0], [1, 4, 1]), None), (power_law(3, 1.0).astype(np.float32), None),
+    ):  # fmt: skip
+        if said is None:
+            good.derivative(spectrum, 0.5)
+        else:
+            with pytest.raises(ValueError, match=f"^spectrum must {said}"):
+                good.derivative(spectrum, 0.5)
+    with pytest.raises(ValueError, match="^multiplicities must hold whole numbers"):
+        structured.random_overlaps([1.5], 1, 1, 1)
+    with pytest.raises(ValueError, match="^student_direction must hold symmetric"):
+        structured.coordinates([[[1.0, 2.0], [0.0, 1.0]]], np.zeros((1, 2, 1)))
+    with pytest.raises(ValueError, match="^vector must have one axis of length 5"):
+        structured.directions(np.ones(4), 1, 2, 1)

@@ -10,7 +10,7 @@ import pytest
 from cluster_tasks import OTHER_NUMPY, Cluster, lines, tiny, traced, wait_until
 from distributed import KilledWorker
 
-from lib.scaling import spectra
+from lib.scaling import structured
 from lib.services import cluster, sweep
 
 
@@ -53,10 +53,10 @@ def test_results_are_those_of_one_machine_with_one_worker_or_two_and_ten_thousan
     started.worker()
     overlaps = [{"multiplicities": [10, 20, 30], "students": 2, "teachers": 2} for _ in range(5)]
     many = [{"value": value} for value in range(10_000)]
-    here = [alone(monkeypatch, spectra.random_overlaps, overlaps, 3), alone(monkeypatch, tiny, many, 4)]
-    one = sweep.run(spectra.random_overlaps, overlaps, 3)
+    here = [alone(monkeypatch, structured.random_overlaps, overlaps, 3), alone(monkeypatch, tiny, many, 4)]
+    one = sweep.run(structured.random_overlaps, overlaps, 3)
     started.worker()
-    two = [sweep.run(spectra.random_overlaps, overlaps, 3), sweep.run(tiny, many, 4)]
+    two = [sweep.run(structured.random_overlaps, overlaps, 3), sweep.run(tiny, many, 4)]
     assert pickle.dumps([one, two[1]]) == pickle.dumps(here) == pickle.dumps(two)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from bad_input import COUNT, SEED, cases, refused
 
-from lib.scaling import spectra
+from lib.scaling import structured
 from lib.services import presets, sweep
 
 
@@ -141,7 +141,7 @@ def test_without_a_terminal_a_sweep_is_silent(monkeypatch, tmp_path, capfd):
 
 
 GOOD = {
-    "task": spectra.random_overlaps,
+    "task": structured.random_overlaps,
     "settings": [{"multiplicities": [5], "students": 1, "teachers": 1}],
     "rng": 1,
     "workers": 1,

@@ -22,7 +22,7 @@ TESTERS = ("pytest", "hypothesis")
 QUICK = (
     "tests/common",
     "tests/foundations/test_committee.py",
-    "tests/fluctuations/test_linear.py",
+    "tests/fluctuations/test_regression.py",
     "tests/representations/test_nets.py",
 )
 

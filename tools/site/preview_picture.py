@@ -6,7 +6,8 @@ Run ``python -m tools.site.preview_picture`` after a change.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from lib.foundations import committee, stability
+from lib.foundations import stability
+from lib.foundations.committee import Overlaps
 from lib.services import plot
 from tools.build import project
 
@@ -17,13 +18,13 @@ PAPER, INK, CURVE = "#ffffff", "#1b1f24", "#0b6e99"
 def draw():
     """The error of the start page's network, large and without small print."""
     size, learning_rate = 3, 0.3
-    cross_overlap = 1e-3 * np.array([[1.0, -0.5, 0.2], [0.3, 0.8, -0.6], [-0.4, 0.1, 0.9]])
+    cross = 1e-3 * np.array([[1.0, -0.5, 0.2], [0.3, 0.8, -0.6], [-0.4, 0.1, 0.9]])
     times = np.geomspace(1, 2500, 400)
-    path = committee.solve(times, 0.01 * np.eye(size), cross_overlap, np.eye(size), learning_rate, second_order=False)
+    path = Overlaps(0.01 * np.eye(size), cross, np.eye(size)).solve(times, learning_rate, second_order=False)
     figure, axes = plt.subplots(figsize=INCHES, facecolor=PAPER)
     figure.subplots_adjust(left=0.05, right=0.95, bottom=0.11, top=0.62)
     axes.loglog(times, path.generalization_error, color=CURVE, linewidth=5)
-    axes.axhline(stability.plateau(size).generalization_error, color=plot.FAINT, linestyle="--", linewidth=2)
+    axes.axhline(stability.plateau(np.eye(size)).generalization_error, color=plot.FAINT, linestyle="--", linewidth=2)
     axes.set(xticks=[], yticks=[])
     axes.minorticks_off()
     axes.spines[["top", "right"]].set_visible(False)

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import erf
 
 from lib.common import checks
-from lib.foundations import gaussian, gaussian_formulas
+from lib.foundations import gaussian
 
 ACTIVATIONS = {
     "erf": (erf, lambda u: 2 / np.sqrt(np.pi) * np.exp(-(u**2))),
@@ -42,17 +42,19 @@ def covariances(s11, s12, s22):
 
 def average(activation, c):
     """⟨φφ⟩ at covariances c; erf(u) is the g(√2 u) of the formulas."""
-    return gaussian_formulas.erf_i2(2 * c) if activation == "erf" else gaussian_formulas.arccosine(c, 1)  # (...)
+    if activation == "erf":
+        return gaussian.erf_i2(2 * c, check=False)  # (...)
+    return gaussian.arccosine_kernel(c, 1, check=False)  # (...)
 
 
 def with_slopes(activation, c):
     """⟨φφ⟩ with its derivatives by s_12 and s_11, (...) each."""
     s11, s12, s22 = c[..., 0, 0], c[..., 0, 1], c[..., 1, 1]  # (...) each
-    area = gaussian_formulas.determinant(s11, s12, s22)  # (...)
+    area = np.maximum(s11 * s22 - s12**2, 0)  # (...)
     if activation == "erf":
         root = np.sqrt(1 + 2 * (s11 + s22) + 4 * area)  # (...)
         slopes = 4 / np.pi / root, -4 / np.pi * s12 / (root * (1 + 2 * s11))
     else:
         by_variance = np.divide(np.sqrt(area), 4 * np.pi * s11, out=np.zeros(area.shape), where=s11 > 0)  # (...)
-        slopes = gaussian_formulas.arccosine(c, 0), by_variance
+        slopes = gaussian.arccosine_kernel(c, 0, check=False), by_variance
     return average(activation, c), *slopes

@@ -89,7 +89,7 @@ def test_without_data_the_variance_is_that_of_the_harmonic_chain_in_both_layers(
 @given(st.floats(1e-3, 1e3), st.floats(1e-3, 1e3), st.floats(1e-6, 1.99))
 def test_the_harmonic_variance_is_the_covariance_of_the_euler_chain(curvature, preconditioner, reach):
     step = reach / (curvature * preconditioner)
-    expected = langevin.euler_covariance([[preconditioner * curvature]], [[preconditioner]], step)[0, 0]
+    expected = langevin.LangevinSystem([[preconditioner * curvature]], [[preconditioner]]).euler_covariance(step)[0, 0]
     assert langevin_training.harmonic_variance(curvature, step, preconditioner=preconditioner) == pytest.approx(
         expected, rel=1e-9
     )

@@ -1,13 +1,14 @@
 """Time-ordered products and exponentials of matrices, for linear equations whose matrix changes in time.
 
 A row vector V obeys  dV/dt = -V a(t) + b(t);  matrices act from the right, so the earliest factor stands leftmost.
-Functions of time are given at the midpoints of n equal steps h; the error is O(h²).  Source: han2021, appendix A.
+Source: han2021, appendix A.
 """
 
 import numpy as np
 from scipy.linalg import expm
 
 from lib.common import checks
+from lib.common.shapes import Array, ArrayLike
 
 
 def _squares(name, value):
@@ -30,11 +31,21 @@ def _exponentials(rates, span):
         return checks.finite("rates", expm(-span * rates))  # (n, d, d)
 
 
-def products(factors, *, latest_leftmost=False):
+def products(factors: ArrayLike, *, latest_leftmost: bool = False) -> Array["times d d"]:
     """Running products of matrices in the order of time, j factors in entry j:  1, F_0, F_0 F_1, F_0 F_1 F_2, ...
 
-    `factors` (n, d, d); `latest_leftmost`: instead  1, F_0, F_1 F_0, ...  Returns (n + 1, d, d).
+    Parameters
+    ----------
+    factors : array_like (n, d, d)
+    latest_leftmost : bool
+        Instead  1, F_0, F_1 F_0, ...
 
+    Returns
+    -------
+    ndarray (n + 1, d, d)
+
+    Examples
+    --------
     >>> swap, double = [[0.0, 1.0], [1.0, 0.0]], [[2.0, 0.0], [0.0, 1.0]]
     >>> products([swap, double])[-1].tolist(), products([swap, double], latest_leftmost=True)[-1].tolist()
     ([[0.0, 1.0], [2.0, 0.0]], [[0.0, 2.0], [1.0, 0.0]])
@@ -45,14 +56,29 @@ def products(factors, *, latest_leftmost=False):
         return checks.finite("factors", _product(factors, latest_leftmost))
 
 
-def propagators(rates, step, *, latest_leftmost=False):
+def propagators(rates: ArrayLike, step: float, *, latest_leftmost: bool = False) -> Array["times d d"]:
     """Time-ordered exponentials  U(0, t) = P exp[-∫_0^t a(t') dt']  at t = 0, h, 2h, ..., the earliest leftmost.
 
-    Eq. (A3): V(t) = V(0) U(0, t).  The inverse is ``propagators(-rates, step, latest_leftmost=True)``.  `rates` (n, d,
-    d): a; `step`: h > 0; `latest_leftmost`: whether later factors stand to the left.  Returns (n + 1, d, d).
+    han2021 (A3): V(t) = V(0) U(0, t), with an error O(h²).  The inverse is
+    ``propagators(-rates, step, latest_leftmost=True)``.
 
-    >>> bool(abs(propagators([[[1.0]], [[3.0]]], 0.5)[-1, 0, 0] - np.exp(-2)) < 1e-15)  # numbers commute: exp(-∫a)
-    True
+    Parameters
+    ----------
+    rates : array_like (n, d, d)
+        a at the midpoints of n steps.
+    step : float
+        h > 0.
+    latest_leftmost : bool
+        Whether later factors stand to the left.
+
+    Returns
+    -------
+    ndarray (n + 1, d, d)
+
+    Examples
+    --------
+    >>> propagators([[[1.0]], [[3.0]]], 0.5)[-1].round(6)  # numbers commute: exp(-∫a) = exp(-2)
+    array([[0.135335]])
     """
     rates = _squares("rates", rates)  # (n, d, d)
     step = checks.number("step", step, above=0)
@@ -61,12 +87,26 @@ def propagators(rates, step, *, latest_leftmost=False):
         return checks.finite("rates", _product(_exponentials(rates, step), latest_leftmost))
 
 
-def wiener_integral(start, rates, kicks, step):
+def wiener_integral(start: ArrayLike, rates: ArrayLike, kicks: ArrayLike, step: float) -> Array["times p d"]:
     """Solution of  dV/dt = -V a(t) + b(t):  V(t) = V(0) U(0, t) + ∫_0^t b(t') U(t', t) dt'  at t = 0, h, 2h, ...
 
-    Eq. (A3), second form, gathered step by step: no propagator is inverted.  `start` (p, d): V(0); `rates` (n, d, d),
-    `kicks` (n, p, d): a and b at the midpoints; `step`: h > 0.  Returns V(j h) (n + 1, p, d).
+    han2021 (A3), second form, gathered step by step: no propagator is inverted.  The error is O(h²).
 
+    Parameters
+    ----------
+    start : array_like (p, d)
+        V(0), row vectors.
+    rates, kicks : array_like (n, d, d), (n, p, d)
+        a and b at the midpoints of n steps.
+    step : float
+        h > 0.
+
+    Returns
+    -------
+    ndarray (n + 1, p, d)
+
+    Examples
+    --------
     >>> wiener_integral([[0.0]], np.ones((1000, 1, 1)), np.ones((1000, 1, 1)), 0.001)[-1].round(4)  # 1 - exp(-1)
     array([[0.6321]])
     """

@@ -1,4 +1,4 @@
-"""Slopes of `lib.criticality.compositions`, unchecked: products of small factors, no 1 - f where f saturates."""
+"""Activations and the slopes of losses after them, unchecked: products of small factors, no 1 - f where f saturates."""
 
 import numpy as np
 from scipy.special import expit, ndtr
@@ -59,33 +59,44 @@ def _softsign(y, t):
     return distance, 0.5 / size**2, -np.sign(y) / size**3, 3 / size**4
 
 
-# Each gives the distance to the target, f - t, and f', f'', f'''; and each has its own y at which it is not smooth.
+def _relu(y, t):
+    alive = np.where(y > 0, 1.0, 0.0)  # (...)
+    return np.where(y > 0, y - t, 0), alive, 0 * alive, 0 * alive  # dead inputs move nothing, whatever their target
+
+
+# Each gives the distance to the target, f - t, and f', f'', f''' at y (...); then the y at which it is not smooth.
 ACTIVATIONS = {
     "sigmoid": (_sigmoid, ()),
     "tanh": (_tanh, ()),
     "softplus": (_softplus, ()),
-    "ELU": (_elu, (0.0,)),
-    "GELU": (_gelu, ()),
+    "elu": (_elu, (0.0,)),
+    "gelu": (_gelu, ()),
     "erf": (_erf, ()),
     "swish": (_swish, ()),
     "arctan": (_arctan, ()),
     "softsign": (_softsign, (0.0,)),
+    "relu": (_relu, (0.0,)),
 }
 
 
-def _squared(parts):
-    d, f1, f2, f3 = parts  # (...) each
+# h, h', h'' (...) of the losses at y, t (...), t a truth value.
+
+
+def squared(activation, y, t):
+    d, f1, f2, f3 = ACTIVATIONS[activation][0](y, t)  # (...) each
     return 2 * d * f1, 2 * (f1 * f1 + d * f2), 2 * (3 * f1 * f2 + d * f3)
 
 
-def _clip_entropy(y, t, epsilon):
+def cross_entropy(epsilon, y, t):
+    if epsilon is None:
+        return _sigmoid(y, t)[:3]
     alive = (y > epsilon) & (y < 1 - epsilon)
     gap = np.where(alive, np.where(t, y, 1 - y), 1)  # (...)
     sign = np.where(t, -1, 1)  # (...)
     return tuple(np.where(alive, part, 0) for part in (sign / gap, 1 / gap**2, 2 * sign / gap**3))
 
 
-def _relu_power(y, t, n):
+def power(n, y, t):
     distance = y - t  # (...)
     size, sign = np.abs(distance), np.sign(distance)  # (...), (...)
     second = 0 if n == 2 else n * (n - 1) * (n - 2) * sign * size ** (n - 3)  # (...) or one zero
@@ -93,22 +104,12 @@ def _relu_power(y, t, n):
     return tuple(np.where(y > 0, part, 0) for part in parts)
 
 
-def slopes(composition, y, t):
-    """h, h', h'' (...) of a composition at the logits y (...) and labels t, truth values; may overflow."""
-    name, parameter = composition.name, composition.parameter
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        if name == "sigmoid + cross-entropy":
-            return _sigmoid(y, t)[:3]
-        if name == "clip + cross-entropy":
-            return _clip_entropy(y, t, parameter)
-        if name.startswith("ReLU"):
-            return _relu_power(y, t, parameter)
-        if name == "exponential":
-            return tuple(parameter**order * np.exp(parameter * y) for order in (1, 2, 3))
-        return _squared(ACTIVATIONS[name.removesuffix(" + squared")][0](y, t))
+def exponential(c, y, t):
+    return tuple(c**order * np.exp(c * y) for order in (1, 2, 3))
 
 
 def label(name, value):
+    """A class, 0 or 1, as an int."""
     found = checks.number(name, value)
     checks.fail_if(found not in (0, 1), name, "be 0 or 1", value)
     return int(found)

@@ -1,8 +1,8 @@
 """Stochastic gradient descent of a soft committee machine without its weights: exact in law, at a cost free of N.
 
 All that a step needs of the weights V = (B, J) are the Gram matrices  G^k = V P_k Vᵀ/N,  a Markov chain of their own.
-Nothing is averaged and N is finite: worschech2024, eqs. (2) and (3), not its limit N -> ∞.  Only in this module
-teachers stand before students: their rows of the factors C never change.
+Nothing is averaged and N is finite: worschech2024, eqs. (2) and (3).  Inside this module teachers stand before
+students: their rows of the factors C never change.
 """
 
 from math import erf, exp, pi, sqrt
@@ -14,9 +14,11 @@ from lib.common import checks
 from lib.common.compiled import loops
 from lib.common.linalg import psd_root
 from lib.common.random import children
-from lib.foundations import committee_formulas
+from lib.common.shapes import ArrayLike, Rng
+from lib.common.spectrum import Spectrum
+from lib.foundations.committee import Fields
 from lib.scaling import _arguments
-from lib.scaling.structured import Path
+from lib.scaling.structured import Path, ResolvedOverlaps
 
 RANK = 1e-15  # a pivot below this part of its diagonal entry is rounding: the vector lies in the span of the others
 
@@ -88,13 +90,13 @@ def _start(joint, counts):
             root = psd_root(gram)  # (K+M, K+M), columns ascending in length
             squares = (root**2).sum(axis=0)  # (K+M,)
             if squares[: len(gram) - count].max(initial=0) > 1e-9 * squares[-1]:
-                wanted = f"be at least the rank of the overlaps in each eigenspace, or draw these in {count} dimensions"
-                checks.fail("multiplicities", wanted, count)
+                wanted = f"have multiplicities of at least the rank of the overlaps: draw these in {count} dimensions"
+                checks.fail("spectrum", wanted, count)
             factor[:, :count] = root[:, len(gram) - count :]
     return factors
 
 
-def _one_run(joint, factors, lam, counts, teachers, learning_rate, steps, rng):
+def _one_replica(joint, factors, lam, counts, teachers, learning_rate, steps, rng):
     gram, factor, random = joint.copy(), factors.copy(), checks.generator("rng", rng)  # (L, K+M, K+M)
     snapshots = np.zeros((len(steps), *joint.shape[1:]))  # (n, K+M, K+M)
     room = *np.empty((2, *joint.shape[:2])), np.empty(len(lam)), *np.zeros((2, joint.shape[1]))
@@ -108,19 +110,10 @@ def _one_run(joint, factors, lam, counts, teachers, learning_rate, steps, rng):
 
 
 def simulate(
-    times,
-    student_resolved,
-    cross_resolved,
-    teacher_resolved,
-    eigenvalues,
-    multiplicities,
-    learning_rate,
-    rng,
-    *,
-    runs=1,
-    workers=1,
-):
-    """Runs of stochastic gradient descent from given overlaps, in the space of Gram matrices.
+    times: ArrayLike, start: ResolvedOverlaps, spectrum: Spectrum | ArrayLike, learning_rate: float, rng: Rng, *,
+    replicas: int = 1, workers: int = 1,
+) -> Path:  # fmt: skip
+    """Replicas of stochastic gradient descent from given overlaps, in the space of Gram matrices.
 
     Inputs are Gaussian with L eigenspaces of dimensions m_k.  With G^k = C Cᵀ and u ~ N(0, 1) the next example has  h^k
     = √λ_k C u,  h = (y, x) = Σ_k h^k,  |P_kξ|² = λ_k (|u|² + χ²),  χ² with m_k - K - M degrees of freedom,  and a step
@@ -128,33 +121,48 @@ def simulate(
     Eigenspaces with m_k <= K + M keep their few coordinates instead.  The law of the overlaps is that of
     :func:`lib.foundations.online.simulate` with the same start; rounding limits ε_g to about 1e-13.
 
-    `times` (n,): α = examples / N >= 0, increasing by at least 1/N; `student_resolved` (L, K, K), `cross_resolved` (L,
-    K, M), `teacher_resolved` (L, M, M): Q^k, R^k, T^k of each run at α = 0; `eigenvalues` (L,): λ_k > 0 of weighted
-    mean one; `multiplicities` (L,): integers m_k, at least the rank of the overlaps: no default; `learning_rate`: η >
-    0; `rng`: int or SeedSequence, run r draws from its r-th child; `runs`, `workers`: runs, and threads that share
-    them.  Returns a Path with a leading axis of runs, but in `times` and `teacher_overlap`.
+    Parameters
+    ----------
+    times : float or array_like (n,)
+        α = examples / N >= 0, increasing by at least 1/N.
+    start : ResolvedOverlaps
+        Q^k, R^k, T^k of each replica at α = 0.
+    spectrum : Spectrum
+        λ_k > 0 of mean one and whole multiplicities m_k, the dimensions, at least the rank of the overlaps.
+    learning_rate : float
+        η > 0.
+    rng : int, SeedSequence or Generator
+        Replica r draws from its r-th child.
+    replicas, workers : int
+        Number of replicas, and of threads that share them.
 
-    >>> one = np.ones((1, 1, 1))  # Q = R = T: nothing is left to learn
-    >>> simulate([0, 0.01], one, one, one, [1.0], [10**6], 0.5, rng=2, runs=2).generalization_error.round(12).tolist()
+    Returns
+    -------
+    Path
+        With a leading axis of replicas, but in `times` and `teacher_overlap`.
+
+    Examples
+    --------
+    >>> learned = ResolvedOverlaps(*np.ones((3, 1, 1, 1)))  # Q = R = T
+    >>> path = simulate([0, 0.01], learned, Spectrum([1.0], [10**6]), 0.5, rng=2, replicas=2)
+    >>> path.generalization_error.round(12).tolist()
     [[0.0, 0.0], [0.0, 0.0]]
     """
-    times = checks.times("times", times)  # (n,)
-    lam, _ = _arguments.spectrum(eigenvalues, multiplicities)  # (L,)
-    if multiplicities is None:
-        checks.fail("multiplicities", "be given: they say how many inputs there are", multiplicities)
-    counts = _arguments.counts(multiplicities, lam.shape).astype(np.int64)  # (L,)
-    q, r, t = _arguments.resolved(student_resolved, cross_resolved, teacher_resolved, lam.size)
+    q, r, t = checks.instance("start", start, ResolvedOverlaps, "such as structured.random_overlaps draws")
+    spectrum = _arguments.spectrum(spectrum, levels=len(q), whole=True)
+    lam, counts = spectrum.eigenvalues, spectrum.multiplicities.astype(np.int64)  # (L,), (L,)
     teachers, dimension = t.shape[1], counts.sum()
-    rate, steps = _arguments.learning_rate(learning_rate), _arguments.whole_steps(times, dimension)  # float, (n,)
-    streams, workers = children(rng, checks.integer("runs", runs)), checks.integer("workers", workers)
-    joint = np.block([[t, np.swapaxes(r, 1, 2)], [r, q]])  # (L, K+M, K+M)
+    rate = checks.number("learning_rate", learning_rate, above=0)
+    steps = _arguments.whole_steps(checks.times("times", times), dimension)  # (n,)
+    streams, workers = children(rng, checks.integer("replicas", replicas)), checks.integer("workers", workers)
+    joint = np.block([[t, r.mT], [r, q]])  # (L, K+M, K+M)
     given = joint, _start(joint, counts), lam, counts, teachers, rate, steps
-    done = Parallel(n_jobs=workers, prefer="threads")(delayed(_one_run)(*given, stream) for stream in streams)
-    seen, last = (np.stack(part) for part in zip(*done))  # (runs, n, K+M, K+M), (runs, L, K+M, K+M)
-    if not np.isfinite(seen).all():
-        checks.fail("learning_rate", "keep the overlaps inside the floating-point range", learning_rate)
-    # (runs, n, K, K), (runs, n, K, M), (runs, L, K, K), (runs, L, K, M)
+    done = Parallel(n_jobs=workers, prefer="threads")(delayed(_one_replica)(*given, stream) for stream in streams)
+    seen, last = (np.stack(part) for part in zip(*done))  # (replicas, n, K+M, K+M), (replicas, L, K+M, K+M)
+    checks.finite("learning_rate", seen)
+    # (replicas, n, K, K), (replicas, n, K, M), (replicas, L, K, K), (replicas, L, K, M)
     student, cross, *at_end = (part[:, :, teachers:, s] for part in (seen, last) for s in np.s_[teachers:, :teachers])
     teacher = np.tensordot(lam, t, axes=1)  # (M, M)
-    error = committee_formulas.error(student, cross, teacher)  # (runs, n)
-    return Path(steps / dimension, student, cross, teacher, error, *at_end)
+    error = Fields.error(student, cross, teacher)  # (replicas, n)
+    path = Path(steps / dimension, student, cross, teacher, error, *at_end)
+    return _arguments.without_axis(times, path, ("student_overlap", "cross_overlap", "generalization_error"), axis=1)

@@ -1,34 +1,16 @@
-"""What the modules on the toy neuron share: checks of the data, and the quadrature over Gaussian classes."""
+"""Integrals over the Gaussian classes of a neuron that was checked: pieces shrink towards the kinks of h."""
 
 import numpy as np
 from scipy.special import ndtr
 
 from lib.common import checks
-from lib.criticality import _slopes
-from lib.criticality.compositions import Composition
 
-NODES, SHARES = np.polynomial.legendre.leggauss(20)  # (20,), (20,)
-REACH = 36  # deviations from the mean at which integrals end: the density is e^{-648}, slopes may grow like e^{cy}
-POLE = 1e12  # |h| next to a kink beyond which no cut stands between the data and a pole
+_NODES, _SHARES = np.polynomial.legendre.leggauss(20)  # (20,), (20,)
+_FARTHEST = 36  # deviations from the mean at which integrals end: the density is e^{-648}, slopes may grow like e^{cy}
+_POLE = 1e12  # |h| next to a kink beyond which no cut stands between the data and a pole
 
 
-def checked_classes(means, deviation, priors):
-    """The data of both classes, checked: μ (2,), σ, π (2,)."""
-    means = checks.array("means", means, shape=(2,))  # (2,)
-    deviation = checks.number("deviation", deviation, above=0)
-    priors = checks.entries("priors", priors, above=0, shape=(2,))  # (2,)
-    checks.fail_if(means[0] == means[1], "means", "differ between the classes", means)
-    checks.fail_if(abs(priors.sum() - 1) > 1e-12, "priors", "add up to one", priors)
-    return means, deviation, priors
-
-
-def checked_data(composition, means, deviation, priors):
-    """The same with the composition in front."""
-    checks.instance("composition", composition, Composition, "as from compositions.named")
-    return composition, *checked_classes(means, deviation, priors)
-
-
-def ladder(centres, nearest, lowest, highest):
+def _ladder(centres, nearest, lowest, highest):
     """Edges of pieces from `lowest` to `highest` whose lengths double away from each centre, from `nearest` on."""
     count = max(0, int(np.ceil(np.log2((highest - lowest) / nearest))))
     away = nearest * 2.0 ** np.arange(count + 1)  # (n,)
@@ -36,16 +18,10 @@ def ladder(centres, nearest, lowest, highest):
     return np.unique(np.clip(edges, lowest, highest))
 
 
-def nodes(edges):
+def _nodes(edges):
     """Gauss-Legendre points and weights on all pieces."""
     half = np.diff(edges) / 2  # (m,)
-    return (edges[:-1, None] + half[:, None] * (1 + NODES)).ravel(), (half[:, None] * SHARES).ravel()
-
-
-def singular(kinks):
-    """Where h changes fast, kinks and y = 0, 1, a sigmoid's centre and poles behind a cut; and their least distance."""
-    centres = np.unique([0.0, 1.0, *kinks])  # (n,)
-    return centres, np.diff(centres).min()
+    return (edges[:-1, None] + half[:, None] * (1 + _NODES)).ravel(), (half[:, None] * _SHARES).ravel()
 
 
 def _beside(composition, kink, t):
@@ -59,25 +35,31 @@ def refuse_poles(composition):
     for t in (0, 1):
         for kink in composition.kinks(t):
             wanted = f"have a mean gradient: h has a pole at y = {kink:g} in class {t}, cut it off"
-            checks.fail_if(np.abs(_beside(composition, kink, t)).max() > POLE, "composition", wanted, composition)
+            checks.fail_if(np.abs(_beside(composition, kink, t)).max() > _POLE, "composition", wanted, composition)
 
 
-def moments_of(composition, weight, bias, means, deviation, priors):
-    """Mean gradient (2,), expected Hessian (2, 2) and covariance (2, 2) of one gradient, from checked arguments."""
+def _density(x, mean, deviation):
+    return np.exp(-(((x - mean) / deviation) ** 2) / 2) / (np.sqrt(2 * np.pi) * deviation)
+
+
+def moments(neuron, weight, bias):
+    """Mean gradient (2,), expected Hessian (2, 2) and covariance (2, 2) of one gradient."""
+    composition, means, deviation, priors = neuron.composition, neuron.means, neuron.deviation, neuron.priors
     if abs(weight) * deviation <= 1e-9 * (abs(bias) + np.abs(weight * means).max()):
         checks.fail("weight", "not be 0, nor so small that wx + b hardly varies", weight)
     gradient, hessian, square, tail = np.zeros(2), np.zeros((2, 2)), np.zeros((2, 2)), 0.0  # (2,), (2, 2), (2, 2)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what is not finite is refused below
         for t in (0, 1):
             kinks = composition.kinks(t)
-            steps = weight * (means[t] + deviation * np.arange(-REACH, REACH + 1)) + bias  # (73,), one deviation each
+            centres = np.unique([0.0, 1.0, *kinks])  # (n,)  a sigmoid's centre, and poles behind a cut
+            steps = weight * (means[t] + deviation * np.arange(-_FARTHEST, _FARTHEST + 1)) + bias  # (73,)
             checks.fail_if(not np.isfinite(steps).all(), "weight", "be small enough for a finite wx + b", weight)
-            edges = ladder(*singular(kinks), steps.min(), steps.max())  # (m,)
-            y, share = nodes(np.union1d(edges, steps))  # (n,), (n,); in y the distance to a kink keeps its digits
+            edges = _ladder(centres, np.diff(centres).min(), steps.min(), steps.max())  # (m,)
+            y, share = _nodes(np.union1d(edges, steps))  # (n,), (n,); in y the distance to a kink keeps its digits
             x = (y - bias) / weight  # (n,)
             share = priors[t] * share / abs(weight) * _density(x, means[t], deviation)  # (n,)
             features = np.stack([x, np.ones_like(x)])  # (2, n)
-            h, h1, _ = _slopes.slopes(composition, y, t == 1)  # (n,), (n,)
+            h, h1, _ = composition._slopes(y, t == 1)  # (n,), (n,)
             if not (np.isfinite(h).all() and np.isfinite(h1).all()):
                 checks.fail("weight", "be small enough for finite slopes at every input", weight)
             gradient += features @ (share * h)
@@ -90,19 +72,16 @@ def moments_of(composition, weight, bias, means, deviation, priors):
                 mass = priors[t] * _density(at, means[t], deviation) / abs(weight)
                 hessian += (after - before) * mass * np.outer([at, 1], [at, 1])
     if not (all(np.isfinite(part).all() for part in (gradient, hessian, square)) and tail <= 1e-12 * square[1, 1]):
-        wanted = f"be small enough for moments that come from within {REACH} deviations of the mean"
+        wanted = f"be small enough for moments that come from within {_FARTHEST} deviations of the mean"
         checks.fail("weight", wanted, weight)
     return gradient, hessian, square - np.outer(gradient, gradient)
 
 
-def _density(x, mean, deviation):
-    return np.exp(-(((x - mean) / deviation) ** 2) / 2) / (np.sqrt(2 * np.pi) * deviation)
-
-
-def live_both(composition, weight, bias, means, deviation):
+def live(neuron, weight, bias):
     """P(h ≠ 0) in classes 0 and 1, (2, ...)."""
     with np.errstate(over="ignore", invalid="ignore"):
-        found = [_outside(composition.dead(t), weight * means[t] + bias, np.abs(weight) * deviation) for t in (0, 1)]
+        places = [(weight * mean + bias, np.abs(weight) * neuron.deviation) for mean in neuron.means]
+        found = [_outside(neuron.composition.dead(t), *places[t]) for t in (0, 1)]
     checks.fail_if(not np.isfinite(found).all(), "weight", "be small enough for a finite wx + b", weight)
     return np.stack(found)  # (2, ...)
 
