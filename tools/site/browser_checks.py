@@ -187,6 +187,7 @@ def dark(page):
 
 
 def resize(page, size):
+    page.mouse.move(0, 0)  # or a link that comes to lie under it has another color
     page.set_viewport_size(size)
     page.wait_for_timeout(SETTLE)
 
