@@ -33,12 +33,12 @@ def _said(report):
         return "a cell took longer than it may"
     named = [line for line in lines if re.match(r"\w*(Error|Exception|Failed)\b", line)]
     marked = [line[1:].strip() for line in lines if line.startswith("E  ")]
-    return [*lines[-1:], *marked[:1], *named][-1] if lines else "no reason was given"
+    return [*lines[-1:], *named, *marked[:1]][-1] if lines else "no reason was given"
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter):
     reports = [report for kind in ("failed", "error") for report in terminalreporter.stats.get(kind, [])]
-    for report in reports:
+    for report in {report.nodeid: report for report in reports}.values():  # a file may fail twice, for its doctests
         terminalreporter.write_line(f"{MARK}{report.nodeid}: {_said(report)[:300]}")
         terminalreporter.write_line(f"{MARK}    again: {command_for(report.nodeid)}")
