@@ -315,5 +315,6 @@ c.Autograde.autograde_preprocessors = [
 c.GenerateFeedback.preprocessors = [HideTests, *usual(GenerateFeedback, "preprocessors")]
 c.Autograde.pre_convert_hook = tidy
 c.GuardedExecute.timeout = 30  # seconds for each cell
+c.GuardedExecute.startup_timeout = 3600  # a machine that is busy with a class starts kernels slowly
 c.GuardedExecute.memory = 4.0  # GiB
 c.OverwriteCells.add_missing_cells = True  # a test that was deleted is put back
