@@ -10,11 +10,12 @@ export PYTHON TORCH_INDEX
 unexport PYTHONPATH PYTHONHOME
 bin := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help environment book test seeds browser lab assignments rehearsal lowest paper bench clean
+.PHONY: help environment lock book test test-all seeds browser lab assignments rehearsal lowest paper bench clean
 
 help:
 	@echo "make book         build the book into _build/html (the first run installs everything into .venv)"
 	@echo "make test         run the tests of lib, every notebook, and the checks of the built site"
+	@echo "make test-all     the same with the slow tests, which try again by longer runs what quicker ones hold"
 	@echo "make seeds        run the pages with every seed shifted, and say which cells fail (OFFSETS, SAMPLES, PAGES; half an hour)"
 	@echo "make browser      test the built site in Chromium, as make test does at its end"
 	@echo "make lab          write the pages as plain notebooks into notebooks/ and open them in JupyterLab"
@@ -22,6 +23,7 @@ help:
 	@echo "make rehearsal    do what a launch on Binder does, in an empty environment; print times and memory"
 	@echo "make lowest       try lib on the lowest versions that pyproject.toml declares (NAME=tests/fields: these tests, too)"
 	@echo "make paper        list the results at the sources' own size; NAME=part/chapter computes and compares those of one"
+	@echo "make lock         write requirements.txt, the versions of all packages, from requirements.in"
 	@echo "make bench        print the timed comparisons"
 	@echo "make clean        remove everything that was built, the environment included (a course stays)"
 	@echo "Variables: PYTHON (which Python, 3.11 or newer), TORCH_INDEX (an index with CPU-only torch wheels),"
@@ -35,6 +37,9 @@ book: environment
 
 test: environment
 	@$(bin)/python -m tools.build.check
+
+test-all: environment
+	@$(bin)/python -m tools.build.check --all
 
 seeds: environment
 	@$(bin)/python -m tools.build.seeds $(PAGES) $(if $(OFFSETS),--offsets $(OFFSETS)) $(if $(SAMPLES),--samples $(SAMPLES))
@@ -57,6 +62,9 @@ lowest: environment
 
 paper: environment
 	@$(bin)/python -m tools.release.paper $(NAME)
+
+lock: environment
+	@$(bin)/uv pip compile --quiet requirements.in --output-file requirements.txt
 
 bench: environment
 	@for script in benchmarks/[a-z]*.py; do $(bin)/python $$script || exit 1; done

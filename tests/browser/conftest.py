@@ -1,4 +1,4 @@
-"""A browser for each worker, and the built site, served on this machine.
+"""A browser for each file of tests (other tests may need what it takes of a process), and the built site, served here.
 
 `python -m tools.site.browser` (or `make browser`) runs these tests.
 """
@@ -10,7 +10,7 @@ from tools.build import project
 from tools.site import address, browser, site_checks
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium():
     if browser.find() is None:
         pytest.skip(browser.missing())

@@ -1,4 +1,4 @@
-"""Every page in a browser.
+"""Every page in a browser once, as a telephone shows it; one page of each kind on a desk and in dark colors too.
 
 What each check means is in tools/site/browser_checks.py, and tests/tools/test_browser_checks.py breaks each one.
 """
@@ -6,7 +6,15 @@ What each check means is in tools/site/browser_checks.py, and tests/tools/test_b
 import pytest
 
 from tools.build import project
-from tools.site import browser_checks, library, site_checks
+from tools.site import browser_checks, site_checks
+
+KINDS = {
+    "404",
+    "search",
+    *(f"book/{name}" for name in ("corrections", "glossary", "instructors", "library", "notation")),
+}
+KINDS |= {"book/foundations/online-learning", "book/scaling/linear-student", "book/summaries/fields"}
+PAGES = {*project.toc_pages(project.ROOT), *site_checks.GENERATED} - {"index"}  # which only leads to another
 
 
 def size(page):
@@ -14,23 +22,17 @@ def size(page):
     return path.stat().st_size if path.is_file() else 0
 
 
-# The modules' pages are all of one make: the longest, and that of the longest name, stand for them.
-# The front page only leads to another.
-MODULES = [module.page for module in library.modules(project.ROOT).values()]
-PAGES = {*project.toc_pages(project.ROOT), *site_checks.GENERATED, max(MODULES, key=size), max(MODULES, key=len)} - {
-    "index"
-}
-
-
 # The longest pages first, so that no worker ends alone.
 @pytest.mark.parametrize("page", sorted(PAGES, key=lambda page: (-size(page), page)))
 def test_page(opened, page):
     with opened(f"{page}.html") as (tab, faults):
-        found = browser_checks.problems(tab) + faults
-        assert not found, "\n".join(found)
+        found = browser_checks.problems(tab)
+        found += browser_checks.thorough(tab) if page in KINDS else []
+        assert not found + faults, "\n".join(found + faults)
 
 
-def test_front_page_leads_to_the_first_page(opened):
+def test_there_is_a_page_of_each_kind_and_the_front_page_leads_to_the_first(opened):
+    assert KINDS <= PAGES
     with opened("index.html") as (tab, faults):
         tab.wait_for_url("**/book/index.html")
         assert faults == []

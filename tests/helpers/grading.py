@@ -7,7 +7,6 @@ import nbformat
 from traitlets.config import Config
 
 from tools.build import project
-from tools.course import assignments
 
 
 def settings(root=project.ROOT):
@@ -20,7 +19,7 @@ def settings(root=project.ROOT):
     return module
 
 
-def graded(notebook, *, filled=None, timeout=30, memory=4.0, course=None):
+def graded(notebook, *, filled=None, timeout=project.HOUR, memory=4.0, course=None):
     """What the tests of an instructor's notebook say: a dict from their id to an error's text, or None; and the
     notebook with outputs.
 
@@ -33,8 +32,6 @@ def graded(notebook, *, filled=None, timeout=30, memory=4.0, course=None):
     module = settings()
     if course is not None:
         module.COURSE = Path(course)
-        for name in ("guarded_kernel.py",):
-            (Path(course) / name).write_text((project.ROOT / "tools" / "course" / name).read_text())
     executor = module.GuardedExecute(timeout=timeout, memory=memory)
     notebook, _ = executor.preprocess(nbformat.from_dict(notebook), {"metadata": {}})
     said = {}
@@ -44,13 +41,6 @@ def graded(notebook, *, filled=None, timeout=30, memory=4.0, course=None):
                 (": ".join(o.traceback) for o in cell.outputs if o.output_type == "error"), None
             )
     return said, notebook
-
-
-def set_of(root, name):
-    """The instructor's edition of a set, without the cell that installs the library."""
-    notebook = assignments.instructor_edition(root, name)
-    notebook.cells = [cell for cell in notebook.cells if "hosted" not in cell.metadata.get("tags", [])]
-    return notebook
 
 
 def system_closes_files():

@@ -33,18 +33,13 @@ def test_browser_is_found_by_name_and_by_variable(no_browser, monkeypatch):
     assert browser.find() == str(no_browser / "my-own")
     monkeypatch.setenv(browser.VARIABLE, "/no/such/browser")
     assert browser.find() is None, "a browser that was asked for is not replaced by another one"
+    assert "CHROMIUM=/no/such/browser is not a program" in browser.missing()
 
 
 def test_run_without_a_browser_says_so_in_one_line_and_passes(no_browser, capsys):
     assert browser.run(project.ROOT) == 0
     assert capsys.readouterr().out.splitlines() == [browser.missing()]
     assert "WERE NOT RUN" in browser.missing()
-
-
-def test_line_names_a_wrong_variable(monkeypatch, capsys):
-    monkeypatch.setenv(browser.VARIABLE, "/no/such/browser")
-    assert browser.run(project.ROOT) == 0
-    assert "CHROMIUM=/no/such/browser is not a program" in capsys.readouterr().out
 
 
 def test_site_that_was_not_built_is_one_sentence(monkeypatch, tmp_path):
@@ -76,6 +71,8 @@ def ci(checkout):
 def test_ci_installs_a_browser_only_where_there_is_none(checkout):
     program(checkout / "bin" / "sudo", '#!/bin/sh\nshift; "$@"\n')
     program(checkout / "bin" / "apt-get", '#!/bin/sh\necho "$*" >>asked\n')
+    script = (project.ROOT / ".ci" / "run").read_text()
+    assert f"for name in ${{CHROMIUM:-{' '.join(browser.NAMES)}}}; do" in script
     assert ci(checkout) == ["make test"]
     assert (checkout / "asked").read_text().splitlines() == [
         "-qq update",
@@ -95,23 +92,12 @@ def test_ci_goes_on_where_no_browser_can_be_installed(checkout, apt):
     assert "could not install Chromium" in line and last == "make test"
 
 
-def test_names_are_the_same_in_ci():
-    assert f"for name in ${{CHROMIUM:-{' '.join(browser.NAMES)}}}; do" in (project.ROOT / ".ci" / "run").read_text()
-
-
-def test_a_served_folder_is_this_machines_own(tmp_path):
-    (tmp_path / "page.html").write_text("here")
-    with browser.serve(tmp_path) as address:
-        assert address.startswith("http://127.0.0.1:")
-        with build_opener(ProxyHandler({})).open(f"{address}/page.html") as answer:
-            assert answer.read() == b"here"
-
-
-def test_site_is_served_below_the_path_of_its_repository(tmp_path):
+def test_site_is_served_to_this_machine_below_the_path_of_its_repository(tmp_path):
     (tmp_path / "page.html").write_text("here")
     fetch = build_opener(ProxyHandler({})).open
     with browser.serve(tmp_path, "/fork/") as address:
-        assert address.endswith("/fork")
-        assert fetch(f"{address}/page.html").read() == b"here"
+        assert address.startswith("http://127.0.0.1:") and address.endswith("/fork")
+        with fetch(f"{address}/page.html") as answer:
+            assert answer.read() == b"here"
         with pytest.raises(HTTPError, match="404"):
             fetch(f"{address.removesuffix('/fork')}/page.html")

@@ -18,6 +18,8 @@ NAMES = assignments.names(ROOT)
 @pytest.mark.parametrize("name", NAMES)
 def test_grades_are_what_the_answers_deserve(name, tmp_path):
     assignments.make_course(ROOT, tmp_path, [name])
+    with (tmp_path / "nbgrader_config.py").open("a") as settings:
+        settings.write(f"c.GuardedExecute.timeout = {project.HOUR}\n")
     for student in ("reference", "blank", "wrong"):
         course.hand_in(tmp_path, name, student, course.answers(ROOT, name, student))
     course.nbgrader(tmp_path, "autograde", name)

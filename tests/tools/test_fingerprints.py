@@ -1,34 +1,42 @@
 """What a page was made from: each change of it is seen, and nothing else is."""
 
+import shutil
+import sys
+
 import nbformat
 import pytest
 
 from lib.services import presets
 from tools.build import fingerprints, project
 
+CELLS = [
+    "from lib.services import ledger\nfrom lib.foundations import near",
+    "ledger.check('langevin/x', near.f())",
+]
+
+
+def fingerprint(root, *more):
+    """That of a chapter, foundations/langevin, which uses one module and reaches others through it."""
+    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in [*CELLS, *more]])
+    path = root / "book" / "foundations" / "langevin.md"
+    return fingerprints.of_page(root, path, made, fingerprints.surroundings(root))
+
 
 @pytest.fixture
 def chapter(checkout):
-    """A function that gives the fingerprint of a chapter, foundations/langevin.
-
-    It uses one module and reaches others through it.
-    """
-    path = checkout / "book" / "foundations" / "langevin.md"
-    path.parent.mkdir()
     (checkout / "lib" / "foundations" / "near.py").write_text(
         "def f():\n    from lib.foundations import far\n\n    return far.g()\n"
     )
     (checkout / "lib" / "foundations" / "far.py").write_text('"""Far."""\n\n\ndef g():\n    return 1\n')
-    cells = [
-        "from lib.services import ledger\nfrom lib.foundations import near",
-        "ledger.check('langevin/x', near.f())",
-    ]
+    return checkout
 
-    def fingerprint(*more):
-        made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in [*cells, *more]])
-        return fingerprints.of_page(checkout, path, made, fingerprints.surroundings(checkout))
 
-    return fingerprint
+def change(root, name, old, new):
+    path = root / name
+    path.parent.mkdir(exist_ok=True)
+    text = path.read_text() if path.exists() else ""
+    assert old in text
+    path.write_text(text.replace(old, new, 1) if old else text + new)
 
 
 @pytest.mark.parametrize(
@@ -45,24 +53,12 @@ def chapter(checkout):
         ("requirements.txt", "numpy==", "numpy==9"),
     ],
 )
-def test_fingerprint_of_a_page_sees_every_input_of_its_result(checkout, chapter, name, old, new):
-    before = chapter()
-    assert chapter() == before
-    path = checkout / name
-    text = path.read_text() if path.exists() else ""
-    assert old in text
-    path.write_text(text.replace(old, new, 1) if old else text + new)
-    after = chapter()
+def test_fingerprint_of_a_page_sees_every_input_of_its_result(chapter, name, old, new):
+    before = fingerprint(chapter)
+    assert fingerprint(chapter) == before
+    change(chapter, name, old, new)
+    after = fingerprint(chapter)
     assert [part for part in {**before, **after} if before.get(part) != after.get(part)] == [name]
-
-
-def test_a_page_that_reads_the_large_sets_sees_which_files_are_there(checkout, chapter, monkeypatch, tmp_path):
-    monkeypatch.setenv("PHYSICS_OF_LEARNING_DATA", str(tmp_path))
-    reading = "from lib.services import downloads"
-    before, other = chapter(reading), chapter()
-    (tmp_path / "images.gz").write_text("all of them")
-    after = chapter(reading)
-    assert [part for part in after if before.get(part) != after[part]] == ["the files of data"] and chapter() == other
 
 
 @pytest.mark.parametrize(
@@ -78,38 +74,57 @@ def test_a_page_that_reads_the_large_sets_sees_which_files_are_there(checkout, c
         ("book/index.md", "# Title", "# Another"),
     ],
 )
-def test_fingerprint_of_a_page_sees_nothing_else(checkout, chapter, name, old, new):
-    before, path = chapter(), checkout / name
-    path.parent.mkdir(exist_ok=True)
-    text = path.read_text() if path.exists() else ""
-    assert old in text
-    path.write_text(text.replace(old, new, 1) if old else text + new)
-    assert chapter() == before
+def test_fingerprint_of_a_page_sees_nothing_else(chapter, name, old, new):
+    before = fingerprint(chapter)
+    change(chapter, name, old, new)
+    assert fingerprint(chapter) == before
 
 
-def test_fingerprint_sees_the_cells_the_preset_and_the_kernels(checkout, chapter, monkeypatch):
+def test_a_checkout_that_moves_with_its_environment_executes_nothing_again(chapter, tmp_path, monkeypatch):
+    before = fingerprint(chapter)
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(chapter, moved, ignore=lambda folder, names: ["elsewhere"])
+    for name, value in (("HOME", "/another"), ("MPLCONFIGDIR", "/another/fonts")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "prefix", str(moved / ".venv"))
+    assert str(moved) in str(project.kernel_environment(moved)) and fingerprint(moved) == before
+
+
+def test_a_page_that_reads_the_large_sets_sees_which_files_are_there(chapter, monkeypatch, tmp_path):
+    (tmp_path / "data").mkdir()
+    monkeypatch.setenv("PHYSICS_OF_LEARNING_DATA", str(tmp_path / "data"))
+    reading = "from lib.services import downloads"
+    before, other = fingerprint(chapter, reading), fingerprint(chapter)
+    (tmp_path / "data" / "images.gz").write_text("all of them")
+    after = fingerprint(chapter, reading)
+    assert [part for part in after if before.get(part) != after[part]] == ["the files of data"]
+    assert fingerprint(chapter) == other
+
+
+def test_fingerprint_sees_the_cells_the_preset_and_the_kernels(chapter, monkeypatch):
     monkeypatch.delenv(presets.ENVIRONMENT, raising=False)
-    found = [chapter(), chapter("print(1)"), chapter("from lib.fields import ising")]
-    assert "lib/fields/renormalization/ising.py" in found[2] and "lib/fields/renormalization/ising.py" not in found[0]
-    assert project.cell_timeout(checkout) > 0
+    ising = "lib/fields/renormalization/ising.py"
+    found = [
+        fingerprint(chapter, *more) for more in ([], ["print(1)"], ["from lib.fields.renormalization import ising"])
+    ]
+    assert ising in found[2] and ising not in found[0]
+    assert ising in fingerprint(chapter, "%timeit x"), "cells that are no plain Python may reach anything"
+    assert project.cell_timeout(chapter) > 0
     monkeypatch.setenv(presets.ENVIRONMENT, "paper")
-    found.append(chapter())
-    assert project.cell_timeout(checkout) is None
-    monkeypatch.setattr(project, "kernel_environment", lambda root: {"OMP_NUM_THREADS": "2"})
-    found.append(chapter())
+    found.append(fingerprint(chapter))
+    assert project.cell_timeout(chapter) is None
+    monkeypatch.setattr(project, "KERNELS", {"OMP_NUM_THREADS": "2"})
+    found.append(fingerprint(chapter))
     assert all(one != other for n, one in enumerate(found) for other in found[:n])
 
 
-def test_cells_that_are_no_plain_python_may_reach_anything(checkout, chapter):
-    assert "lib/fields/renormalization/ising.py" in chapter("%timeit x")
-
-
-def test_a_leaf_module_reaches_few_pages_of_the_book_and_the_checks_reach_all():
-    root = project.ROOT
-    around = fingerprints.surroundings(root)
-    paths = project.notebooks(root)
-    found = {p.stem: fingerprints.of_page(root, p, project.read_notebook(root, p), around) for p in paths}
-    assert [stem for stem, parts in found.items() if "lib/fields/renormalization/ising.py" in parts] == [
-        "renormalization"
-    ]
-    assert all("lib/common/checks.py" in parts for parts in found.values())
+def test_a_leaf_module_reaches_few_pages_of_the_book_and_what_changes_meanwhile_is_seen(tmp_path):
+    prints = fingerprints.Fingerprints(project.ROOT, tmp_path / "kept.json")
+    reaching = {name: [path.stem for path in prints.now if name in prints.now[path]] for name in (
+        "lib/fields/renormalization/ising.py", "lib/common/checks.py"
+    )}  # fmt: skip
+    assert [len(pages) for pages in reaching.values()] == [1, len(prints.now)]
+    assert prints.changed_since() == []
+    page = next(iter(prints.now))
+    prints.seen, prints.now[page] = None, {}
+    assert prints.changed_since() == [page]

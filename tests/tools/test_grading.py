@@ -9,6 +9,8 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
+from tools.build import project
+
 GIVEN = """import numpy as np
 import sympy as sp
 from lib.services import equivalence
@@ -19,31 +21,23 @@ def reference(number):
 """
 TESTS = {
     "value": "assert abs(value - 3) < 1e-6, 'a value'",
-    "shape": "assert np.isclose(half(3), 1.5), 'an array'\nassert np.allclose(reference(3), WANTED)",
+    "shape": "assert np.isclose(half(3), 1.5), 'quetzal'\nassert np.allclose(reference(3), WANTED)",
     "expression": "own = []\nown.append(double)\nassert equivalence.same(own[-1], 2 * x), 'an expression'",
 }
 HONEST = "value = 3\ndef half(number):\n    return number / 2\ndouble = x + x\n"
 WRONG = "value = 4\ndef half(number):\n    return number\ndouble = x\n"
 
 
-def said(*cells, timeout=30, memory=4.0, course=None):
+ABOUT = {"grade": False, "solution": False, "locked": True, "schema_version": 3, "task": False}
+
+
+def said(*cells, timeout=project.HOUR, memory=4.0, course=None):
     """What the tests say after these cells of a student; and the notebook."""
 
     def cell(source, identity, **more):
-        metadata = {
-            "grade_id": identity,
-            "grade": False,
-            "solution": False,
-            "locked": True,
-            "schema_version": 3,
-            "task": False,
-            **more,
-        }
-        return new_code_cell(source, metadata={"nbgrader": metadata})
+        return new_code_cell(source, metadata={"nbgrader": ABOUT | {"grade_id": identity} | more})
 
-    notebook = new_notebook(
-        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    )
+    notebook = new_notebook(metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}})
     notebook.cells = [cell(GIVEN, "given"), *map(new_code_cell, cells)]
     notebook.cells += [cell(source, identity, grade=True, points=1) for identity, source in TESTS.items()]
     return grading.graded(notebook, timeout=timeout, memory=memory, course=course)
@@ -67,42 +61,18 @@ def test_honest_answers_pass_whatever_stands_beside_them():
     assert errors == ["SystemExit", "MemoryError", "NameError"]
 
 
-HOOKS = [
-    "shell = get_ipython()",
-    "shell.input_transformers_cleanup.append(lambda lines: ['pass\\n'])",
-    "shell.input_transformers_post.append(lambda lines: ['pass\\n'])",
-    """import ast
-class NoAssert(ast.NodeTransformer):
-    def visit_Assert(self, node):
-        return ast.Pass()
-shell.ast_transformers.append(NoAssert())""",
-    "shell.events.register('pre_run_cell', lambda *_: shell.user_ns.update(np=None))",
-    "shell.set_custom_exc((BaseException,), lambda *_: None)",
-    "shell.showtraceback = lambda *_, **__: None",
+CHANGES = [
+    "shell = get_ipython()\nshell.input_transformers_cleanup.append(lambda lines: ['pass\\n'])",
     "shell.run_cell = shell.run_cell_async = shell.run_code = lambda *_, **__: None",
-    "import sys\nsys.addaudithook(lambda *_: shell.user_ns.update(value=3))",
-    "ast.parse = compile = lambda *_, **__: (lambda: None).__code__",
-]
-PATCHES = [
-    "import builtins, sys, types",
+    "import ast, builtins, sys\nast.parse = compile = lambda *_, **__: (lambda: None).__code__",
     "np.isclose = np.allclose = lambda *_, **__: True",
-    "equivalence.same = equivalence._same = lambda *_, **__: True",
-    "equivalence.TOLERANCE = 1e9",
-    "equivalence._value = lambda *_: sp.Integer(1)",
-    "equivalence.same.__code__ = (lambda answer, reference, ranges=None, *, points=8, seed=0: True).__code__",
-    "builtins.abs = lambda _: 0",
-    "abs = lambda _: 0",
-    "sp.Symbol.__eq__ = sp.Expr.__eq__ = lambda *_: True",
-    "sp.N = lambda *_: sp.Integer(1)",
-    "fake = types.ModuleType('numpy'); fake.isclose = fake.allclose = lambda *_: True; sys.modules['numpy'] = np "
-    "= fake",
-    "equivalence = types.SimpleNamespace(same=lambda *_, **__: True)",
+    "equivalence.same = lambda *_, **__: True\nequivalence.TOLERANCE = 1e9",
+    "builtins.abs = abs = lambda _: 0",
+    "sp.Symbol.__eq__ = sp.Expr.__eq__ = lambda *_: True\nsp.N = lambda *_: sp.Integer(1)",
     "WANTED[:] = 0; reference = lambda _: 0",
     """def half(number):
-    import numpy, lib.services.equivalence, builtins
-    numpy.isclose = lambda *_: True
-    lib.services.equivalence.same = lambda *_: True
-    builtins.abs = lambda _: 0
+    import numpy, lib.services.equivalence
+    numpy.isclose = lib.services.equivalence.same = lambda *_, **__: True
     return number""",
 ]
 OBJECTS = """class Any:
@@ -131,16 +101,49 @@ class Expression(sp.Symbol):
 @pytest.mark.parametrize(
     "cells",
     [
-        [WRONG, *HOOKS],
-        [WRONG, *PATCHES],
+        [WRONG, *CHANGES],
         [OBJECTS, "value = half = double = Any()"],
         [OBJECTS, "value, half, double = Number(), (lambda _: Any()), Expression()"],
     ],
-    ids=["hooks", "patches", "equal-to-all", "subclasses"],
+    ids=["changes", "equal-to-all", "subclasses"],
 )
 def test_tests_cannot_be_switched_off(cells):
     found, _ = said(*cells)
     assert all(found.values()), found
+
+
+LOOK = """def half(number):
+    import gc, sys
+    wanted = "".join(["quet", "zal"])  # what the test says
+    texts = [one for held in gc.get_objects() for one in gc.get_referents(held) if isinstance(one, str)]
+    codes = [str(frame.f_code.co_consts) for frame in sys._current_frames().values()]
+    seen = any(wanted in text and text is not wanted for text in texts + codes)
+    raise ValueError("seen" if seen else "nothing is seen")"""
+
+
+def test_a_function_sees_nothing_of_the_test_that_calls_it():
+    found, _ = said(HONEST, LOOK)
+    assert found == {"value": None, "shape": "ValueError: nothing is seen", "expression": None}
+    assert said(HONEST, LOOK, "kept = ['quetzal']")[0]["shape"] == "ValueError: seen"
+
+
+def test_what_a_function_takes_and_gives_is_as_if_it_were_called_in_the_notebook(monkeypatch):
+    """Functions of tests, a student's function given back, arrays that are changed in place, a nested result."""
+    test = """doubled = apply(lambda number: number + WANTED[0], 1)
+assert doubled == 2.5, doubled
+array = np.zeros(2)
+fill(array)
+assert np.array_equal(array, [7, 7]), array
+assert apply(shifted(2), 1) == 3 and apply(half, 4) == 2
+assert pair == (1, [2.0, {"three": 3}]) and type(pair) is tuple"""
+    monkeypatch.setitem(TESTS, "shape", test)
+    found, notebook = said(
+        HONEST,
+        "def apply(function, value):\n    return function(value)\ndef fill(array):\n    array[:] = 7",
+        "def shifted(by):\n    return lambda number: number + by",
+        "from collections import namedtuple\npair = namedtuple('Pair', 'a b')(1, [2.0, {'three': 3}])",
+    )
+    assert found == dict.fromkeys(TESTS), found
 
 
 def test_solutions_are_out_of_reach(tmp_path):
@@ -203,34 +206,16 @@ assert value == secret_number_of_the_test, 'words that help'
     [
         {"output_type": "stream", "name": "stdout", "text": "x\n    secret_number_of_the_test = 3\n"},
         {"output_type": "display_data", "data": {"text/plain": repr(HIDDEN)}, "metadata": {}},
-        {
-            "output_type": "error",
-            "ename": "ValueError",
-            "evalue": "secret_number_of_the_test = 3",
-            "traceback": ["a", "b"],
-        },
+        {"output_type": "error", "ename": "X", "evalue": "secret_number_of_the_test = 3", "traceback": ["a"]},
     ],
 )
 @pytest.mark.parametrize("graded", [True, False])
 def test_feedback_holds_no_hidden_line(output, graded):
     module = grading.settings()
-    metadata = {
-        "grade_id": "a",
-        "grade": True,
-        "solution": False,
-        "locked": True,
-        "points": 1,
-        "schema_version": 3,
-        "task": False,
-    }
+    metadata = ABOUT | {"grade_id": "a", "grade": True, "points": 1}
     test = new_code_cell(HIDDEN, metadata={"nbgrader": metadata})
     own = new_code_cell("print(1)")
-    words = {
-        "output_type": "error",
-        "ename": "AssertionError",
-        "evalue": "words that help",
-        "traceback": ["long", "story"],
-    }
+    words = {"output_type": "error", "ename": "AssertionError", "evalue": "words that help", "traceback": ["long"]}
     test.outputs, own.outputs = [nbformat.from_dict(words)], []
     (test if graded else own).outputs.append(nbformat.from_dict(output))
     shown, _ = module.HideTests().preprocess(new_notebook(cells=[own, test]), {})

@@ -1,21 +1,21 @@
-"""The lowest versions: every dependency declares one, not above the locked version, and it is read."""
+"""The lowest versions: every dependency declares one, not above the locked version, and it is what is installed."""
 
 import pytest
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from tools.build import lock, project
+from tools.build import project
 from tools.release import lowest
+
+PINS = lowest.lowest(project.read(project.ROOT / "pyproject.toml"))
 
 
 def test_every_dependency_declares_its_lowest_version_and_the_lock_is_not_below():
-    locked = lock.pins(project.read(project.ROOT / "requirements.txt"))
-    pins = [Requirement(pin) for pin in lowest.lowest(project.read(project.ROOT / "pyproject.toml"))]
-    assert len(pins) > 10
-    for need in pins:
+    locked = dict(line.split("==", 1) for line in project.read(project.ROOT / "requirements.txt").splitlines()[2:])
+    assert len(PINS) > 10
+    for need in map(Requirement, PINS):
         (pin,) = need.specifier
-        assert Version(pin.version) <= Version(locked[canonicalize_name(need.name)]), need
+        assert Version(pin.version) <= Version(locked[need.name].split(" ")[0]), need
 
 
 def test_pins_are_the_lowest_versions():
@@ -30,14 +30,8 @@ def test_the_run_installs_these_and_passes_on_what_pytest_says(monkeypatch):
     class Done:
         returncode = 3
 
-    def run(command, **_):
-        commands.append([str(part) for part in command])
-        return Done
-
-    monkeypatch.setattr(lowest.subprocess, "run", run)
+    monkeypatch.setattr(lowest.subprocess, "run", lambda command, **_: commands.append([*map(str, command)]) or Done)
     monkeypatch.delenv("TORCH_INDEX", raising=False)
     assert lowest.main(["tests/common"]) == 3
     _, installed, tested = commands
-    for pin in lowest.lowest(project.read(project.ROOT / "pyproject.toml")):
-        assert pin in installed
-    assert tested[-2:] == ["lib", "tests/common"]
+    assert set(PINS) <= set(installed) and tested[-2:] == ["lib", "tests/common"]

@@ -8,7 +8,7 @@ import pytest
 from matplotlib import font_manager
 
 from tools.build import book as build
-from tools.build import fingerprints, notebooks, project, results
+from tools.build import faults, fingerprints, notebooks, project, results
 
 FRONT = """---
 jupytext: {text_representation: {extension: .md, format_name: myst}}
@@ -19,13 +19,10 @@ kernelspec: {name: python3, display_name: Python 3, language: python}
 
 @pytest.fixture
 def book(tmp_path):
-    """A book of one notebook, with ten seconds a cell."""
+    """A book of one notebook."""
     (tmp_path / "book").mkdir()
-    for name in ("lib", "tools", "requirements.txt"):
+    for name in ("lib", "tools", "requirements.txt", "_config.yml"):
         (tmp_path / name).symlink_to(project.ROOT / name)
-    config = (project.ROOT / "_config.yml").read_text()
-    assert "  timeout: 300\n" in config
-    (tmp_path / "_config.yml").write_text(config.replace("  timeout: 300\n", "  timeout: 10\n"))
     (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: book/page\n")
     return tmp_path
 
@@ -36,36 +33,42 @@ def run(book, code, capfd):
     return status, capfd.readouterr().out
 
 
-def test_a_good_notebook_passes_and_the_slowest_cells_are_listed(book, capfd):
-    status, text = run(book, "assert 1 + 1 == 2", capfd)
-    assert status == 0 and "1 passed" in text and "slowest" in text and "page.ipynb::Cell 0" in text
-
-
-@pytest.mark.parametrize("code", ["assert 1 + 1 == 3", "import time; time.sleep(60)"])
-def test_a_raising_or_endless_cell_fails(book, code, capfd):
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("import sys; print('careful', file=sys.stderr)\n1 / 0", "ZeroDivisionError: division by zero"),
+        ("while True: pass", "a cell took longer than it may"),
+    ],
+)
+def test_a_raising_or_endless_cell_fails_with_the_command_that_runs_its_page(book, code, said, capfd, monkeypatch):
+    monkeypatch.setattr(project, "cell_timeout", lambda root: 10 if "while" in code else project.HOUR)
     status, text = run(book, code, capfd)
     assert status != 0 and "1 failed" in text
+    fault, again = [line for line in text.splitlines() if line.startswith(faults.MARK)]
+    assert fault.endswith(f"book/page.ipynb::Cell 0: {said}")
+    assert again.endswith("again: .venv/bin/python -m tools.build.notebooks book/page.md")
+    why, kept = results_of(book, book / "book" / "page.md")
+    assert why == "not executed yet" and not kept
 
 
-@pytest.mark.parametrize("damage", ["settings", "fonts"])
-def test_what_matplotlib_keeps_in_a_home_is_not_seen(book, capfd, monkeypatch, tmp_path, damage):
-    """A home may hold settings, and a list of fonts without matplotlib's own: another environment left it."""
+def test_what_a_home_holds_is_not_seen(book, capfd, monkeypatch, tmp_path):
+    """It may hold settings of IPython and matplotlib, and a list of fonts without matplotlib's own."""
     home = tmp_path / "kept"
-    home.mkdir()
-    monkeypatch.setenv("MPLCONFIGDIR", str(home))
-    name = f"fontlist-v{font_manager.FontManager.__version__}.json"
+    for name in ("MPLCONFIGDIR", "IPYTHONDIR"):
+        monkeypatch.setenv(name, str(home))
+    (home / "profile_default" / "startup").mkdir(parents=True)
+    (home / "profile_default" / "startup" / "mine.py").write_text("mine = 1")
     fonts = {"_version": font_manager.FontManager.__version__, "__class__": "FontManager", "ttflist": []}
-    (home / "matplotlibrc").write_text("lines.linewidth: 37\n" if damage == "settings" else "")
-    (home / name).write_text(json.dumps(fonts) if damage == "fonts" else "")
-    code = (
-        "import matplotlib as mpl\nfrom matplotlib.font_manager import fontManager\n"
-        'assert mpl.rcParams["lines.linewidth"] != 37\n'
-        'assert "DejaVu Sans" in fontManager.get_font_names() and "cmr10" in fontManager.get_font_names()'
-    )
-    assert run(book, code, capfd)[0] == 0
-    wrong = {name: value for name, value in project.kernel_environment(book).items() if name != "MPLCONFIGDIR"}
-    monkeypatch.setattr(project, "kernel_environment", lambda root: wrong)
-    assert run(book, code, capfd)[0] != 0
+    (home / "matplotlibrc").write_text("lines.linewidth: 37\n")
+    (home / f"fontlist-v{font_manager.FontManager.__version__}.json").write_text(json.dumps(fonts))
+    code = """import matplotlib as mpl
+from matplotlib.font_manager import fontManager
+seen = [name for name in ("DejaVu Sans", "cmr10") if name in fontManager.get_font_names()]
+found = [mpl.rcParams["lines.linewidth"] == 37, "mine" in globals(), len(seen) < 2]
+assert found == [{0}] * 3, found"""
+    assert run(book, code.format(False), capfd)[0] == 0
+    monkeypatch.setattr(project, "kernel_environment", lambda root: project.KERNELS | {"PYTHONPATH": str(root)})
+    assert run(book, code.format(True), capfd)[0] == 0
 
 
 SPEAKS = """import sys
@@ -87,18 +90,19 @@ def results_of(book, page):
     return prints.why(page), (dict(build.executed_notebooks(book, cache)) if cache.list_cache_records() else {})
 
 
-@pytest.mark.parametrize(("code", "outputs"), [(SPEAKS, 6), (f"{SPEAKS};", 5)])  # a semicolon silences the 42
-def test_what_nbval_ran_is_what_the_build_would_have_made(book, capfd, monkeypatch, code, outputs):
-    assert run(book, code, capfd)[0] == 0
+def test_what_nbval_ran_is_what_the_build_would_have_made(book, capfd, monkeypatch):
+    more = f"{SPEAKS}\n```\n\n```{{code-cell}} ipython3\n6 * 7;"  # a semicolon silences the 42
+    status, text = run(book, more, capfd)
+    assert status == 0 and "2 passed" in text and "slowest" in text and "page.ipynb::Cell 0" in text
     page = book / "book" / "page.md"
     why, kept = results_of(book, page)
     assert why is None
     for name, value in project.kernel_environment(book).items():
         monkeypatch.setenv(name, value)
-    again, _, error = build._run(project.read_notebook(book, page), str(page.parent), 60)
+    again, _, error = build._run(project.read_notebook(book, page), str(page.parent), project.HOUR)
     assert error is None
     (kept,) = kept.values()
-    assert len(again.cells[1].outputs) == outputs  # text, formula, text, anything, 42, figure
+    assert [len(cell.outputs) for cell in again.cells[1:]] == [6, 0]  # text, formula, text, anything, figure, 42
     assert kept.cells == again.cells and kept.metadata == again.metadata
 
 
@@ -108,30 +112,24 @@ def test_a_page_that_prints_something_else_the_next_time_fails(book, capfd):
     assert run(book, code, capfd)[0] == 0  # False
     status, text = run(book, code, capfd)  # 0
     assert status != 0 and "book/page.md printed something else" in text
-    seen.unlink()
-    assert run(book, code, capfd)[0] == 0
 
 
-@pytest.mark.parametrize("code", ["1 / 0", "import sys; print('careful', file=sys.stderr)"])
-def test_what_fails_or_complains_is_left_to_the_build(book, code, capfd):
-    run(book, code, capfd)
+def test_what_complains_is_left_to_the_build(book, capfd):
+    assert run(book, "import sys; print('careful', file=sys.stderr)", capfd)[0] == 0
     why, kept = results_of(book, book / "book" / "page.md")
     assert why == "not executed yet" and not kept
 
 
 def test_a_page_that_changes_while_nbval_runs_is_left_to_the_build(book, capfd):
-    run(
-        book,
-        f"with open({str(book / 'book' / 'page.md')!r}, 'a') as page:\n    page.write('```{{code-cell}}\\n1\\n```\\n')",
-        capfd,
-    )
+    page = str(book / "book" / "page.md")
+    run(book, f"with open({page!r}, 'a') as page:\n    page.write('```{{code-cell}}\\n1\\n```\\n')", capfd)
     assert results_of(book, book / "book" / "page.md")[0] == "not executed yet"
 
 
 def test_every_notebook_of_the_book_is_converted(tmp_path):
     shutil.copytree(project.ROOT / "book", tmp_path / "book")
     shutil.copy(project.ROOT / "_toc.yml", tmp_path)
-    written = notebooks.convert(tmp_path, tmp_path / "_build")
+    written = notebooks.convert(tmp_path, tmp_path / "_build", project.notebooks(tmp_path))
     assert len(written) == len(project.notebooks(project.ROOT)) > 3
     for path in written:
         assert any(cell.cell_type == "code" for cell in nbformat.read(path, as_version=4).cells)

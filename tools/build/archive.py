@@ -14,7 +14,7 @@ from lib.services import claims, ledger
 from tools.build import project
 
 FOLDER = "archive"
-SHOWING = {f"lib/services/{name}.py" for name in ("board", "claims", "explore", "ledger", "plot")}
+SHOWING = {f"lib/services/{name}.py" for name in ("claims", "display", "explore", "ledger", "plot")}
 AT_SIZE = "at-size"  # in the build's folder: a file a page with what it says of its figures at full size
 SAME = 1e-6  # a number that the size does not move further than this does not depend on it
 FLOOR = 1e-9  # what lies below is rounding, in one number as in the other

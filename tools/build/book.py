@@ -36,6 +36,7 @@ from tools.build.results import BuildFailed
 from tools.course import assignments
 from tools.release import takeaway
 
+SAID = "ledger-words.json"  # beside the gathered ledger: its rows without numbers, for pages that show none of them
 # Other users of the machine cannot read what a kernel sends; without this each kernel prints a warning.
 ENCRYPTED = Config(KernelManager={"transport_encryption": "auto"})
 
@@ -54,7 +55,8 @@ def _follow(builder):
 
 def _run(notebook, folder, timeout):
     """Execute a notebook in its own folder, in a worker process: the executed notebook, seconds, error text or None."""
-    result = single_nb_execution(notebook, cwd=folder, timeout=timeout, allow_errors=False, config=ENCRYPTED)
+    patience = {"startup_timeout": project.HOUR, "iopub_timeout": project.HOUR}
+    result = single_nb_execution(notebook, folder, timeout, allow_errors=False, config=ENCRYPTED, **patience)
     results.coalesce(result.nb)
     return result.nb, result.time, result.exc_string or results.complaint(result.nb)
 
@@ -90,10 +92,7 @@ def execute(root, cache, prints, workers):
                 raise BuildFailed(
                     "a worker process died, perhaps for lack of memory; run the same command to go on"
                 ) from None
-            except (
-                RuntimeError,
-                LookupError,
-            ) as problem:  # the kernel died, for example for lack of memory, or is unknown
+            except (RuntimeError, LookupError) as problem:  # the kernel died, perhaps for lack of memory, or is unknown
                 failures.append(f"{page}:\n{type(problem).__name__}: {problem}")
                 continue
             ended = f"[{done}/{len(jobs)}] executed {page} in {seconds:.1f} s"
@@ -117,7 +116,7 @@ def executed_notebooks(root, cache):
     """Every notebook page with its outputs from the cache: pairs of page name and notebook, in reading order."""
     for path in project.notebooks(root):
         _, notebook = cache.merge_match_into_notebook(project.read_notebook(root, path))
-        yield path.relative_to(root).with_suffix("").as_posix(), notebook
+        yield project.page_name(root, path), notebook
 
 
 def gather_ledger(notebooks, target, archived=None, prints=None):
@@ -138,9 +137,13 @@ def gather_ledger(notebooks, target, archived=None, prints=None):
         if row["chapter"] is None and row["at_size"]:  # the build lacks the data; the cell is there
             inside = notebooks[row["at_size"]["page"]].cells
             cells[row["id"]] = next(cell.source for cell in inside if f'"{row["id"]}"' in cell.source)
-    _write_if_new(
-        target, json.dumps([row | {"cell": cells.get(row["id"])} for row in rows], indent=1, ensure_ascii=False)
-    )
+    numbers = ("measured", "error", "control", "control_value", "at_size")
+    words = [{key: value for key, value in row.items() if key not in numbers} for row in rows]
+    for path, content in (
+        (target, [row | {"cell": cells.get(row["id"])} for row in rows]),
+        (target.with_name(SAID), words),  # what chapters quote: the last digit of a number is none of it
+    ):
+        _write_if_new(path, json.dumps(content, indent=1, ensure_ascii=False))
     return rows
 
 
@@ -182,7 +185,7 @@ def build(root, workers):
                 f"what these pages are made from changed while notebooks ran: {names}; run `make book` again"
             )
         notebooks = dict(executed_notebooks(root, cache))
-        by_page = {path.relative_to(root).with_suffix("").as_posix(): parts for path, parts in prints.now.items()}
+        by_page = {project.page_name(root, path): parts for path, parts in prints.now.items()}
         archived = archive.read(root)
         rows = gather_ledger(notebooks, output / "ledger.json", archived, by_page)
         for page, parts in by_page.items():
@@ -206,10 +209,7 @@ def main():
     parser.add_argument("--root", type=Path, default=project.ROOT, help="the checkout to build (default: this one)")
     parser.add_argument("--workers", type=int, default=project.cores(), help="notebooks executed side by side")
     options = parser.parse_args()
-    for told_to_end in (
-        signal.SIGINT,
-        signal.SIGTERM,
-    ):  # also where the build was started deaf to Ctrl-C, which the kernels would hear
+    for told_to_end in (signal.SIGINT, signal.SIGTERM):  # also where the build was started deaf to Ctrl-C
         signal.signal(told_to_end, signal.default_int_handler)
     try:
         page = build(options.root.resolve(), options.workers)

@@ -18,7 +18,7 @@ def surroundings(root):
     These are Python, the preset, the kernels' settings, the locked versions, and files of the library that are
     neither code nor claims.
     """
-    settings = [sys.version, presets.current(), project.kernel_environment("")]
+    settings = [sys.version, presets.current(), project.KERNELS]
     sums = {"Python, the preset or the kernels": _sum(json.dumps(settings).encode())}
     others = [
         p for p in (root / "lib").rglob("*") if p.is_file() and p.suffix != ".py" and "__pycache__" not in p.parts
@@ -81,7 +81,14 @@ class Fingerprints:
         except (ValueError, AttributeError) as problem:
             print(f"{file.name} cannot be read ({type(problem).__name__}); executing everything again.")
             self.kept = {}
-        self.now = self.look()
+        self.seen, self.now = self._files(), self.look()
+
+    def _files(self):
+        """When each file that a look may read was written, and which files of data there are."""
+        inside = [path for name in ("lib", "book") for path in (self.root / name).rglob("*") if path.is_file()]
+        inside = [path for path in inside if "__pycache__" not in path.parts]
+        inside += [self.root / name for name in ("_config.yml", "_toc.yml", "requirements.txt")]
+        return {path: path.stat().st_mtime_ns for path in inside if path.exists()}, _files.data_present()
 
     def look(self):
         """What every page is made from at this moment."""
@@ -91,6 +98,8 @@ class Fingerprints:
 
     def changed_since(self):
         """The pages that somebody changed, or what they are made from, while notebooks ran."""
+        if self._files() == self.seen:
+            return []
         return [path for path, parts in self.look().items() if parts != self.now.get(path)]
 
     def name(self, path):

@@ -11,6 +11,8 @@ import pytest
 from nbformat.v4 import output_from_msg
 from nbval.plugin import IPyNbCell
 
+from tools.build import project
+
 SECONDS = "execution_seconds"  # in the metadata of a notebook that was executed from its first cell to its last
 _OUTPUTS = {"display_data", "error", "execute_result", "stream"}
 
@@ -24,6 +26,7 @@ def pytest_runtest_call(item):
     if not isinstance(item, IPyNbCell):
         return (yield)
     book, messages = item.parent, []
+    item.output_timeout = project.HOUR  # nbval's five seconds are none on a machine that others load
     client, read = book.kernel.kc, type(book).get_kernel_message
     client.execute = lambda code, **options: type(client).execute(client, code, **options | {"store_history": True})
     book.get_kernel_message = lambda **options: messages.append(read(book, **options)) or messages[-1]
@@ -53,7 +56,7 @@ def pytest_runtest_teardown(item, nextitem):
         book = item.parent
         done = book.nb.metadata.pop("done", [])
         if len(done) == sum(cell.cell_type == "code" for cell in book.nb.cells):
-            reply = book.kernel.kc.kernel_info(reply=True, timeout=30)
+            reply = book.kernel.kc.kernel_info(reply=True, timeout=project.HOUR)
             book.nb.metadata["language_info"] = reply["content"]["language_info"]
             book.nb.metadata[SECONDS] = sum(done)
             nbformat.write(book.nb, book.path)

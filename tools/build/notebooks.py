@@ -1,4 +1,4 @@
-"""Run every notebook of the book under nbval: ``python -m tools.build.notebooks``.
+"""Run every notebook of the book under nbval: ``python -m tools.build.notebooks [pages ...]``.
 
 The MyST sources are converted in one go into ``_build/nbval``.  They hold no outputs to compare with, so a value is
 checked where a cell asserts it or hands it to the ledger; a cell that raises or takes too long fails.  What a notebook
@@ -6,26 +6,26 @@ prints is compared with the result that a build has kept; where there is none, t
 the build that follows shows that.
 """
 
+import argparse
 import os
-import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import jupytext
 import nbformat
 import yaml
 
-from tools.build import fingerprints, nbval_outputs, project, results
+from tools.build import faults, fingerprints, nbval_outputs, project, results
 
 SLOWEST = 15  # rows in the table of the slowest cells
 
 
-def convert(root, target):
-    """Write each MyST notebook of the book as ``.ipynb`` below ``target``; returns the paths written."""
-    if target.exists():
-        shutil.rmtree(target)
+def convert(root, target, pages):
+    """Write MyST notebooks of the book as ``.ipynb`` below ``target``; returns the paths written."""
+    project.remove(target)
     written = []
-    for source in project.notebooks(root):
+    for source in pages:
         path = (target / source.relative_to(root)).with_suffix(".ipynb")
         path.parent.mkdir(parents=True, exist_ok=True)
         jupytext.write(jupytext.read(source), path)
@@ -33,33 +33,35 @@ def convert(root, target):
     return written
 
 
-def run(root, workers):
-    """Run the converted notebooks, one kernel a notebook and ``workers`` at a time; returns pytest's exit status."""
+def run(root, workers, pages=()):
+    """Run the notebooks (default: all), a kernel each and ``workers`` at a time; returns pytest's exit status."""
     project.check_toc(root)
+    pages = pages or project.notebooks(root)
     with results.alone(root / "_build"):
         prints = fingerprints.Fingerprints(root, root / "_build" / fingerprints.FILE)
-        paths = convert(root, root / "_build" / "nbval")
+        paths = convert(root, root / "_build" / "nbval", pages)
         options = ["--nbval-lax", "--nbval-current-env", f"--durations={SLOWEST}", "-p", nbval_outputs.__name__]
-        timeout = project.cell_timeout(root)
-        if timeout is not None:
-            options.append(f"--nbval-cell-timeout={timeout}")
-        options += ["-p", "no:cacheprovider", "-o", "addopts=", "-n", str(workers), "--dist=loadfile", "-q"]
+        options += [f"--nbval-cell-timeout={project.cell_timeout(root) or 10**9}", "-p", faults.__name__]
+        options += [f"--nbval-kernel-startup-timeout={project.HOUR}", "-p", "no:cacheprovider", "-o", "addopts="]
+        options += ["-n", str(workers), "--dist=loadfile", "-q"]
         command = [sys.executable, "-m", "pytest", *options, *paths]
         environment = os.environ | project.kernel_environment(root)
         status = subprocess.run(command, cwd=root, env=environment, check=False).returncode
-        unlike = keep_or_compare(root, prints, paths)
-    print("".join(f"{line}\n" for line in unlike), end="")
+        unlike = keep_or_compare(root, prints, zip(pages, paths, strict=True))
+    for name in unlike:
+        print(f"{faults.MARK}{name} printed something else than when the book was built; is a seed missing?")
+        print(f"{faults.MARK}    again: .venv/bin/python -m tools.build.notebooks {name}")
     return status or bool(unlike)
 
 
-def keep_or_compare(root, prints, paths):
-    """Compare what nbval executed to the end with the kept result, or keep it; returns a sentence for each difference.
+def keep_or_compare(root, prints, pairs):
+    """Compare what nbval executed to the end with the kept result, or keep it; returns the pages that are unlike.
 
-    A page that changed meanwhile, or has something to mend, is left to the build.
+    `pairs`: pages and what nbval ran.  A page that changed meanwhile, or has something to mend, is left to the build.
     """
     unlike = []
     cache, changed = results.open_cache(root / "_build" / results.FOLDER), prints.changed_since()
-    for page, path in zip(project.notebooks(root), paths, strict=True):
+    for page, path in pairs:
         ran = nbformat.read(path, as_version=4)
         if nbval_outputs.SECONDS not in ran.metadata or page in changed:
             continue
@@ -74,16 +76,18 @@ def keep_or_compare(root, prints, paths):
         known = results.kept(cache, notebook) if prints.why(page) is None else None
         if known is not None:
             if results.printed(known) != results.printed(notebook):
-                name = page.relative_to(root).as_posix()
-                unlike.append(f"{name} printed something else than when the book was built; is a seed missing?")
+                unlike.append(page.relative_to(root).as_posix())
         elif not results.complaint(notebook):
             results.keep(cache, prints, page, notebook, ran.metadata[nbval_outputs.SECONDS])
     return unlike
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("pages", nargs="*", help="files of pages (default: every notebook of the book)")
+    pages = [Path(page).resolve() for page in parser.parse_args().pages]
     try:
-        sys.exit(run(project.ROOT, project.cores()))
+        sys.exit(run(project.ROOT, project.cores(), pages))
     except (results.BuildFailed, ValueError, OSError, yaml.YAMLError) as error:
         sys.exit(f"The notebooks were not run: {error}")
     except KeyboardInterrupt:

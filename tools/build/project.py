@@ -19,7 +19,11 @@ from myst_parser.config.main import MdParserConfig
 from lib.services import presets
 
 ROOT = Path(__file__).resolve().parents[2]
-FONTS = "share/matplotlib"  # where an environment keeps matplotlib's list of fonts; made with the environment
+# What every kernel runs under, wherever the checkout lies.  With one thread notebooks run side by side and sums do not
+# depend on the number of cores.
+KERNELS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+KERNELS |= {"JUPYTER_PREFER_ENV_PATH": "1", "PHYSICS_OF_LEARNING_SITE": "1"}
+HOUR = 3600  # seconds: a limit that a dead process reaches, and no loaded machine
 
 
 def read(path):
@@ -85,21 +89,28 @@ def notebooks(root):
 
 def read_notebook(root, path):
     """A MyST notebook as the site's parser reads it, so that both find the same entry of the execution cache."""
-    config = yaml.safe_load(read(root / "_config.yml"))
-    return deepcopy(_parsed(read(path), frozenset(config["parse"]["myst_enable_extensions"]), path))
+    return deepcopy(_parsed(read(path), read(root / "_config.yml"), path))
 
 
 @cache
-def _parsed(text, extensions, path):
-    settings = MdParserConfig(enable_extensions=set(extensions))
+def _parsed(text, config, path):
+    settings = MdParserConfig(enable_extensions=set(_configuration(config)["parse"]["myst_enable_extensions"]))
     return read_myst_markdown_notebook(text, config=settings, add_source_map=True, path=path)
+
+
+@cache
+def _configuration(text):
+    return yaml.safe_load(text)
 
 
 def cell_timeout(root):
     """Seconds that a cell may take; a preset of the sources' sizes has no limit."""
-    if presets.current() != "quick":
-        return None
-    return yaml.safe_load(read(root / "_config.yml"))["execute"]["timeout"]
+    return _configuration(read(root / "_config.yml"))["execute"]["timeout"] if presets.current() == "quick" else None
+
+
+def page_name(root, path):
+    """The document name of a page, as in "book/part/chapter"."""
+    return path.relative_to(root).with_suffix("").as_posix()
 
 
 def sum_of(root, places, *words):
@@ -126,14 +137,12 @@ def cores():
 
 
 def kernel_environment(root):
-    """What every kernel runs under: one thread, this environment's kernels and fonts, this checkout, the site's ground.
+    """What a kernel of this checkout runs under: :data:`KERNELS`, and places of its own.
 
-    With one thread notebooks run side by side and sums do not depend on the number of cores.  The list of fonts in a
-    home may be one that another environment left, without matplotlib's own.
+    What a home holds (matplotlib's list of fonts, settings of IPython) may be of another environment, or anybody's.
     """
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
-    environment = {"JUPYTER_PREFER_ENV_PATH": "1", "MPLCONFIGDIR": f"{sys.prefix}/{FONTS}"}
-    return threads | environment | {"PYTHONPATH": str(root), "PHYSICS_OF_LEARNING_SITE": "1"}
+    own = {"MPLCONFIGDIR": f"{sys.prefix}/share/matplotlib", "IPYTHONDIR": f"{sys.prefix}/share/ipython"}
+    return KERNELS | own | {"PYTHONPATH": str(root)}
 
 
 LAUNCHED = "lab/tree/notebooks/"  # where a launched server shows the reader's notebooks

@@ -6,18 +6,15 @@ hidden test.
 """
 
 import ast
-import base64
 import importlib.util
 import json
-import marshal
 import os
 import re
-import secrets
 import socket
+import subprocess
 import sys
 import tempfile
 import warnings
-from builtins import __dict__ as PYTHON
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -30,6 +27,7 @@ from traitlets import Float
 
 STOPPED = (CellTimeoutError, DeadKernelError)
 COURSE = Path(__file__).resolve().parent
+KERNEL = str(COURSE / "guarded_kernel.py")
 HIDDEN = re.compile(r"### BEGIN HIDDEN TESTS\n(.*?)### END HIDDEN TESTS", re.S)
 warnings.filterwarnings("ignore", module="nbgrader")  # SQLAlchemy's, about nbgrader's queries
 
@@ -77,33 +75,6 @@ def defined(tree):
     return found
 
 
-class Wary(ast.NodeTransformer):
-    """Passes what a test takes from a notebook, values and what its functions return, through a check."""
-
-    def __init__(self, trusted):
-        self.trusted = trusted
-
-    def visit_Call(self, node):
-        node.args = [self.visit(argument) for argument in node.args]
-        node.keywords = [self.visit(keyword) for keyword in node.keywords]
-        if not isinstance(node.func, ast.Name):
-            node.func = self.visit(node.func)
-            return node
-        return node if node.func.id in self.trusted else self._through("__returned__", node)
-
-    def visit_Name(self, node):
-        return (
-            self._through("__plain__", node) if isinstance(node.ctx, ast.Load) and node.id not in self.trusted else node
-        )
-
-    def _through(self, check, node):
-        return ast.copy_location(ast.Call(ast.Name(check, ast.Load()), [node], []), node)
-
-
-def compiled(tree, name):
-    return base64.b64encode(marshal.dumps(compile(ast.fix_missing_locations(tree), name, "exec"))).decode()
-
-
 class GuardedExecute(Execute):
     """Runs the cells of a submission one by one; where one stops the kernel, goes on in a new one.
 
@@ -116,10 +87,9 @@ class GuardedExecute(Execute):
     shutdown_kernel = "immediate"
 
     def preprocess(self, nb, resources, km=None):
-        self.stopped, self.line, self.number = set(), None, 0
+        self.stopped, self.line, self.tests = set(), None, None
         trees = [parsed(cell.source) for cell in nb.cells if is_given(cell) or is_test(cell)]
         self.modules = sorted(set().union(*(imported(tree)[0] for tree in trees)))
-        self.trusted = set(PYTHON) | set().union(*(imported(tree)[1] for tree in trees))
         with tempfile.TemporaryDirectory() as scratch:
             self.scratch = scratch
             try:
@@ -129,45 +99,37 @@ class GuardedExecute(Execute):
 
     def create_kernel_manager(self):
         manager = super().create_kernel_manager()
-        manager.kernel_spec.argv = [
-            sys.executable,
-            str(COURSE / "guarded_kernel.py"),
-            "-f",
-            "{connection_file}",
-            "--log-level=ERROR",
-        ]
+        manager.kernel_spec.argv = [sys.executable, KERNEL, "-f", "{connection_file}", "--log-level=ERROR"]
         return manager
 
     def start_new_kernel(self, **options):
+        """Start the tests' process, and the student's, which calls it before the first cell runs."""
         self._hang_up()
-        key, address = secrets.token_hex(), os.path.join(self.scratch, "line")
         told = {
-            "key": key,
-            "address": address,
+            "address": os.path.join(self.scratch, "line"),
             "memory": self.memory,
             "scratch": self.scratch,
             "modules": self.modules,
             "hidden": [str(folder) for folder in hidden_folders()],
         }
-        places = dict.fromkeys(("TMPDIR", "IPYTHONDIR", "MPLCONFIGDIR"), self.scratch)
-        threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-        options |= {"cwd": self.scratch, "env": os.environ | places | threads | {"GUARDED_KERNEL": json.dumps(told)}}
-        with socket.socket(socket.AF_UNIX) as door:
-            door.bind(address)
-            door.listen(1)
-            door.settimeout(self.startup_timeout)
-            super().start_new_kernel(**options)
-            end, _ = door.accept()
-            end.settimeout(None)
-            self.line = Connection(end.detach())
-        os.unlink(address)
-        if self.line.recv_bytes() != key.encode():
-            raise RuntimeError("somebody else called")
+        environment = os.environ | dict.fromkeys(("TMPDIR", "IPYTHONDIR", "MPLCONFIGDIR"), self.scratch)
+        environment |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+        mine, theirs = socket.socketpair()
+        with theirs:
+            for_tests = environment | {"GUARDED_KERNEL": json.dumps(told | {"grader": theirs.fileno()})}
+            places = {"cwd": self.scratch, "pass_fds": [theirs.fileno()]}
+            self.tests = subprocess.Popen([sys.executable, KERNEL], env=for_tests, **places)
+        self.line = Connection(mine.detach())
+        self.line.recv_bytes()
+        options |= {"cwd": self.scratch, "env": environment | {"GUARDED_KERNEL": json.dumps(told)}}
+        super().start_new_kernel(**options)
 
     def _hang_up(self):
-        if self.line is not None:
+        if self.tests is not None:
             self.line.close()
-            self.line = None
+            self.tests.kill()
+            self.tests.wait()
+            self.tests = None
 
     def preprocess_cell(self, cell, resources, index):
         if cell.cell_type == "code":
@@ -183,44 +145,30 @@ class GuardedExecute(Execute):
 
     def _run(self, cell, resources, index):
         if is_test(cell):
-            self._test(cell)
+            hidden = "\n".join(HIDDEN.findall(cell.source))
+            seen = defined(parsed(HIDDEN.sub("", cell.source))) - defined(parsed(hidden))
+            answer = self._ask("test", cell.source, sorted(seen))
+            cell.outputs, cell.execution_count = [], None
+            if "ename" in answer:
+                text = ": ".join(part for part in (answer["ename"], answer["evalue"]) if part)
+                cell.outputs = [new_output("error", **answer, traceback=[text])]
             return
-        tree = parsed(cell.source) if is_given(cell) else None
-        if tree is not None and tree.body:
-            names = sorted(defined(tree))
-            if self._ask("given", code=compiled(tree, "<given>"), names=names)["done"]:
-                cell.outputs, cell.execution_count = [], None
-                return
         super().preprocess_cell(cell, resources, index)
-        if tree is not None:
-            self._ask("adopt", names=sorted(defined(tree)))
-        else:
-            self._ask("nothing")  # a kernel that dies of this cell may do so after it
+        if is_given(cell) and parsed(cell.source).body:
+            self._ask("given", cell.source, sorted(defined(parsed(cell.source))))
 
-    def _test(self, cell):
-        cell.outputs, cell.execution_count = [], None
-        tree = ast.parse(cell.source)
-        hidden = "\n".join(HIDDEN.findall(cell.source))
-        seen = defined(parsed(HIDDEN.sub("", cell.source))) - defined(parsed(hidden))
-        caught = {node.name for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler)}
-        code = compiled(Wary(self.trusted | caught).visit(tree), "<test>")
-        answer = self._ask("test", code=code, names=sorted(seen))
-        if "ename" in answer:
-            text = ": ".join(part for part in (answer["ename"], answer["evalue"]) if part)
-            cell.outputs = [new_output("error", ename=answer["ename"], evalue=answer["evalue"], traceback=[text])]
-
-    def _ask(self, what, **more):
-        """Send a request to the kernel's own line, and wait for its answer."""
-        self.number = secrets.token_hex()
+    def _ask(self, *request):
+        """Let the tests' process run a cell, and wait for its answer."""
         try:
-            self.line.send_bytes(json.dumps({"do": what, "number": self.number, **more}).encode())
-            while self.line.poll(self.timeout):
-                answer = json.loads(self.line.recv_bytes())
-                if answer["number"] == self.number:
-                    return answer
-        except (EOFError, OSError, ValueError):
-            raise DeadKernelError("the kernel died") from None
-        raise CellTimeoutError("no answer")
+            self.line.send_bytes(json.dumps(request).encode())
+            answer = json.loads(self.line.recv_bytes()) if self.line.poll(self.timeout) else None
+        except (EOFError, OSError):
+            raise DeadKernelError("the tests' process died") from None
+        if answer is None:
+            raise CellTimeoutError("no answer")
+        if "lost" in answer:
+            raise DeadKernelError("the kernel died")
+        return answer
 
     def _give_up(self, index, problem):
         self.stopped.add(index)
@@ -367,5 +315,6 @@ c.Autograde.autograde_preprocessors = [
 c.GenerateFeedback.preprocessors = [HideTests, *usual(GenerateFeedback, "preprocessors")]
 c.Autograde.pre_convert_hook = tidy
 c.GuardedExecute.timeout = 30  # seconds for each cell
+c.GuardedExecute.startup_timeout = 3600  # a machine that is busy with a class starts kernels slowly
 c.GuardedExecute.memory = 4.0  # GiB
 c.OverwriteCells.add_missing_cells = True  # a test that was deleted is put back

@@ -1,68 +1,48 @@
-"""Rehearse a launch on Binder, in an empty environment.
+"""Rehearse a launch on Binder, in an empty environment: ``make rehearsal``, before other requirements go out.
 
-``python -m tools.release.rehearsal`` does what ``binder/`` asks for:
-
-1. copy the checkout's files, make an environment of the Python in ``binder/runtime.txt``, install
-   ``binder/requirements.txt``;
+1. copy the checkout's files, make an environment, install ``binder/requirements.txt``;
 2. run ``binder/postBuild``, and look for what must not be launched;
-3. start the server through ``binder/start``, open one chapter of each part through it as a notebook, run all its cells,
-   and watch the memory.
+3. start the server through ``binder/start``, open one chapter of each part in it as a notebook, run all its cells under
+   the same settings, and watch the memory.
 
-It stops at the first thing that is not right, and prints a table of times and memory.  Everything is written into a
-temporary folder, which is removed at the end.
+It stops at the first thing that is not right.  Everything is written into a temporary folder.
 """
 
-import argparse
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from pathlib import Path
-from urllib.error import HTTPError, URLError
 
-import yaml
+import psutil
 
 from tools.build import project
 from tools.release import lab_server, reader
+from tools.release.lab_server import LaunchFailed
 
 LIMIT = 1.8e9  # bytes that a chapter may take with the server; mybinder.org gives about 2 GB
 NOT_LAUNCHED = "### BEGIN SOLUTION"
 KEPT = ("LANG", "LC_ALL", "TMPDIR")  # of this environment; all else would be different on Binder
 
 
-def say(text):
-    print(f"== {text}", flush=True)
-
-
-def run(command, folder, environment, what):
+def run(command, folder, environment=None):
     """Run a command of the launch; what it prints is shown only if it fails."""
     done = subprocess.run(
         command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
     if done.returncode != 0:
-        raise lab_server.LaunchFailed(
-            f"{what} failed; its last lines were\n" + "\n".join(done.stdout.splitlines()[-15:])
-        )
+        last = "\n".join(done.stdout.splitlines()[-15:])
+        raise LaunchFailed(f"{' '.join(map(str, command))} failed; its last lines were\n{last}")
 
 
-def chapters(root, every=False):
-    """Pairs of part and page: the first chapter of each part, or every chapter.
-
-    A part's chapters are notebooks of one folder.
-    """
-    toc = yaml.safe_load(project.read(root / "_toc.yml"))
-    found = []
-    for part in toc["parts"]:
-        pages = [chapter["file"] for chapter in part["chapters"]]
-        pages = [
-            page for page in pages if page.count("/") > 1 and project.is_notebook((root / page).with_suffix(".md"))
-        ]
-        found += [(part["caption"], page) for page in (pages if every else pages[:1])]
-    return found
+def chapters(root):
+    """The first chapter of each part."""
+    pages = [project.page_name(root, path) for path in project.notebooks(root)]
+    return list({Path(page).parent: page for page in reversed(pages) if page.count("/") > 1}.values())[::-1]
 
 
 def copy_checkout(root, target):
@@ -70,145 +50,87 @@ def copy_checkout(root, target):
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=root, capture_output=True, check=False)
     if listed.returncode != 0:
-        raise lab_server.LaunchFailed(f"git does not know the files of {root}; rehearse in a clone")
+        raise LaunchFailed(f"git does not know the files of {root}; rehearse in a clone")
     for name in filter(None, listed.stdout.decode().split("\0")):
         if (root / name).is_file():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(root / name, target / name)
 
 
-def find_python(root):
-    """The command of the Python that ``binder/runtime.txt`` names, or this Python with a loud line."""
-    wanted = (root / "binder" / "runtime.txt").read_text(encoding="utf-8").strip().replace("-", "")
-    try:
-        subprocess.run([wanted, "-c", "import venv, ensurepip"], capture_output=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        say(
-            f"NOTE: there is no {wanted} here that can make environments; "
-            f"rehearsing with Python {sys.version.split()[0]} instead"
-        )
-        return sys.executable
-    return wanted
-
-
-def unreachable(requirements):
-    """The extra indexes of a requirements file that cannot be reached from here."""
-    found = []
-    for line in requirements.read_text(encoding="utf-8").splitlines():
-        if line.startswith("--extra-index-url"):
-            index = line.split()[1]
-            try:
-                urllib.request.urlopen(index + "/", timeout=10).close()
-            except HTTPError:
-                continue  # it answers, so it is reached
-            except (URLError, TimeoutError):
-                found.append(index)
-    return found
-
-
-def install(root, folder):
-    """Make the environment as Binder does, in ``folder/env`` from the copy in ``folder/book``.
-
-    Returns what the server runs under.
-    """
+def install(folder):
+    """Make ``folder/env`` from the copy in ``folder/book`` as Binder does; returns what the server runs under."""
     book, env, home = folder / "book", folder / "env", folder / "home"
     home.mkdir()
-    run([find_python(root), "-m", "venv", env], book, None, "making the environment")
-    pip = dict(os.environ)
-    for index in unreachable(book / "binder" / "requirements.txt"):
-        say(
-            f"NOTE: {index} cannot be reached from here, so pip takes all packages from its other indexes; "
-            "Binder would ask this one too"
-        )
-        pip["PIP_RETRIES"] = "0"  # or pip waits for it once more for every package
-    command = [env / "bin" / "python", "-m", "pip", "install", "--no-cache-dir", "-r", "binder/requirements.txt"]
-    run(command, book, pip, "installing binder/requirements.txt")
+    wanted = (book / "binder" / "runtime.txt").read_text(encoding="utf-8").strip().replace("-", "")
+    if shutil.which(wanted) is None:
+        print(f"== NOTE: there is no {wanted} here; rehearsing with Python {sys.version.split()[0]} instead")
+    run([shutil.which(wanted) or sys.executable, "-m", "venv", env], book)
+    run([env / "bin" / "python", "-m", "pip", "install", "--no-cache-dir", "-r", "binder/requirements.txt"], book)
     launched = {name: os.environ[name] for name in KEPT if name in os.environ}
     launched |= {"PATH": f"{env / 'bin'}{os.pathsep}{os.environ['PATH']}", "HOME": str(home), "VIRTUAL_ENV": str(env)}
-    run(["bash", "binder/postBuild"], book, launched, "binder/postBuild")
+    run(["bash", "binder/postBuild"], book, launched)
     return launched
 
 
-def revealed(book):
-    """Files of a launched copy with solutions of problem sets; the code that cuts them out only names the marker."""
-    sources = [
-        path
-        for path in book.rglob("*")
-        if path.is_file() and path.relative_to(book).parts[0] not in (".git", "tools", "tests")
-    ]
-    return [path.relative_to(book).as_posix() for path in sources if NOT_LAUNCHED.encode() in path.read_bytes()]
+def faults(book, pages):
+    """What is wrong with a launched copy: solutions of problem sets, a page without its plain notebook.
+
+    The code that cuts solutions out only names the marker.
+    """
+    files = [path for path in book.rglob("*") if path.is_file()]
+    files = [path for path in files if path.relative_to(book).parts[0] not in (".git", "tools", "tests")]
+    shown = [path for path in files if NOT_LAUNCHED.encode() in path.read_bytes()]
+    found = [f"{path.relative_to(book)} holds solutions of a problem set" for path in shown]
+    missing = [page for page in pages if not (book / reader.FOLDER / f"{page}.ipynb").is_file()]
+    return found + [f"{page} has no notebook" for page in missing]
 
 
-def missing_notebooks(book, pages):
-    """Pages of which a launched copy has no plain notebook."""
-    return [page for page in pages if not (book / reader.FOLDER / f"{page}.ipynb").is_file()]
-
-
-def size(folder):
-    """Bytes on disk of a folder."""
-    return sum(path.lstat().st_blocks * 512 for path in folder.rglob("*"))
-
-
-def play(server, part, page):
-    """Run a chapter; returns its row of the table."""
-    started = time.perf_counter()
-    with lab_server.peak_memory(server.process) as peak:
-        cells = lab_server.play(server, f"{reader.FOLDER}/{page}")
-    return part, page.removeprefix("book/"), cells, time.perf_counter() - started, peak[0]
-
-
-def table(rows):
-    """Lines of the table: part, chapter, code cells, seconds, peak memory of the server with the chapter's kernel."""
-    yield f"{'part':24} {'chapter':40} {'cells':>5} {'seconds':>8} {'peak MB':>8}"
-    for part, page, cells, seconds, peak in rows:
-        yield f"{part:24} {page:40} {cells:5} {seconds:8.1f} {peak / 1e6:8.0f}"
-
-
-def launch(root, port, every):
-    """The whole rehearsal; returns the rows of the table."""
-    pages = chapters(root, every)
-    lab_server.free_port(port)  # before the minutes that the installation takes
-    with tempfile.TemporaryDirectory(prefix="rehearsal-") as name:
-        folder = Path(name)
-        book = folder / "book"
-        book.mkdir()
-        say("copying the checkout and installing binder/requirements.txt into an empty environment (minutes)")
-        copy_checkout(root, book)
-        started = time.perf_counter()
-        environment = install(root, folder)
-        say(f"installed in {time.perf_counter() - started:.0f} s: {size(folder / 'env') / 1e6:.0f} MB")
-        found = revealed(book)
-        if found:
-            raise lab_server.LaunchFailed(f"binder/postBuild leaves solutions of problem sets: {', '.join(found)}")
-        absent = missing_notebooks(book, [page for _, page in pages])
-        if absent:
-            raise lab_server.LaunchFailed(f"binder/postBuild writes no notebook of {', '.join(absent)}")
-        with lab_server.running(folder, book, environment, port, start=["bash", "binder/start"]) as server:
-            say(f"the server runs on port {server.port} and takes {lab_server.memory(server.process) / 1e6:.0f} MB")
-            rows = []
-            for number, (part, page) in enumerate(pages, 1):
-                rows.append(play(server, part, page))
-                say(f"[{number}/{len(pages)}] {page}: {rows[-1][3]:.1f} s, {rows[-1][4] / 1e6:.0f} MB")
-    return rows
+def play(server, book, environment, page, start=()):
+    """Open a page in the server as a notebook and run its cells; returns seconds and the largest memory, in bytes."""
+    path, began, peak = f"{reader.FOLDER}/{page}.ipynb", time.perf_counter(), 0
+    kind = server.ask(f"contents/{path}?content=1")["type"]
+    if kind != "notebook":
+        raise LaunchFailed(f"{path} opens as a {kind}, not as a notebook")
+    command = [*start, shutil.which("jupyter", path=environment["PATH"]), "execute", "--timeout=-1", path]
+    with tempfile.TemporaryFile("w+") as log:
+        process = psutil.Popen(command, cwd=book, env=environment, stdout=log, stderr=log)
+        try:
+            while process.poll() is None:
+                peak = max(peak, lab_server.memory(server.process, process))
+                time.sleep(0.2)
+        finally:
+            lab_server.end(process)
+        if process.returncode != 0:
+            log.seek(0)
+            last = re.sub(r"\x1b\[[0-9;]*m", "", log.read())[-1000:]
+            raise LaunchFailed(f"a cell of {path} failed; the last lines were\n{last}")
+    return time.perf_counter() - began, peak
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--port", type=int, default=0, help="the server's port (default: any that is free)")
-    parser.add_argument("--every", action="store_true", help="play every chapter, not only the first of each part")
-    options = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # or a server would be left running
+    root, pages, start, large = project.ROOT, chapters(project.ROOT), ["bash", "binder/start"], []
     try:
-        rows = launch(project.ROOT, options.port, options.every)
-    except (lab_server.LaunchFailed, OSError, ValueError, yaml.YAMLError) as problem:
+        with tempfile.TemporaryDirectory(prefix="rehearsal-") as name:
+            folder, book, began = Path(name), Path(name) / "book", time.perf_counter()
+            print("== installing binder/requirements.txt into an empty environment (minutes)", flush=True)
+            copy_checkout(root, book)
+            environment = install(folder)
+            print(f"== installed in {time.perf_counter() - began:.0f} s", flush=True)
+            if found := faults(book, pages):
+                raise LaunchFailed("after binder/postBuild " + "; ".join(found))
+            with lab_server.running(folder, book, environment, start) as server:
+                for page in pages:
+                    seconds, peak = play(server, book, environment, page, start)
+                    print(f"{page:50} {seconds:6.1f} s {peak / 1e6:6.0f} MB", flush=True)
+                    large += [page] if peak > LIMIT else []
+    except (LaunchFailed, OSError) as problem:
         sys.exit(f"The rehearsal stopped: {problem}")
     except KeyboardInterrupt:
         sys.exit("The rehearsal stopped: interrupted")
-    print("\n" + "\n".join(table(rows)))
-    large = [page for _, page, _, _, peak in rows if peak > LIMIT]
     if large:
         sys.exit(f"The rehearsal failed: {', '.join(large)} took more than {LIMIT / 1e6:.0f} MB")
-    say("the launch works")
+    print("== the launch works")
 
 
 if __name__ == "__main__":

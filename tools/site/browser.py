@@ -14,7 +14,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
-from tools.build import project
+from tools.build import faults, project
 from tools.site import browser_checks, site_checks
 
 VARIABLE = "CHROMIUM"
@@ -27,6 +27,7 @@ SWITCHES = [
     "--disable-sync",
     "--no-first-run",
 ]
+PATIENCE = 900_000  # ms: what is waited for is an event; only a browser that died takes so long
 
 
 def find():
@@ -99,28 +100,27 @@ def opened(browser, server, path, **options):
     Yields Playwright's page and a list that grows with every error on its console, every script error, and every
     request that is not for the server; such a request is refused.
     """
-    faults = []
+    found = []
 
     def refuse(route):
-        faults.append(f"the page asked for {route.request.url}, outside the site")
+        found.append(f"the page asked for {route.request.url}, outside the site")
         route.abort()
 
+    def complaint(line):
+        if line.type == "error":
+            found.append(f"console: {line.text} ({line.location['url']})")
+
     with browser.new_context(
-        **{"viewport": browser_checks.DESK, "color_scheme": "light", "reduced_motion": "reduce"} | options
+        **{"viewport": browser_checks.PHONE, "color_scheme": "light", "reduced_motion": "reduce"} | options
     ) as context:
         context.route(re.compile(f"^(?!{re.escape(server)}/)"), refuse)
         page = context.new_page()
-        page.on(
-            "console",
-            lambda line: (
-                faults.append(f"console: {line.text} ({line.location['url']})") if line.type == "error" else None
-            ),
-        )
-        page.on("pageerror", lambda error: faults.append(f"script error: {error}"))
-        page.on("websocket", lambda socket: faults.append(f"the page opened a socket to {socket.url}"))
-        page.set_default_timeout(120_000)  # ms; the ledger, or the largest pages at once, on a machine that others load
+        page.on("console", complaint)
+        page.on("pageerror", lambda error: found.append(f"script error: {error}"))
+        page.on("websocket", lambda socket: found.append(f"the page opened a socket to {socket.url}"))
+        page.set_default_timeout(PATIENCE)
         page.goto(f"{server}/{path}")
-        yield page, faults
+        yield page, found
 
 
 def run(root):
@@ -133,7 +133,8 @@ def run(root):
             f"The browser tests were not run: {site_checks.site_folder(root)} holds no built site; run `make "
             "book` first."
         )
-    command = [sys.executable, "-m", "pytest", "--numprocesses=2", "--durations=5", "tests/browser"]
+    options = ["-p", faults.__name__, "--numprocesses=2", "--durations=5"]
+    command = [sys.executable, "-m", "pytest", *options, "tests/browser"]
     return subprocess.run(command, cwd=root, check=False).returncode
 
 

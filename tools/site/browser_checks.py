@@ -1,18 +1,20 @@
 """What is checked on a page in a browser.  Each function takes Playwright's page and returns a list of problems, empty
 if all is well.
+
+:func:`problems` looks at a page as a telephone shows it; :func:`thorough` does what one page of each kind answers for
+all of them.
 """
 
 from pathlib import Path
 
 import axe_playwright_python
-import nbformat
 
 AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js")
 DESK = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}
 GRAVE = ("serious", "critical")  # the impacts that fail a page; axe also reports what is a matter of taste
 BY_COLOR = ["color-contrast", "link-in-text-block"]
-MATH_SECONDS = 60
+MATH_SECONDS = 900  # only a script that died takes so long
 SETTLE = 400  # ms; the theme makes boxes that scroll reachable by keyboard 300 ms after the window changed
 
 EQUATIONS = """async seconds => {
@@ -63,12 +65,11 @@ SHOWN = """control => {
 }"""
 
 
-# The others of a kind differ in nothing but their content: a click from a script is a hundred times quicker.
-OPEN_REST = f"""controls => {{
+# A click from a script is a hundred times quicker than one by the mouse.
+OPEN = f"""controls => {{
     const shown = {SHOWN};
     const found = [];
     for (const [index, control] of controls.entries()) {{
-        if (control.hasAttribute("data-tried")) continue;
         if (shown(control)) found.push(`folded part ${{index + 1}} is open from the start`);
         else control.click();
         if (!shown(control) || control.tabIndex < 0) found.push(`folded part ${{index + 1}} does not open`);
@@ -78,28 +79,25 @@ OPEN_REST = f"""controls => {{
 
 
 def folded(page):
-    """What is folded (solutions, cells) opens, the first of each kind by keyboard and, closed again, by the mouse; all
-    of it stays open.
-    """
+    """What is folded (solutions, cells) is folded, and opens; it stays open."""
+    return page.eval_on_selector_all(", ".join(CONTROLS), OPEN)
+
+
+def by_hand(page):
+    """The first of each kind of what is folded, here open, closes and opens by keyboard, and closes by the mouse."""
     found = []
     for kind in CONTROLS:
         control = page.locator(kind).first
         if not page.locator(kind).count():
             continue
-        states = [control.evaluate(SHOWN)]
-        for act in (lambda: control.press("Enter"), lambda: control.press("Enter"), control.click):
+        for act, wanted, what in (
+            (lambda: control.press("Enter"), False, "close by keyboard"),
+            (lambda: control.press("Enter"), True, "open by keyboard"),
+            (control.click, False, "close by a click"),
+        ):
             act()
-            states.append(control.evaluate(SHOWN))
-        what = (
-            "is open from the start",
-            "does not open by keyboard",
-            "does not close by keyboard",
-            "does not open by a click",
-        )
-        wanted = (False, True, False, True)
-        found += [f"the first {kind} {text}" for text, state, want in zip(what, states, wanted) if state != want]
-        control.evaluate("node => node.setAttribute('data-tried', '')")
-    return found + page.eval_on_selector_all(", ".join(CONTROLS), OPEN_REST)
+            found += [f"the first {kind} does not {what}"] if control.evaluate(SHOWN) != wanted else []
+    return found
 
 
 OVERFLOW = """() => {
@@ -189,6 +187,7 @@ def dark(page):
 
 
 def resize(page, size):
+    page.mouse.move(0, 0)  # or a link that comes to lie under it has another color
     page.set_viewport_size(size)
     page.wait_for_timeout(SETTLE)
 
@@ -254,13 +253,8 @@ def _axe(page, context, options):
 
 
 def rules(page):
-    """Accessibility rules of axe-core that do not depend on colors."""
+    """Accessibility rules of axe-core that do not depend on colors; what scrolls can be scrolled by keyboard."""
     return _axe(page, "document", {"rules": {rule: {"enabled": False} for rule in BY_COLOR}})
-
-
-def reachable(page):
-    """What scrolls can be scrolled by keyboard."""
-    return _axe(page, "document", {"runOnly": ["scrollable-region-focusable"]})
 
 
 def contrast(page):
@@ -268,33 +262,25 @@ def contrast(page):
     return _axe(page, f"{{include: ({LOOKS})()}}", {"runOnly": BY_COLOR})
 
 
-def notebooks(page):
-    """The links to notebooks deliver valid ones; an answer that is none is a problem."""
-    found = []
-    # launch links lead outside
-    own = "links => links.map(link => link.href).filter(link => link.startsWith(location.origin))"
-    for address in sorted(set(page.eval_on_selector_all("a[href$='.ipynb']", own))):
-        answer = page.request.get(address)
-        try:
-            nbformat.validate(nbformat.reads(answer.text(), as_version=4))
-        except (nbformat.reader.NotJSONError, nbformat.ValidationError) as problem:
-            found.append(f"{address} delivers no notebook (status {answer.status}): {str(problem)[:80]}")
-    return found
-
-
 def problems(page):
-    """Everything above, on a page that was just opened in light mode and a window of the size ``DESK``; the page is
-    spoiled by it.
+    """On a page that was just opened in light mode and a window of the size ``PHONE``: everything is set, folded parts
+    open, nothing sticks out, and it can be read aloud and read.  Folded parts stay open.
     """
     found = equations(page)
     lighten(page)
-    found += folded(page) + notebooks(page)
-    light = ink(page)
-    resize(page, PHONE)
+    found += folded(page)
+    page.wait_for_timeout(SETTLE)
     found += overflow(page)
     equations_to_words(page)
-    found += [f"on a phone: {problem}" for problem in reachable(page)]
+    return found + rules(page) + [f"in light mode: {problem}" for problem in contrast(page)]
+
+
+def thorough(page):
+    """What one page of each kind is looked at for, after :func:`problems`: folding by hand, the desk, dark colors."""
+    found = by_hand(page)
+    folded(page)
     resize(page, DESK)
-    found += rules(page) + [f"in light mode: {problem}" for problem in contrast(page)]
+    found += [f"on a desk: {problem}" for problem in rules(page) + contrast(page)]
+    light = ink(page)
     dark(page)
     return found + [f"in dark mode: {problem}" for problem in contrast(page)] + legible(light, ink(page))
