@@ -187,7 +187,7 @@ def sums(trees: Iterable[ast.AST], package: Path = PACKAGE) -> dict[str, str]:
 
 def _installed(path):
     places = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-    return any(path.is_relative_to(place) for place in places)
+    return any(path.is_relative_to(Path(place).resolve()) for place in places)
 
 
 def _file_of(name):
