@@ -69,11 +69,7 @@ def test_part_uses_all_before_it_and_itself():
 
 
 def test_folders_of_tests_are_those_of_the_library():
-    wanted = {
-        module.tests: name
-        for name, module in library.modules(project.ROOT).items()
-        if "._" not in name and not name.endswith("_formulas")
-    }
+    wanted = {module.tests: name for name, module in library.modules(project.ROOT).items() if "._" not in name}
     assert [name for path, name in wanted.items() if not (project.ROOT / path).exists()] == []
 
 

@@ -9,7 +9,7 @@ import lib
 
 def inner(name):
     """Modules of what only a package itself uses."""
-    return "._" in name or name.endswith("_formulas")
+    return "._" in name
 
 
 def modules():
