@@ -13,7 +13,6 @@ import pytest
 
 from lib.services import claims, provenance
 from tools.build import project
-from tools.site import library
 
 PARTS = ["foundations", "fluctuations", "scaling", "representations", "criticality", "fields"]  # in reading order
 
@@ -32,6 +31,11 @@ def against(name, other):
     return f"{name} uses {other}, against the order {', '.join(['common', 'services', *PARTS])}"
 
 
+def modules():
+    """The files of the modules of lib by name, as in "scaling.spectra"."""
+    return {name: path for name, path in provenance.files().items() if path.stem != "__init__"}
+
+
 def uses(tree, names):
     """Every "module.name" or module of lib that a file takes anywhere, also inside its functions."""
     taken = [provenance.imports_of(node, names) for node in ast.walk(tree)]
@@ -39,10 +43,8 @@ def uses(tree, names):
 
 
 def test_arrows_point_forward_and_private_names_stay_at_home():
-    modules = library.modules(project.ROOT)
-    found = [
-        against(name, other) for name, module in modules.items() for other in uses(ast.parse(module.text), modules)
-    ]
+    trees = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in modules().items()}
+    found = [against(name, other) for name, tree in trees.items() for other in uses(tree, trees)]
     assert len(found) > 200
     assert [problem for problem in found if problem] == []
 
@@ -59,8 +61,7 @@ def test_arrows_point_forward_and_private_names_stay_at_home():
     ],
 )
 def test_arrow_against_the_order_is_seen(name, statement):
-    modules = library.modules(project.ROOT)
-    assert any(against(name, other) for other in uses(ast.parse(statement), modules))
+    assert any(against(name, other) for other in uses(ast.parse(statement), modules()))
 
 
 def test_part_uses_all_before_it_and_itself():
@@ -69,8 +70,10 @@ def test_part_uses_all_before_it_and_itself():
 
 
 def test_folders_of_tests_are_those_of_the_library():
-    wanted = {module.tests: name for name, module in library.modules(project.ROOT).items() if "._" not in name}
-    assert [name for path, name in wanted.items() if not (project.ROOT / path).exists()] == []
+    public = [name for name in modules() if "._" not in name]
+    places = {name: name.rpartition(".")[::2] for name in public}
+    tests = {name: f"tests/{package.replace('.', '/')}/test_{module}.py" for name, (package, module) in places.items()}
+    assert [name for name, path in tests.items() if not (project.ROOT / path).exists()] == []
 
 
 @pytest.fixture(scope="module")
@@ -105,4 +108,4 @@ def test_installed_copy_has_every_module_and_every_claim(wheel, tmp_path):
     done = subprocess.run([python, "-I", "-c", script], cwd=tmp_path, check=True, capture_output=True, text=True)
     file, *found = done.stdout.splitlines()
     assert file.startswith(str(home))
-    assert sorted(found) == sorted([*(f"lib.{name}" for name in library.modules(project.ROOT)), *claims.declared()])
+    assert sorted(found) == sorted([*(f"lib.{name}" for name in modules()), *claims.declared()])

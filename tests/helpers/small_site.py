@@ -5,9 +5,12 @@ import os
 import subprocess
 import sys
 
+import yaml
 from bs4 import BeautifulSoup
 
 from tools.build import project
+
+CONFIG = yaml.safe_load(project.read(project.ROOT / "_config.yml"))["sphinx"]["config"]
 
 ROW = {
     "id": "fdt/a",
@@ -55,11 +58,13 @@ def build(root, *extensions, first):
         "root_doc": first,
         "project": "A Book",
         "html_theme": "sphinx_book_theme",
-        "myst_enable_extensions": ["dollarmath"],
+        "myst_enable_extensions": ["colon_fence", "dollarmath"],
         "exclude_patterns": ["_build"],
     }
+    settings |= {name: value for name, value in CONFIG.items() if name.startswith(("napoleon", "nitpick"))}
     if "sphinxext.opengraph" in extensions:
         settings |= {"ogp_social_cards": {"enable": False}, "ogp_enable_meta_description": False}
+        settings |= {"notfound_template": "404.html", "templates_path": [str(project.ROOT / "book" / "_templates")]}
     (root / "conf.py").write_text("".join(f"{name} = {value!r}\n" for name, value in settings.items()))
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "-n", "--keep-going", root, root / "_build" / "html"]
     environment = os.environ | {"PYTHONPATH": str(project.ROOT)}

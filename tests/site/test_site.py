@@ -111,3 +111,24 @@ def test_index_of_results_links_every_boxed_result_of_every_chapter_in_its_part(
 def test_general_index_leads_into_every_chapter(soups):
     links = " ".join(link["href"] for link in soups("book/general-index").select("article li a"))
     assert [page for page in CHAPTERS if page.removeprefix("book/") + ".html#index-" not in links] == []
+
+
+def test_every_figure_says_what_it_comes_from(soups):
+    figures = [figure for page in NOTEBOOKS for figure in soups(page).select("article figure:has(img)")]
+    lines = [[line.get_text() for line in figure.select(".computed-by")] for figure in figures]
+    assert figures and all(len(found) == 1 and found[0].startswith("Computed ") for found in lines)
+
+
+def test_the_library_leads_to_its_source_and_back(site, links):
+    sources = sorted((site / "_modules" / "lib").rglob("*.html"))
+    assert len(sources) > 50
+    assert [links.problems(path, site_checks.read(path)) for path in sources] == [[]] * len(sources)
+
+
+@pytest.mark.parametrize(
+    ("page", "place"), [("instructors", "table.prerequisites td:first-child a"), ("index", "table a")]
+)
+def test_lists_of_chapters_name_each_once(soups, page, place):
+    wanted = [f"{page.removeprefix('book/')}.html" for page in CHAPTERS]
+    links = [link["href"] for link in soups(f"book/{page}").select(f"article {place}")]
+    assert [link for link in links if link in wanted] == wanted

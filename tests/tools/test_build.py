@@ -49,7 +49,7 @@ atol = 5
 def book(tmp_path_factory):
     """A checkout with the real tools and configuration, one notebook, and a library of one function."""
     root = tmp_path_factory.mktemp("checkout")
-    for folder in ("lib", "tools", "book/_static"):
+    for folder in ("lib", "tools", "book/_static", "book/_templates"):
         shutil.copytree(project.ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__", "claims"))
     for name in ("_config.yml", "requirements.txt", "book/references.bib"):
         shutil.copy(project.ROOT / name, root / name)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from docutils import nodes
 
-from tools.build import project, site
+from tools.build import site
 from tools.sphinx_ext import incremental
 
 
@@ -78,11 +78,3 @@ def test_the_last_site_is_taken_away_while_notebooks_run(tmp_path):
     assert not (tmp_path / "html").exists() and (tmp_path / site.ASIDE / "a.html").exists()
     site.put_aside(tmp_path)  # a build that ended early leaves it there
     assert (tmp_path / site.ASIDE / "a.html").exists()
-
-
-def test_a_folder_or_a_file_is_removed_and_nothing_is_no_error(tmp_path):
-    (tmp_path / "folder" / "inner").mkdir(parents=True)
-    (tmp_path / "file").touch()
-    for name in ("folder", "file", "nothing"):
-        project.remove(tmp_path / name)
-    assert list(tmp_path.iterdir()) == []

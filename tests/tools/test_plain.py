@@ -6,11 +6,11 @@ import re
 
 import nbformat
 import pytest
+import yaml
 from pybtex.database import parse_string
 
-from lib.services import ledger
 from tools.build import project
-from tools.release import plain
+from tools.release import plain, reader
 from tools.site import markup, numbering
 
 BIBLIOGRAPHY = """
@@ -36,6 +36,8 @@ ROW = {
     "cause": None,
     "place": 1,
     "citation": "one2001",
+    "chapter": "book/b/there",
+    "statement": "All is $x$.",
 }
 ROWS = [ROW, ROW | {"id": "toy/none", "printed": None}, ROW | {"id": "toy/two", "kind": "conversion", "place": 0}]
 
@@ -56,7 +58,7 @@ CASES = {
     "labels and index entries go": ("(x)=\n# Title\n\n```{index} a, b\n```\n\nText.", "# Title\n\nText."),
     "comments go": ("% note\nText of 3 % here.", "Text of 3 % here."),
     "numbered equation": ("$$\nx=1\n$$ (eq-here)", "$$\nx=1 \\tag{1.1}\n$$"),
-    "equation on one line": ("See\n$$x=1$$ (eq-here)\nthere.", "See\n$$\nx=1 \\tag{1.1}\n$$\nthere."),
+    "equation on one line": ("See\n\n$$x=1$$ (eq-here)\nthere.", "See\n\n$$\nx=1 \\tag{1.1}\n$$\nthere."),
     "equation in a list": ("- a\n\n  $$\n  x\n  $$\n", "- a\n\n  $$\n  x\n  $$"),
     "math directive": ("```{math}\n:label: eq-here\nx\n```", "$$\nx \\tag{1.1}\n$$"),
     "bare environment": (
@@ -112,6 +114,7 @@ CASES = {
     "term": ("{term}`a\nterm`, {term}`terms <term>`", "a term, terms"),
     "citation": ("{cite}`one2001,two2002`", "(Uno, 2001; van Due and Müller, 2002)"),
     "citation in the text": ("{cite:t}`three2003` say", "Tre et al. (2003) say"),
+    "correction by its name": ("{correction-ref}`toy/one`", "[Error 1](../b/there.ipynb)"),
     "math role": ("{math}`x^2`", "$x^2$"),
     "unknown role": ("{strange}`words <target>`", "words"),
 }
@@ -122,11 +125,19 @@ def test_markup(page, source, wanted):
     assert page.text(source) == wanted
 
 
-def test_ledgers_counts_are_written_out(page):
+def test_what_the_book_writes_itself_is_plain_too(page):
     made = page.text("```{ledger-summary}\n```")
-    assert made.startswith("Of the 3 claims of the sources that the book takes up:\n\n- **1 reproduced**: derived here")
-    assert "- **2 corrected (an error)**: " in made and made.endswith(
-        "Beside them stand 0 results of the book itself; all hold within the stated tolerance."
+    assert made.startswith("Of the 3 claims of the sources that the book takes up:\n\n- **1** reproduced: derived here")
+    assert "- **2** corrected (an error): " in made and made.endswith("all hold within the stated tolerance.")
+    page.page = "book/b/there"
+    made = page.text("```{source-and-page}\nHedges.\n```")
+    assert made.startswith(
+        "<details>\n<summary>3 claims of the source: 1 reproduced, 2 corrected (an error)</summary>\n\n"
+    )
+    assert (
+        "\n\nHedges.\n\n**Reproduced**\n\n" in made
+        and "\n- *eq. (1).* All is $x$.\n" in made
+        and made.endswith("\n\n</details>")
     )
 
 
@@ -191,18 +202,24 @@ def test_a_notebook_is_folded_captioned_and_given_its_references(page):
     )
 
 
+NOTEBOOKS = {
+    path.relative_to(project.ROOT).with_suffix("").as_posix(): path for path in project.notebooks(project.ROOT)
+}
+
+
 @pytest.fixture(scope="module")
-def known():
-    return plain.sources(project.ROOT, ledger.rows([]))
+def notebooks():
+    return {name: project.read_notebook(project.ROOT, path) for name, path in NOTEBOOKS.items()}
 
 
-@pytest.mark.parametrize("name", project.toc_pages(project.ROOT))
-def test_no_myst_is_left_on_any_page(known, name):
-    writer = plain.Page(name, known)
-    notebook = nbformat.v4.new_notebook()
-    for kind, source, metadata in numbering.cells(project.ROOT, name):
-        new = nbformat.v4.new_code_cell if kind == "code" else nbformat.v4.new_markdown_cell
-        notebook.cells.append(new(source, metadata=metadata))
+@pytest.fixture(scope="module")
+def known(notebooks):
+    return plain.sources(project.ROOT, reader.declared_rows(project.ROOT, notebooks))
+
+
+@pytest.mark.parametrize("name", [*NOTEBOOKS, plain.GLOSSARY])
+def test_no_myst_is_left_in_any_notebook(notebooks, known, name):
+    notebook = notebooks[name] if name in notebooks else plain.glossary(project.ROOT)
     made = plain.notebook(notebook, name, known)
     assert [c.source for c in made.cells if c.cell_type == "code"] == [
         c.source for c in notebook.cells if c.cell_type == "code"
@@ -218,18 +235,21 @@ def test_no_myst_is_left_on_any_page(known, name):
             assert not any(line.strip() == "> $$" for line in cell.source.split("\n")), (
                 "JupyterLab would take the quotation marks for TeX"
             )
-    assert writer.known is known
 
 
 def test_pieces_of_a_page():
-    text = "Text\n\n(t)=\n$$\nnever closed"
+    text = "---\na: 1\n---\nText\n\n(t)=\n\\begin{align}\nx\n\\end{align}\n$$\nnever closed"
     assert [(block.kind, block.name, block.text) for block in markup.blocks(text)] == [
+        ("comment", "", ""),
         ("text", "", "Text\n"),
         ("target", "t", ""),
+        ("environment", "align", "\\begin{align}\nx\n\\end{align}"),
         ("text", "", "$$\nnever closed"),
     ]
     (unclosed,) = markup.blocks(":::{note}\ntext")
     assert (unclosed.kind, unclosed.text) == ("directive", "text")
+    config = yaml.safe_load(project.read(project.ROOT / "_config.yml"))
+    assert set(config["parse"]["myst_enable_extensions"]) == markup.EXTENSIONS
 
 
 def test_numbers_run_through_a_numbered_chapter_and_through_all_other_pages(tmp_path):

@@ -36,7 +36,6 @@ from tools.build.results import BuildFailed
 from tools.course import assignments
 from tools.release import takeaway
 
-SAID = "ledger-words.json"  # beside the gathered ledger: its rows without numbers, for pages that show none of them
 # Other users of the machine cannot read what a kernel sends; without this each kernel prints a warning.
 ENCRYPTED = Config(KernelManager={"transport_encryption": "auto"})
 
@@ -141,7 +140,7 @@ def gather_ledger(notebooks, target, archived=None, prints=None):
     words = [{key: value for key, value in row.items() if key not in numbers} for row in rows]
     for path, content in (
         (target, [row | {"cell": cells.get(row["id"])} for row in rows]),
-        (target.with_name(SAID), words),  # what chapters quote: the last digit of a number is none of it
+        (target.with_name(project.SAID), words),  # what chapters quote: the last digit of a number is none of it
     ):
         _write_if_new(path, json.dumps(content, indent=1, ensure_ascii=False))
     return rows

@@ -17,19 +17,18 @@ from pybtex.database import parse_file
 from pybtex.plugin import find_plugin
 from pybtex.richtext import Text
 
-from lib.services import ledger
 from tools.build import project
-from tools.site import address, markup, numbering
-from tools.sphinx_ext import symbols
-from tools.sphinx_ext.ledger_pages import MEANING, WORDS, corrections, own_results, printed_where, summary
+from tools.site import address, ledger_text, markup, numbering
+from tools.site.written import DIRECTIVES, Here
 
-# A role, or what must stay as it is: code, or inline TeX (which some renderers lose at a line break within a
-# quotation).
+# A role, or what must stay as it is: code, or inline TeX (which some renderers lose at a line break in a quotation).
 INLINE = re.compile(
     r"\{(?P<role>[\w:+-]+)\}`(?P<content>[^`]+)`|(?P<code>(?P<ticks>`+).+?(?P=ticks)(?!`))|(?<![\\$])(?P<tex>\$[^$]+\$)",
     re.DOTALL,
 )
 LABELLED = re.compile(r"\$\$\n%(eq-[a-z0-9-]+)\n(.*)\n\$\$", re.DOTALL)
+DETAILS = re.compile(r"^<details class=[^>]*>$", re.MULTILINE)
+DRAWN = ("figure", "image", "list-table")  # what only the site shows
 GLOSSARY = "book/glossary"  # a page of text that is written as a notebook too, so that its terms can be linked
 CONTENTS = "book/index"
 EXPLICIT = re.compile(r"(.+?)\s*<([^<>]+)>", re.DOTALL)
@@ -144,18 +143,15 @@ class Page:
 
     def references(self):
         """The list of the works cited so far."""
-        style, backend = (
-            find_plugin("pybtex.style.formatting", "unsrt")(),
-            find_plugin("pybtex.backends", "plaintext")(),
-        )
+        style = find_plugin("pybtex.style.formatting", "unsrt")()
+        backend = find_plugin("pybtex.backends", "plaintext")()
         lines = [entry.text.render(backend) for entry in style.format_entries(self.cited.values())]
         return "## References\n\n" + "\n".join("- " + " ".join(line.split()) for line in lines)
 
     def _block(self, block):
-        if block.kind == "text":
-            lines = [line for line in block.text.split("\n") if not line.startswith("% ")]
-            return INLINE.sub(self._inline, re.sub(r"\n{3,}", "\n\n", "\n".join(lines)))
-        if block.kind == "target":
+        if block.kind in ("text", "heading"):
+            return INLINE.sub(self._inline, re.sub(r"\n{3,}", "\n\n", block.text))
+        if block.kind in ("target", "comment"):
             return ""
         if block.kind == "code":
             made = f"```{block.argument}\n{block.text}\n```"
@@ -176,65 +172,42 @@ class Page:
         return f"$$\n{tex}{tag}\n$$"
 
     def _directive(self, block):
-        kind, title = block.name, self.text(block.argument)
-        place = self.known.book.places.get(block.options.get("label"))
-        if kind == "index":
-            return ""
-        if kind == "glossary":
-            terms = re.sub(r"^(?=\S)(.+)$", r"### \1\n", self.text(block.text), flags=re.MULTILINE)
-            return re.sub(r"^  ", "", terms, flags=re.MULTILINE)
-        if kind == "math":
-            return self._equation(markup.Block("math", block.text, block.options.get("label", "")))
-        if kind == "code-block":
-            return f"```{block.argument}\n{block.text}\n```"
-        if kind == "ledger-summary":
-            sources, own = ledger.tallies(self.known.rows)
-            counts = "\n".join(
-                f"- **{number} {WORDS[verdict]}**: {MEANING[verdict]}" for verdict, number in sources.items()
-            )
-            return (
-                f"Of the {sum(sources.values())} claims of the sources that the book takes up:\n\n{counts}\n\n"
-                f"{own_results(own)}"
-            )
-        if kind == "correction":
-            return self._correction(block.argument, block.text)
-        if kind == "source-and-page":
-            return self._source_and_page(block.text)
-        if kind == "symbols":
-            return _folded("Symbols of this chapter", self.text("\n".join(symbols.of_page(self.known.root, self.page))))
-        if kind == "solution":
-            return _folded(f"Solution to {self.text(self._place(block.argument).full_name)}", self.text(block.text))
-        if place is not None:
-            title = self.text(place.full_name)
-        if kind == "exercise":
-            return f"**{title or 'Exercise'}**\n\n{self.text(block.text)}"
-        if kind in ("figure", "image") or not block.text:
-            return f"*The book's site shows the {kind.replace('-', ' ')} here.* {self.text(block.text)}".strip()
+        kind, title, label = block.name, self.text(block.argument), block.options.get("label")
+        if kind in DIRECTIVES:
+            here = Here(self.known.root, self.page, self.known.rows, block.argument, block.text)
+            try:
+                return DETAILS.sub("<details>", self.text(DIRECTIVES[kind][0](here)))
+            except ValueError as problem:
+                raise ValueError(f"{self.page}: {problem}") from None
+        match kind:
+            case "index":
+                return ""
+            case "math":
+                return self._equation(markup.Block("math", block.text, label or ""))
+            case "code-block":
+                return f"```{block.argument}\n{block.text}\n```"
+        text = self.text(block.text)
+        if label in self.known.book.places:
+            title = self.text(self.known.book.places[label].full_name)
+        match kind:
+            case "glossary":
+                return re.sub(
+                    r"^  ", "", re.sub(r"^(?=\S)(.+)$", r"### \1\n", text, flags=re.MULTILINE), flags=re.MULTILINE
+                )
+            case "rubric":
+                return f"**{title}**"
+            case "container":
+                return text
+            case "solution":
+                return _folded(f"Solution to {self.text(self._place(block.argument).full_name)}", text)
+            case "exercise":
+                return f"**{title or 'Exercise'}**\n\n{text}"
+        if kind in DRAWN or not text:
+            return f"*The book's site shows the {kind.replace('-', ' ')} here.* {text}".strip()
         title = title or kind.split(":")[-1].title()
         if "dropdown" in (kind, *block.options.get("class", "").split()):
-            return _folded(title, self.text(block.text))
-        return _quoted(f"**{title}**\n\n{self.text(block.text)}")
-
-    def _source_and_page(self, text):
-        mine = [row for row in self.known.rows if row["chapter"] == self.page and row["citation"] is not None]
-        pieces = [self.text(text)]
-        for row in sorted(mine, key=lambda row: row["place"]):
-            if row["printed"] is None:
-                pieces.append(self.text(f"*{row['locator']}* ({WORDS[row['verdict']]}). {row['statement']}"))
-            else:
-                pieces.append(self._correction(row["id"], ""))
-        return _folded(summary(mine), "\n\n".join(pieces))
-
-    def _correction(self, identity, text):
-        found = corrections(self.known.rows)
-        name, row = next(((name, row) for name, row in found if row["id"] == identity), (None, None))
-        if row is None:
-            raise ValueError(
-                f"{self.page}: correction {identity!r} is not a claim in lib/claims with 'printed' and 'right'"
-            )
-        title = f"**{name}: {row['source']}, {row['locator']}**"
-        parts = [title, f"**{printed_where(row)}:** {row['printed']}", f"**Right:** {row['right']}", text]
-        return _quoted(self.text("\n\n".join(part.strip() for part in parts)))
+            return _folded(title, text)
+        return _quoted(f"**{title}**\n\n{text}")
 
     def _inline(self, match):
         if match["code"]:
@@ -243,22 +216,28 @@ class Page:
             return " ".join(match["tex"].split("\n"))
         content = " ".join(match["content"].split())
         explicit = EXPLICIT.fullmatch(content)
-        if match["role"] == "math":
-            return f"${content}$"
-        text, target = (explicit[1], explicit[2]) if explicit else (None, content)
-        name, cite = self._name, self._cite
-        roles = {
-            "doc": self._doc,
-            "ref": self._ref,
-            "numref": name,
-            "eq": name,
-            "prf:ref": name,
-            "cite": cite,
-            "cite:p": cite,
-            "cite:t": self._cite_text,
-            "term": self._term,
-        }
-        return roles[match["role"]](target, text) if match["role"] in roles else text or content
+        text, target = explicit.groups() if explicit else (None, content)
+        match match["role"]:
+            case "math":
+                return f"${content}$"
+            case "verdict":
+                return ledger_text.WORDS[content]
+            case "doc":
+                return self._doc(target, text)
+            case "ref":
+                return self._link(text or self.text(self._place(target).name), self._place(target).page)
+            case "numref" | "eq" | "prf:ref":
+                place = self._place(target)
+                return self._link(text.replace("%s", place.number) if text else place.name, place.page)
+            case "cite" | "cite:p":
+                return "(" + "; ".join(", ".join(self._authors(key.strip())) for key in content.split(",")) + ")"
+            case "cite:t":
+                return ", ".join("{} ({})".format(*self._authors(key.strip())) for key in content.split(","))
+            case "term":
+                return self._term(target, text or target)
+            case "correction-ref":
+                return self._link(*ledger_text.correction_name(self.known.rows, target)[:2])
+        return text or content
 
     def _place(self, label):
         if label not in self.known.book.places:
@@ -277,40 +256,22 @@ class Page:
             raise ValueError(f"{self.page} refers to the page {target!r}, which is not in _toc.yml")
         return self._link(text or self.text(self.known.book.titles[page]), page)
 
-    def _ref(self, label, text):
-        place = self._place(label)
-        return self._link(text or self.text(place.name), place.page)
-
     def _term(self, term, text):
         if self.page == GLOSSARY or GLOSSARY not in self.known.book.notebooks:
-            return text or term
-        return f"{self._link(text or term, GLOSSARY)[:-1]}#{quote(term.replace(' ', '-'))})"
-
-    def _name(self, label, text):
-        place = self._place(label)
-        return self._link(text.replace("%s", place.number) if text else place.name, place.page)
+            return text
+        return f"{self._link(text, GLOSSARY)[:-1]}#{quote(term.replace(' ', '-'))})"
 
     def _authors(self, key):
         if key not in self.known.works:
             raise ValueError(f"{self.page} cites {key!r}, which is not in book/references.bib")
         work = self.cited[key] = self.known.works[key]
-        names = [
-            str(Text.from_latex(" ".join(person.prelast_names + person.last_names)))
-            for person in work.persons["author"]
-        ]
+        names = [" ".join(person.prelast_names + person.last_names) for person in work.persons["author"]]
+        names = [str(Text.from_latex(name)) for name in names]
         return (f"{names[0]} et al." if len(names) > 2 else " and ".join(names)), work.fields["year"]
-
-    def _cite(self, keys, text):
-        return "(" + "; ".join(", ".join(self._authors(key.strip())) for key in keys.split(",")) + ")"
-
-    def _cite_text(self, keys, text):
-        return ", ".join("{} ({})".format(*self._authors(key.strip())) for key in keys.split(","))
 
 
 def _show_untrusted(output, alt):
-    """Put a drawing into an image: JupyterLab shows no bare SVG in a notebook that came from elsewhere.  Dark themes
-    get a white ground.
-    """
+    """Put a drawing into an image, on white: JupyterLab shows no bare SVG in a notebook that came from elsewhere."""
     drawing = output.get("data", {}).pop("image/svg+xml", None)
     if drawing is not None:  # of a figure with a slider, the first frame
         address = "data:image/svg+xml," + quote(drawing, safe=" !$'()*+,-./:;=?@[]^_{|}~")
@@ -324,9 +285,7 @@ def _folded(title, text):
 
 
 def _quoted(text):
-    """A quotation; an equation in it must stand on one line, because JupyterLab would read the marks of the quotation
-    as TeX.
-    """
+    """A quotation; an equation in it stands on one line, because JupyterLab would read the marks as TeX."""
     text = re.sub(
         r"^( *)\$\$\n(.*?)\n *\$\$$",
         lambda m: f"{m[1]}$$ {' '.join(m[2].split())} $$",

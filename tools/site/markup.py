@@ -1,21 +1,27 @@
-"""The pieces of a MyST page: text, code, equations, targets and directives, found line by line."""
+"""The pieces of a MyST page as the site's own parser finds them: text, code, equations, targets and directives."""
 
 import re
 from dataclasses import dataclass, field
 
-FENCE = re.compile(r"( *)(:{3,}|`{3,})(?:\{([^}\s]+)\})? *(.*)")
+from markdown_it.renderer import RendererHTML
+from myst_parser.config.main import MdParserConfig
+from myst_parser.parsers.mdit import create_md_parser
+
+EXTENSIONS = {"amsmath", "colon_fence", "deflist", "dollarmath"}  # as in _config.yml
+DIRECTIVE = re.compile(r"\{([^}\s]+)\} *(.*)")
 OPTION = re.compile(r":([\w-]+): *(.*)")
-TARGET = re.compile(r"\(([^()\s]+)\)= *")
-ENVIRONMENT = re.compile(r" *\\begin\{((?:align|alignat|equation|eqnarray|gather|multline)(\*?))\}")
-LAST_LINE = re.compile(r"(.*?)\$\$(?: *\(([^()\s]+)\))? *")  # of an equation, with its label
+ENVIRONMENT = re.compile(r"\s*\\begin\{([^}]+)\}")
+LEFT_OUT = {"front_matter", "myst_line_comment", "myst_block_break"}
+PARSER = create_md_parser(MdParserConfig(enable_extensions=EXTENSIONS), RendererHTML)
+PARSER.core.ruler.enableOnly(["normalize", "block"])
 
 
 @dataclass(frozen=True)
 class Block:
-    """One piece.  ``kind`` is text, code, math, environment, target or directive; ``text`` is what stands inside,
-    without fences.
+    """One piece; ``kind`` is text, heading, code, math, environment, target, comment or directive.
 
-    ``name`` is a directive's or an environment's name, or the label of an equation or a target.
+    ``text`` is what stands inside, without fences; ``name`` a directive's or an environment's name, or the label of an
+    equation or a target; ``argument`` what follows a directive's name, a code's language, a heading's words.
     """
 
     kind: str
@@ -27,21 +33,21 @@ class Block:
 
 
 def blocks(text):
-    """The pieces of a page, or of a directive's content, in order; consecutive lines of text are one piece."""
-    lines, prose = text.split("\n"), []
-    at = 0
-    while at < len(lines):
-        block, after = _special(lines, at)
-        if block is None:
-            prose.append(lines[at])
-        else:
-            if prose:
-                yield Block("text", "\n".join(prose))
-                prose = []
-            yield block
-        at = after
-    if prose:
-        yield Block("text", "\n".join(prose))
+    """The pieces of a page, or of a directive's content, in order; what stands between two others is one text."""
+    lines, at = text.split("\n"), 0
+    tokens = PARSER.parse(text)
+    for token, after in zip(tokens, [*tokens[1:], None]):
+        found = _piece(token, after)
+        if found is not None and token.map[0] >= at:
+            start, end = token.map
+            end += token.type == "amsmath"  # whose map stops before its last line
+            if start > at:
+                yield Block("text", "\n".join(lines[at:start]))
+            first = lines[start]
+            yield Block(**found, indent=first[: len(first) - len(first.lstrip(" "))])
+            at = end
+    if at < len(lines):
+        yield Block("text", "\n".join(lines[at:]))
 
 
 def every(text):
@@ -52,48 +58,25 @@ def every(text):
             yield from every(block.text)
 
 
-def _special(lines, at):
-    """The piece that begins at a line, or None for a line of text, and the number of the line after it."""
-    line = lines[at]
-    if match := FENCE.fullmatch(line):
-        return _fenced(lines, at, *match.groups())
-    if line.lstrip().startswith("$$"):
-        return _equation(lines, at)
-    if match := ENVIRONMENT.match(line):
-        end = next((n for n in range(at, len(lines)) if f"\\end{{{match[1]}}}" in lines[n]), len(lines) - 1)
-        return Block("environment", "\n".join(lines[at : end + 1]), match[1], indent=_indent(line)), end + 1
-    if match := TARGET.fullmatch(line):
-        return Block("target", "", match[1]), at + 1
-    return None, at + 1
-
-
-def _indent(line):
-    return line[: len(line) - len(line.lstrip())]
-
-
-def _fenced(lines, at, indent, fence, name, argument):
-    def closes(line):
-        line = line.strip()
-        return len(line) >= len(fence) and set(line) == {fence[0]}
-
-    end = next((n for n in range(at + 1, len(lines)) if closes(lines[n])), len(lines))
-    inside = [line.removeprefix(indent) for line in lines[at + 1 : end]]
-    if name is None:
-        return Block("code", "\n".join(inside), argument=argument, indent=indent), end + 1
-    options = {}
-    while inside and (match := OPTION.fullmatch(inside[0])):
-        options[match[1]] = match[2].strip()
-        inside.pop(0)
-    return Block("directive", "\n".join(inside).strip("\n"), name, argument, options, indent), end + 1
-
-
-def _equation(lines, at):
-    indent = _indent(lines[at])
-    first = lines[at].strip().removeprefix("$$")
-    inside = []
-    for end in range(at, len(lines)):
-        line = first if end == at else lines[end].removeprefix(indent)
-        if match := LAST_LINE.fullmatch(line):
-            return Block("math", "\n".join([*inside, match[1]]).strip(), match[2] or "", indent=indent), end + 1
-        inside.append(line)
-    return None, at + 1  # not an equation: the dollars are never closed
+def _piece(token, after):
+    """What a token of the parser is, as the arguments of a block; None for a part of the text."""
+    content = token.content
+    if token.type in ("fence", "colon_fence"):
+        directive = DIRECTIVE.fullmatch(token.info.strip())
+        if directive is None:
+            return {"kind": "code", "text": content.removesuffix("\n"), "argument": token.info.strip()}
+        inside, options = content.split("\n"), {}
+        while inside and (option := OPTION.fullmatch(inside[0])):
+            options[option[1]] = option[2].strip()
+            inside.pop(0)
+        text = "\n".join(inside).strip("\n")
+        return {"kind": "directive", "text": text, "name": directive[1], "argument": directive[2], "options": options}
+    if token.type in ("math_block", "math_block_label"):
+        return {"kind": "math", "text": content.strip(), "name": token.info}
+    if token.type == "amsmath":
+        return {"kind": "environment", "text": content, "name": ENVIRONMENT.match(content)[1]}
+    if token.type == "myst_target":
+        return {"kind": "target", "text": "", "name": content}
+    if token.type == "heading_open":
+        return {"kind": "heading", "text": f"{token.markup} {after.content}", "argument": after.content}
+    return {"kind": "comment", "text": ""} if token.type in LEFT_OUT else None

@@ -15,14 +15,11 @@ from tools.build import project
 from tools.site import markup
 
 SHOWN = re.compile(r'\blabel="(eq-[a-z0-9-]+)"')  # an equation that a cell computes and shows
-HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Place:
-    """A label's page; its kind (section, figure, equation, exercise, or the name of a boxed result), number and
-    title.
-    """
+    """A label's page; its kind (section, figure, equation, exercise, or a boxed result's name), number and title."""
 
     page: str
     kind: str
@@ -34,11 +31,9 @@ class Place:
         """How a sentence calls it: "Theorem 3.1", "Fig. 2", "(4.5)", or the title of a section."""
         if self.kind == "section":
             return self.title
-        return (
-            f"({self.number})"
-            if self.kind == "equation"
-            else f"{'Fig.' if self.kind == 'figure' else self.kind.title()} {self.number}"
-        )
+        if self.kind == "equation":
+            return f"({self.number})"
+        return f"{'Fig.' if self.kind == 'figure' else self.kind.title()} {self.number}"
 
     @property
     def full_name(self):
@@ -48,23 +43,15 @@ class Place:
 
 @dataclass(frozen=True)
 class Book:
-    """The titles of all pages, the places of all labels, the pages that are notebooks, and how often a number was
-    given.
-    """
+    """The titles of all pages, the places of all labels, and the pages that are notebooks."""
 
     titles: dict
     places: dict
     notebooks: frozenset
 
 
-def chapter_numbers(toc):
-    """The number of each page of a numbered part, counted through all parts."""
-    pages = [chapter["file"] for part in toc.get("parts", []) if part.get("numbered") for chapter in part["chapters"]]
-    return {page: number for number, page in enumerate(pages, 1)}
-
-
 def cells(root, page):
-    """The cells of a page as pairs of type and source, with their metadata; a page that is no notebook is one cell."""
+    """The cells of a page as triples of type, source and metadata; a page that is no notebook is one cell."""
     path = (root / page).with_suffix(".md")
     if not project.is_notebook(path):
         return [("markdown", project.read(path), {})]
@@ -72,43 +59,43 @@ def cells(root, page):
 
 
 def _labelled(cells):
-    """What a page numbers or names, in order: triples of label, kind and title."""
+    """What a page numbers or names, in order: triples of label, kind and title; its headings are sections."""
     waiting = []  # targets whose heading is still to come
-    for kind, source, metadata in cells:
-        if kind == "code":
+    for cell, source, metadata in cells:
+        if cell == "code":
             yield from ((label, "equation", "") for label in SHOWN.findall(source))
             figure = metadata.get("mystnb", {}).get("figure")
-            if figure is not None:
-                yield figure.get("name", ""), "figure", ""
+            yield from [(figure.get("name", ""), "figure", "")] if figure else []
             continue
         for block in markup.every(source):
-            if block.kind == "target":
-                waiting.append(block.name)
-            elif block.kind == "text" and (heading := HEADING.search(block.text)):
-                yield from ((label, "section", heading[1]) for label in waiting)
+            kind, name = block.kind, block.name.removeprefix("prf:")
+            if kind == "target":
+                waiting.append(name)
+            elif kind == "heading":
+                yield from ((label, "section", block.argument) for label in waiting or [""])
                 waiting = []
-            elif block.kind == "math" and block.name or block.kind == "environment" and not block.name.endswith("*"):
-                yield block.name if block.kind == "math" else "", "equation", ""
-            elif block.kind == "directive" and block.name == "math" and "label" in block.options:
+            elif kind == "math" and name or kind == "environment" and not name.endswith("*"):
+                yield name if kind == "math" else "", "equation", ""
+            elif kind == "directive" and name == "math" and "label" in block.options:
                 yield block.options["label"], "equation", ""
-            elif block.kind == "directive" and (block.name == "exercise" or block.name.startswith("prf:")):
-                yield block.options.get("label", ""), block.name.removeprefix("prf:"), block.argument
+            elif kind == "directive" and (name == "exercise" or name != block.name):
+                yield block.options.get("label", ""), name, block.argument
 
 
 def read(root):
     """The :class:`Book` of a checkout."""
-    chapters = chapter_numbers(yaml.safe_load(project.read(root / "_toc.yml")))
+    parts = yaml.safe_load(project.read(root / "_toc.yml")).get("parts", [])
+    numbered = [chapter["file"] for part in parts if part.get("numbered") for chapter in part["chapters"]]
     titles, places, counts = {}, {}, Counter()
     for page in project.toc_pages(root):
-        content = cells(root, page)
-        titles[page] = next(
-            (m[1] for kind, text, _ in content if kind == "markdown" and (m := HEADING.search(text))), page
-        )
-        chapter = chapters.get(page)
-        for label, kind, title in _labelled(content):
-            counts[kind, chapter] += kind != "section"
+        chapter = numbered.index(page) + 1 if page in numbered else None
+        for label, kind, title in _labelled(cells(root, page)):
+            counts[kind, chapter] += 1
             number = str(counts[kind, chapter])
+            if kind == "section":
+                titles.setdefault(page, title)
             if label:
                 places[label] = Place(page, kind, number if chapter is None else f"{chapter}.{number}", title)
+        titles.setdefault(page, page)
     notebooks = frozenset(path.relative_to(root).with_suffix("").as_posix() for path in project.notebooks(root))
     return Book(titles, places, notebooks)

@@ -13,7 +13,7 @@ from docutils import nodes
 from sphinx.application import ENV_PICKLE_FILENAME
 
 SHOWN = ["titles", "longtitles", "toc_secnumbers", "toc_fignumbers", "toctree_includes", "proof_list"]  # of `env`
-DOMAINS = ["std", "math", "prf"]  # what references lead to, beside the bibliography
+DOMAINS = ["std", "math", "prf", "py"]  # what references lead to, beside the bibliography
 
 
 def outdated(app, env, added, changed, removed):

@@ -1,0 +1,68 @@
+"""The directives whose content is MyST that the book writes itself: for the site, and alike for plain notebooks."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.build import project
+from tools.site import chapters, ledger_text
+
+NOTATION = "book/notation"
+CELLS = re.compile(r"(?<!\\)\|")  # what parts the cells of a line
+
+
+@dataclass(frozen=True)
+class Here:
+    """Where a directive stands: the checkout, the page, the ledger's rows; what follows its name; its content."""
+
+    root: Path
+    page: str
+    rows: list
+    argument: str = ""
+    text: str = ""
+
+
+def symbol_tables(text):
+    """The sections of the notation page, as pairs: the labels that each refers to, and its rows [(symbol, …), …]."""
+    for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
+        lines = [line for line in section.split("\n") if line.startswith("|")]
+        rows = [tuple(cell.strip() for cell in CELLS.split(line)[1:-1]) for line in lines]
+        yield chapters.ROLE.findall(section.split("\n|")[0]), rows[:1] + rows[2:]
+
+
+def symbols(here):
+    """The symbols of a chapter, folded, out of the one table that the notation page keeps.
+
+    A section of that page is about the chapters to which it refers before its table; those about fewest come first.
+    """
+    labels = {
+        ("ref", label) for label in chapters.LABEL.findall(project.read((here.root / here.page).with_suffix(".md")))
+    }
+    sections = symbol_tables(project.read((here.root / NOTATION).with_suffix(".md")))
+    own = sorted((found for found in sections if labels & set(found[0])), key=lambda found: len(found[0]))
+    if not own:
+        raise ValueError(f"{NOTATION}.md has no section that refers to {here.page} before its table")
+    columns = max(len(rows[0]) for _, rows in own)
+    head = next(rows[0] for _, rows in own if len(rows[0]) == columns)
+    body = [row + ("",) * (columns - len(row)) for _, rows in own for row in rows[1:]]
+    lines = ["| " + " | ".join(row) + " |" for row in (head, ("---",) * columns, *body)]
+    opening = ['<details class="symbols">', "<summary>Symbols of this chapter</summary>", ""]
+    return "\n".join([*opening, *lines, "", f"All symbols of the book: {{doc}}`/{NOTATION}`.", "", "</details>"])
+
+
+# Name of the directive -> what writes it, and what a page with it is read again for: the lists of chapters,
+# the ledger, or its words, which stay when a number moves in its last digit.
+DIRECTIVES = {
+    "reading-path": (chapters.reading_path, "chapters"),
+    "syllabus": (chapters.syllabus, "chapters"),
+    "prerequisites": (chapters.prerequisites, "chapters"),
+    "parts": (chapters.parts, "chapters"),
+    "problem-sets": (chapters.problem_sets, "chapters"),
+    "symbols": (symbols, "chapters"),
+    "correction": (ledger_text.correction, "words"),
+    "source-and-page": (ledger_text.source_and_page, "words"),
+    "correction-list": (ledger_text.correction_list, "ledger"),
+    "ledger-summary": (ledger_text.ledger_summary, "words"),
+    "ledger-table": (ledger_text.ledger_table, "ledger"),
+    "part-ledger": (ledger_text.part_ledger, "words"),
+}
