@@ -19,7 +19,7 @@ from myst_parser.config.main import MdParserConfig
 from lib.services import presets
 
 ROOT = Path(__file__).resolve().parents[2]
-SAID = "ledger-words.json"  # beside the gathered ledger: its rows without numbers, for pages that show none of them
+SAID = "ledger-words.json"  # beside the gathered ledger: its rows without numbers, for pages that show none
 # What every kernel runs under, wherever the checkout lies.  With one thread notebooks run side by side and sums do not
 # depend on the number of cores.
 KERNELS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")

@@ -22,7 +22,7 @@ PUBLISHED |= {"assignments": "assignments"}  # in the build's folder -> in the s
 
 
 def rows(env, numbers=True):
-    """The ledger's gathered rows, or these without numbers; a page that asks for them is read again when they change."""
+    """The ledger's rows, or these without numbers; a page that asks for them is read again when they change."""
     path = Path(env.srcdir) / "_build" / ("ledger.json" if numbers else project.SAID)
     if not path.exists():
         raise ExtensionError(f"{path} is missing: build with `make book`, which gathers the ledger before")
