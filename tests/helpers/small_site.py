@@ -32,7 +32,8 @@ ROW = {
     "kind": None,
     "cause": None,
     "reason": None,
-    "cell": "check()",
+    "margin": 0.123,
+    "at_size": None,
 }
 
 
@@ -45,7 +46,8 @@ def write(root, pages, rows=(), remote=None):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     (root / "_build").mkdir(exist_ok=True)
-    (root / "_build" / "ledger.json").write_text(json.dumps([ROW | row for row in rows]), encoding="utf-8")
+    for name in ("ledger.json", project.SAID):
+        (root / "_build" / name).write_text(json.dumps([ROW | row for row in rows]), encoding="utf-8")
     subprocess.run(["git", "init", "-q", root], check=True)
     if remote is not None:
         subprocess.run(["git", "-C", root, "remote", "add", "origin", remote], check=True)

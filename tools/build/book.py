@@ -136,7 +136,8 @@ def gather_ledger(notebooks, target, archived=None, prints=None):
     for row in rows:
         claim, at_size = claims.declared()[row["id"]], row["at_size"]
         full = claim if claim.full is None else replace(claim, value=claim.full)
-        row["margin"] = ledger_text.margin(claim if presets.current() == "quick" else full, row["measured"], row["error"])
+        here = claim if presets.current() == "quick" else full
+        row["margin"] = ledger_text.margin(here, row["measured"], row["error"])
         if at_size:
             at_size["margin"] = ledger_text.margin(full, at_size["measured"], at_size["error"])
     numbers = ("measured", "error", "control", "control_value", "at_size", "margin")

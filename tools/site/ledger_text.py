@@ -8,6 +8,7 @@ import math
 from collections import Counter, defaultdict
 
 from lib.services import claims, ledger
+
 WORDS = {
     "reproduced": "reproduced",
     "error": "corrected (an error)",
@@ -32,6 +33,8 @@ HEADINGS = {
     "refuted": "Not found to hold",
     "open": "Open",
 }
+COLUMNS = {"reproduced": "reproduced", "error": "errors", "slip": "slips", claims.CONVERSION: "perhaps the text's"}
+COLUMNS |= {"refuted": "refuted", claims.OWN: "hold", "open": "open"}  # of the tallies
 TITLES = {"error": "Error", "slip": "Slip", claims.CONVERSION: "Text"}  # of the numbered boxes
 
 
@@ -163,17 +166,20 @@ def ledger_summary(here):
 
 def ledger_tallies(here):
     """How many rows each page of the ledger has by verdict, every number a link to these rows."""
-    made = []
-    found = sorted(pages(here.rows).items(), key=lambda page: (page[1][0]["citation"] is None, _place(page[1][0])))
-    for own, verdicts in ((False, [*HEADINGS]), (True, [claims.OWN, "open"])):
-        head = ["results of" if own else "source", *(WORDS[verdict] for verdict in verdicts), "also at full size"]
+    made, found = [], pages(here.rows)
+    for own in (False, True):
+        names = [name for name, rows in found.items() if own == (rows[0]["citation"] is None)]
+        names = sorted(names, key=lambda name: min(map(_place, found[name]))) if own else names
+        counts = {name: Counter(row["verdict"] for row in found[name]) for name in names}
+        verdicts = [verdict for verdict in COLUMNS if any(count[verdict] for count in counts.values())]
+        head = ["results of the book" if own else "source", *map(COLUMNS.get, verdicts), "full size"]
         made += ["", f"| {' | '.join(head)} |", "| --- " + "| ---: " * (len(head) - 1) + "|"]
-        for name, rows in found:
-            if own == (rows[0]["citation"] is None):
-                counts = Counter(row["verdict"] for row in rows)
-                cells = [_rows(name, counts[verdict], f"verdict={verdict}") for verdict in verdicts]
-                cells.append(_rows(name, sum(bool(row["at_size"]) for row in rows), "size=full"))
-                made.append(f"| {{doc}}`/book/ledger/{name}` | {' | '.join(cells)} |")
+        for name in names:
+            cells = [_rows(name, counts[name][verdict], f"verdict={verdict}") for verdict in verdicts]
+            cells.append(_rows(name, sum(bool(row["at_size"]) for row in found[name]), "size=full"))
+            title = "" if own else found[name][0]["source"]
+            link = f"{{doc}}`{title} </book/ledger/{name}>`" if title else f"{{doc}}`/book/ledger/{name}`"
+            made.append(f"| {link} | {' | '.join(cells)} |")
     return "\n".join([*made, "", "All rows, for programs: {site-file}`ledger.json <ledger.json>`."])
 
 

@@ -43,10 +43,7 @@ def fill(app, doctree, docname):
     """Replace the placeholders of a page."""
     for place in list(doctree.findall(index_placeholder)):
         said = {line["label"]: line.children for line in place}
-        if place["make"] == "general-index":
-            made = terms(app, docname)
-        else:
-            made = results(app, docname, said)
+        made = terms(app, docname) if place["make"] == "general-index" else results(app, docname, said)
         if said:
             logger.warning("results-list: there is no boxed result %s", ", ".join(said), location=docname)
         place.replace_self(made or [nodes.paragraph("", "Nothing is listed yet.")])
@@ -57,7 +54,10 @@ def _item(*content):
 
 
 def results(app, docname, said):
-    """The boxed results, each with its line, which is taken out of `said`.  One list a chapter under its linked title, the chapters in reading order and under the caption of their part."""
+    """The boxed results, each with its line, which is taken out of `said`.
+
+    One list a chapter under its linked title, the chapters in reading order and under the caption of their part.
+    """
 
     def link(content, chapter, anchor=""):
         uri = app.builder.get_relative_uri(docname, chapter) + anchor
