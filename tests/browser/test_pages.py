@@ -11,7 +11,10 @@ from tools.site import browser_checks, site_checks
 KINDS = {
     "404",
     "search",
-    *(f"book/{name}" for name in ("corrections", "glossary", "instructors", "library/common", "notation")),
+    *(
+        f"book/{name}"
+        for name in ("corrections", "glossary", "instructors", "ledger/fields", "library/common", "notation")
+    ),
 }
 KINDS |= {"book/foundations/online-learning", "book/scaling/linear-student", "book/summaries/fields"}
 PAGES = {*project.toc_pages(project.ROOT), *site_checks.GENERATED} - {"index"}  # which only leads to another

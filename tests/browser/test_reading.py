@@ -157,3 +157,57 @@ def test_a_link_to_a_check_opens_the_folded_line(opened):
     with opened("book/foundations/online-learning.html#ledger-online-bridge") as (tab, faults):
         tab.locator("#ledger-online-bridge").wait_for(state="visible")
         assert faults == []
+
+
+LEDGER = "book/ledger/worschech2024"
+SHOWN = "() => [...document.querySelectorAll('li.claim')].filter(row => !row.hidden).map(row => ({...row.dataset}))"
+
+
+def test_the_ledger_is_filtered_and_sorted_and_its_address_tells_how(opened):
+    with opened(f"{LEDGER}.html?verdict=error") as (tab, faults):
+        every = tab.locator("li.claim").count()
+        errors = tab.evaluate(SHOWN)
+        assert 0 < len(errors) < every and {row["verdict"] for row in errors} == {"error"}
+        assert tab.locator(".claims-control output").inner_text() == f"{len(errors)} of {every} rows"
+        tab.get_by_label("Verdict").select_option("all")
+        chapter = tab.locator("select[name=chapter] option").nth(1).inner_text()
+        assert re.match(r"\d+\. ", chapter)
+        tab.get_by_label("Chapter").select_option(chapter)
+        assert len({row["chapter"] for row in tab.evaluate(SHOWN)}) == 1
+        tab.get_by_label("Chapter").select_option("all")
+        tab.get_by_label("Order").select_option("nearest to the tolerance first")
+        tab.get_by_label("Size").select_option("also at full size")
+        used = [float(row.get("full", -1)) for row in tab.evaluate(SHOWN)]
+        assert len(used) > 1 and used == sorted(used, reverse=True)
+        assert tab.url.endswith("?size=full&sort=margin")
+        tab.reload()
+        assert [float(row.get("full", -1)) for row in tab.evaluate(SHOWN)] == used
+        assert faults == []
+
+
+def test_a_link_to_a_row_shows_it_whatever_the_filter(opened):
+    with opened(f"{LEDGER}.html?verdict=slip#ledger-scaling-eq89") as (tab, faults):
+        assert tab.locator("#ledger-scaling-eq89").is_visible() and "?" not in tab.url
+        assert faults == []
+
+
+def test_the_ledger_is_whole_without_a_script(opened):
+    with opened(f"{LEDGER}.html?verdict=slip", java_script_enabled=False) as (tab, _):
+        rows = tab.locator("li.claim")
+        assert rows.count() == 110 and rows.nth(109).is_visible() and tab.locator(".claims-control").count() == 0
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        *(page for page in project.toc_pages(project.ROOT) if page.startswith("book/ledger")),
+        "book/corrections",
+        "book/results",
+        "book/notation",
+    ],
+)
+def test_pages_of_many_rows_stay_light(opened, page):
+    with opened(f"{page}.html", viewport={"width": 1400, "height": 900}) as (tab, faults):
+        assert tab.locator("*").count() <= 15_000
+        assert tab.evaluate("document.documentElement.scrollHeight") <= 20_000
+        assert faults == []

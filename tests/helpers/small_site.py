@@ -31,7 +31,8 @@ ROW = {
     "kind": None,
     "cause": None,
     "reason": None,
-    "cell": "check()",
+    "margin": 0.123,
+    "at_size": None,
 }
 
 

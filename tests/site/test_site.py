@@ -83,13 +83,31 @@ def test_ledger_covers_every_claim(site, ledger_json):
     assert site_checks.ledger_rows(site, ledger_json) == []
 
 
-def test_each_correction_is_listed_with_its_proof(soups, ledger_json):
+def test_each_correction_is_listed_with_its_proof_errors_first(soups, ledger_json):
     wanted = [row for row in ledger_json if row["printed"]]
-    boxes = list(soups("book/corrections").select("article div.correction"))
+    boxes = {box["id"]: box for box in soups("book/corrections").select("article div.correction")}
     assert wanted and len(boxes) == len(wanted)
     for row in wanted:
         assert row["verdict"] == row["kind"], f"{row['id']} is not proven in any chapter"
-        assert [box for box in boxes if row["id"] in box.get_text() and box.select(".proving-cell")], row["id"]
+        box = boxes[row["anchor"].replace("ledger-", "correction-", 1)]
+        assert box.select(f"a[href$='{row['chapter']}.html#{row['anchor']}']"), row["id"]
+    kinds = [box["class"][-1] for box in boxes.values()]
+    assert kinds == sorted(kinds, key=["correction-error", "correction-slip", "correction-conversion"].index)
+
+
+def test_pages_of_many_formulas_do_not_need_mathjax(soups):
+    pages = [page for page in PAGES if page.startswith("book/ledger/")]
+    for page in [*pages, "book/corrections", "book/notation", "book/results"]:
+        assert soups(page).select("article math") and not soups(page).select("script[src*='mathjax'], .math"), page
+
+
+def test_numbers_of_the_overview_count_the_rows_that_they_lead_to(soups):
+    links = soups("book/ledger").select("table a[href*='?']")
+    for link in links:
+        page, key, value = re.fullmatch(r"ledger/([\w]+)\.html\?(\w+)=(\w+)", link["href"]).groups()
+        rows = soups(f"book/ledger/{page}").select(f"li.claim[data-{key}~='{value}']")
+        assert len(rows) == int(link.get_text()), link
+    assert len(links) > 30
 
 
 def test_every_glossary_term_is_linked_from_a_chapter(soups):
@@ -104,6 +122,7 @@ def test_index_of_results_links_every_boxed_result_of_every_chapter_in_its_part(
     assert boxes and [link["href"].split("#")[1] for link in soup.select("article li a")] == boxes
     links = [link["href"].removesuffix(".html") for link in soup.select("article p > a.reference")]
     assert [f"book/{link}" for link in links if f"book/{link}" in CHAPTERS] == CHAPTERS
+    assert [item for item in soup.select("article li") if len(item.get_text().partition(": ")[2].split()) < 6] == []
     captions = [rubric.get_text().split(":")[0] for rubric in soup.select("article p.rubric.part")]
     assert captions == [f"Part {number}" for number in ("I", "II", "III", "IV", "V", "VI", "VII")]
 

@@ -60,7 +60,7 @@ def book(tmp_path_factory):
     (root / "_toc.yml").write_text(
         "format: jb-book\nroot: book/index\nchapters:\n- file: book/page\n- file: book/bibliography\n"
     )
-    (root / "book" / "index.md").write_text("# Start\n\n```{ledger-summary}\n```\n\n```{ledger-table}\n```\n")
+    (root / "book" / "index.md").write_text("# Start\n\n```{ledger-summary}\n```\n\n```{ledger-claims} page\n```\n")
     (root / "book" / "bibliography.md").write_text("# Bibliography\n\n```{bibliography}\n:all:\n```\n")
     (root / "book" / "page.md").write_text(PAGE)
     return root

@@ -3,9 +3,11 @@
 import pytest
 from small_site import ROW, build, read, write
 
+from lib.services.claims import Claim, Source
 from tools.build import project
 from tools.site import ledger_text
 from tools.site.ledger_text import part_of, shown
+from tools.site.written import Here
 
 EXTENSION = "tools.sphinx_ext.written"
 CHAPTER = "book/fluctuations/a"
@@ -81,24 +83,63 @@ def test_values_and_counts_in_a_summary(tmp_path):
     assert second == "The ledger has 1 rows for this part, all of them results of the book itself."
 
 
-def test_the_table_and_the_list_of_corrections(tmp_path):
+def test_the_overview_the_rows_and_the_list_of_corrections(tmp_path):
     directives = "```{ledger-summary}\n```\n\n```{correction-list} error\n```\n\n```{correction-list} slip\n```\n\n"
-    assert site(tmp_path, directives + "```{ledger-table}\n```", [row | {"citation": None} for row in ROWS]) == (0, "")
+    full = {"measured": 1.05, "error": None, "stale": True, "margin": 0.5, "page": CHAPTER}
+    rows = [row | {"citation": None, "margin": None} for row in ROWS]
+    rows[0] |= {"at_size": full, "margin": 0.123}
+    rows[1] |= {"tolerance": None}
+    assert site(tmp_path, directives + "```{ledger-claims} fluctuations\n```", rows) == (0, "")
     soup = read(tmp_path, "index")
-    assert [row.select_one(".verdict").get_text() for row in soup.select("table.ledger tbody tr")] == [
-        "reproduced",
-        "corrected (an error)",
-        "open",
-        "holds",
-    ]
-    cells = [" ".join(cell.get_text(" ").split()) for cell in soup.select("table.ledger tbody tr")[0].select("td")]
-    assert cells == ["fdt/a eq. (1) reproduced", "One is one .", "1 (within 0.1)", "1.012 ± 0.004", ""]
-    assert soup.select_one("table.ledger a")["href"] == f"{CHAPTER}.html#ledger-fdt-a"
-    assert "Open: no data" in " ".join(soup.select("table.ledger tbody tr")[2].get_text().split())
-    box = " ".join(soup.select_one("div.correction-error").get_text(" ").split())
+    items = soup.select("ul.claims > li.claim")
+    assert [item.select_one(".verdict").get_text() for item in items] == ["reproduced", "corrected (an error)", "open"]
+    assert [item.get("data-size") for item in items] == ["here full", "here ", None]
+    assert (items[0]["id"], items[0]["data-here"], items[0]["data-full"]) == ("ledger-fdt-a", "0.1230", "0.5000")
+    assert items[0].a["href"] == f"{CHAPTER}.html#ledger-fdt-a"
+    said = " ".join(items[0].get_text(" ").split())
+    assert "fdt/a · eq. (1) One is one . expected 1 within 0.1 this build 1.012 ± 0.004 (12 % of the tolerance)" in said
+    assert said.endswith("full size 1.05 (50 % of the tolerance), by earlier code")
+    assert items[1].details.summary.get_text() == "this build holds" and items[1].details.text.endswith(
+        "one and one is two."
+    )
+    assert "Printed: two" in items[1].get_text() and "open: no data" in items[2].get_text()
+    box = " ".join(soup.select_one("div.correction-error#correction-fdt-b").get_text(" ").split())
     assert "Error 1: A source, eq. (1) Printed: two Right: one Proof: one and one is two, in fdt/b , chapter" in box
-    assert "check()" in soup.select_one(".proving-cell").get_text() and "None is recorded." in soup.get_text()
-    assert (tmp_path / "_build" / "html" / "ledger.json").exists()
+    assert soup.select_one("div.correction a[href$='#ledger-fdt-a']") is not None
+    assert "None is recorded." in soup.get_text() and (tmp_path / "_build" / "html" / "ledger.json").exists()
+
+
+def test_the_tallies_lead_to_their_rows():
+    rows = [ROW | {"at_size": None} | row for row in ROWS]
+    made = ledger_text.ledger_tallies(Here(None, "book/ledger", rows)).splitlines()
+    link = "{{site-file}}`1 <book/ledger/key.html?verdict={}>`".format
+    assert made[1] == "| source | reproduced | errors | open | full size |"
+    assert made[3] == (
+        f"| {{doc}}`A source </book/ledger/key>` | {link('reproduced')} | {link('error')} | {link('open')} | – |"
+    )
+    assert made[7].startswith("| {doc}`/book/ledger/other` | {site-file}`1 <book/ledger/other.html?verdict=holds>` | –")
+
+
+@pytest.mark.parametrize(
+    ("test", "measured", "error", "share"),
+    [
+        ({"value": 2.0, "atol": 0.1}, 2.05, None, 0.5),
+        ({"value": -2.0, "rtol": 0.1}, -2.05, None, 0.25),
+        ({"value": 2.0, "sigmas": 4.0, "bias": 0.2}, 2.3, 0.1, 0.5),
+        ({"below": 4.0}, 1.0, None, 0.25),
+        ({"below": 4.0}, -1.0, None, 0.0),
+        ({"below": -1.0}, -4.0, None, 0.25),
+        ({"above": 1.0}, 4.0, None, 0.25),
+        ({"above": -4.0}, -1.0, None, 0.25),
+        ({"above": 0.0}, 4.0, None, None),
+        ({"between": (1.0, 3.0)}, 2.5, None, 0.5),
+        ({"true": "it holds"}, True, None, None),
+        ({"value": 2.0, "atol": 0.1}, None, None, None),
+    ],
+)
+def test_the_margin_is_one_at_the_bound(test, measured, error, share):
+    claim = Claim("x/y", Source("A source"), "", "", **test)
+    assert ledger_text.margin(claim, measured, error) == (share if share is None else pytest.approx(share))
 
 
 def test_ids_that_do_not_serve_stop_the_build(tmp_path):
@@ -110,6 +151,7 @@ def test_ids_that_do_not_serve_stop_the_build(tmp_path):
         "```{part-ledger} nowhere\n```": "part-ledger 'nowhere': no claim belongs to a chapter in book/nowhere/",
         "```{correction} fdt/a\n```": "correction 'fdt/a' is not a claim in lib/claims with 'printed' and 'right'",
         "```{correction-list} typo\n```": "correction-list takes one of error, slip, conversion, got 'typo'",
+        "```{ledger-claims} nobody\n```": "ledger-claims 'nobody': no claim has this source, or belongs to this part",
         "```{source-and-page}\n```": "stands empty on a page without a claim of a source",
     }
     status, printed = site(tmp_path, "\n\n".join(faults))

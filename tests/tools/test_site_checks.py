@@ -136,21 +136,23 @@ def test_page_for_a_wrong_address_is_checked(checkout, old, new, message):
 
 
 def test_ledger_page_is_compared_with_the_rows(tmp_path):
-    (tmp_path / "book").mkdir()
+    (tmp_path / "book" / "ledger").mkdir(parents=True)
     (tmp_path / "book" / "a.html").write_text('<p id="ledger-x-1"></p>')
     row = {"id": "x/1", "chapter": "book/a", "anchor": "ledger-x-1", "verdict": "reproduced", "citation": "key"}
     rows = [row | {"cause": None}, row | {"id": "x/2", "chapter": None, "verdict": "open", "cause": None}]
     counts = "".join(f"<li>{number} {verdict}: why</li>" for verdict, number in ledger.tallies(rows)[0].items())
     summary = f'<ul class="ledger-summary">{counts}</ul><p class="ledger-own">Beside them stand 0 results</p>'
-    table = '<table class="ledger"><tbody><tr></tr><tr></tr></tbody></table>'
+    items = '<li class="claim" id="ledger-x-1"></li><li class="claim" id="ledger-x-2"></li>'
 
-    def found(text, rows=rows):
+    def found(text, rows=rows, items=items):
         (tmp_path / "book" / "ledger.html").write_text(text)
+        (tmp_path / "book" / "ledger" / "key.html").write_text(items)
         return site_checks.ledger_rows(tmp_path, rows)
 
-    assert found(summary + table) == []
-    assert "shows 1 rows" in found(summary + table.replace("<tr></tr>", "", 1))[0]
-    assert "the ledger counts" in found(summary + table, [rows[0] | {"verdict": "open"}, rows[1]])[0]
-    assert "the ledger counts" in found(summary + table, [rows[0], rows[1] | {"citation": None}])[0]
-    assert "has no anchor" in found(summary + table, [rows[0] | {"anchor": "lost"}, rows[1]])[0]
-    assert "the ledger counts []" in found(table)[0]
+    assert found(summary) == []
+    assert "show 1 rows" in found(summary, items=items[: len(items) // 2])[0]
+    assert "or others" in found(summary, items=items.replace("x-2", "x-3"))[0]
+    assert "the ledger counts" in found(summary, [rows[0] | {"verdict": "open"}, rows[1]])[0]
+    assert "the ledger counts" in found(summary, [rows[0], rows[1] | {"citation": None}])[0]
+    assert "has no anchor" in found(summary, [rows[0] | {"anchor": "lost"}, rows[1]])[0]
+    assert "the ledger counts []" in found("")[0]

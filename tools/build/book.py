@@ -23,6 +23,7 @@ import time
 from asyncio import CancelledError
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
 from pathlib import Path
 
 import yaml
@@ -30,11 +31,12 @@ from jupyter_cache.executors.utils import single_nb_execution
 from traitlets.config import Config
 
 import lib
-from lib.services import ledger
+from lib.services import claims, ledger, presets
 from tools.build import archive, fingerprints, project, results, site
 from tools.build.results import BuildFailed
 from tools.course import assignments
 from tools.release import takeaway
+from tools.site import ledger_text
 
 # Other users of the machine cannot read what a kernel sends; without this each kernel prints a warning.
 ENCRYPTED = Config(KernelManager={"transport_encryption": "auto"})
@@ -129,20 +131,22 @@ def gather_ledger(notebooks, target, archived=None, prints=None):
             for output in cell.get("outputs", []):
                 record = output.get("metadata", {}).get(ledger.METADATA)
                 if record is not None:
-                    records.append(record | {"chapter": chapter, "cell": cell.source})
+                    records.append(record | {"chapter": chapter})
     rows = archive.attach(ledger.rows(records), archived or {}, prints or {})
-    cells = {record["id"]: record["cell"] for record in records}
     for row in rows:
-        if row["chapter"] is None and row["at_size"]:  # the build lacks the data; the cell is there
-            inside = notebooks[row["at_size"]["page"]].cells
-            cells[row["id"]] = next(cell.source for cell in inside if f'"{row["id"]}"' in cell.source)
-    write_ledger(target, [row | {"cell": cells.get(row["id"])} for row in rows])
+        claim, at_size = claims.declared()[row["id"]], row["at_size"]
+        full = claim if claim.full is None else replace(claim, value=claim.full)
+        here = claim if presets.current() == "quick" else full
+        row["margin"] = ledger_text.margin(here, row["measured"], row["error"])
+        if at_size:
+            at_size["margin"] = ledger_text.margin(full, at_size["measured"], at_size["error"])
+    write_ledger(target, rows)
     return rows
 
 
 def write_ledger(target, rows):
     """Write the rows, and beside them what chapters quote: the last digit of a number is none of it."""
-    numbers = ("measured", "error", "control", "control_value", "at_size", "cell")
+    numbers = ("measured", "error", "control", "control_value", "at_size", "margin")
     words = [{key: value for key, value in row.items() if key not in numbers} for row in rows]
     for path, content in ((target, rows), (target.with_name(project.SAID), words)):
         _write_if_new(path, json.dumps(content, indent=1, ensure_ascii=False))

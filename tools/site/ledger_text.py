@@ -3,11 +3,11 @@
 All of it is MyST, made from the gathered rows (see ``lib.services.ledger.rows``), for the site and the plain notebooks.
 """
 
+import html
 import math
 from collections import Counter, defaultdict
 
 from lib.services import claims, ledger
-from tools.site import chapters
 
 WORDS = {
     "reproduced": "reproduced",
@@ -33,6 +33,8 @@ HEADINGS = {
     "refuted": "Not found to hold",
     "open": "Open",
 }
+COLUMNS = {"reproduced": "reproduced", "error": "errors", "slip": "slips", claims.CONVERSION: "perhaps the text's"}
+COLUMNS |= {"refuted": "refuted", claims.OWN: "hold", "open": "open"}  # of the tallies
 TITLES = {"error": "Error", "slip": "Slip", claims.CONVERSION: "Text"}  # of the numbered boxes
 
 
@@ -125,27 +127,32 @@ def source_and_page(here):
 
 
 def correction_list(here):
-    """``correction-list <kind>``: the errors, slips or doubtful readings, with the cell that proves each."""
+    """``correction-list <kind>``: the errors, slips or doubtful readings, with the place that proves each."""
     if here.argument not in TITLES:
         raise ValueError(f"correction-list takes one of {', '.join(TITLES)}, got {here.argument!r}")
     named = [(name, row) for name, row in corrections(here.rows) if name.startswith(TITLES[here.argument])]
-    return "\n\n".join(_box(name, row, _proof(row)) for name, row in named) or "None is recorded."
+    return "\n\n".join(_box(name, row, _proof(row), label=True) for name, row in named) or "None is recorded."
 
 
 def _proof(row):
     at_size = row["at_size"]
-    if row["chapter"] is None and at_size is None:
-        return f"**Proof:** open, {row['reason']}."
-    page = row["chapter"] or at_size["page"]
-    if row["chapter"] is None:
-        found = f"at full size, measured {_measured(at_size)}, expected {_number(row['expected'])}, {row['id']}"
-    else:
+    if row["chapter"]:
         value = f"measured {_measured(row)}, expected {_number(row['expected'])}"
         value = row["expected"] if isinstance(row["measured"], bool) else value
-        found = f"{value}, in {_at(row['id'], page, correction_label(row['id']))}"
-    cell = [":::::{admonition} The cell that proves it", ":class: dropdown proving-cell"]
-    cell += ["``````python", row["cell"], "``````", ":::::"]
-    return f"**Proof:** {found}, chapter {{doc}}`/{page}`.\n\n" + "\n".join(cell)
+        found = f"{value}, in {_at(row['id'], row['chapter'], row['anchor'])}"
+    elif at_size:
+        found = f"at full size, measured {_measured(at_size)}, expected {_number(row['expected'])}, {row['id']}"
+    else:
+        return f"**Proof:** open, {row['reason']}."
+    return f"**Proof:** {found}, chapter {{doc}}`/{row['chapter'] or at_size['page']}`."
+
+
+def pages(rows):
+    """The pages of the ledger: name -> rows.  Each source has one, and so have the book's own results of a part."""
+    part, found = part_of(rows), defaultdict(list)
+    for row in rows:
+        found[row["citation"] or part[row["id"]]].append(row)
+    return found
 
 
 def ledger_summary(here):
@@ -157,33 +164,94 @@ def ledger_summary(here):
     return "\n".join([*lines, ":::::", "", ":::::{container} ledger-own", own_results(own), ":::::"])
 
 
-def ledger_table(here):
-    """One row a claim, one table a source, then one a family of the book's own results."""
-    made, groups = [], defaultdict(list)
-    for row in here.rows:
-        groups[row["source"]].append(row)
-    columns = {"Claim": 22, "Statement": 34, "Expected": 18, "This build": 13, "At full size": 13}
-    for source, rows in sorted(groups.items(), key=lambda group: group[1][0]["citation"] is None):
-        citation = rows[0]["citation"]
-        made += [f"```{{rubric}} {source}\n```", f"{{cite}}`{citation}`." if citation else ""]
-        made.append(chapters.table(columns, [_cells(row) for row in sorted(rows, key=_place)], "ledger"))
-    return "\n\n".join([*filter(None, made), "The same rows, for programs: {site-file}`ledger.json <ledger.json>`."])
+def ledger_tallies(here):
+    """How many rows each page of the ledger has by verdict, every number a link to these rows."""
+    made, found = [], pages(here.rows)
+    for own in (False, True):
+        names = [name for name, rows in found.items() if own == (rows[0]["citation"] is None)]
+        names = sorted(names, key=lambda name: min(map(_place, found[name]))) if own else names
+        counts = {name: Counter(row["verdict"] for row in found[name]) for name in names}
+        verdicts = [verdict for verdict in COLUMNS if any(count[verdict] for count in counts.values())]
+        head = ["results of the book" if own else "source", *map(COLUMNS.get, verdicts), "full size"]
+        made += ["", f"| {' | '.join(head)} |", "| --- " + "| ---: " * (len(head) - 1) + "|"]
+        for name in names:
+            cells = [_rows(name, counts[name][verdict], f"verdict={verdict}") for verdict in verdicts]
+            cells.append(_rows(name, sum(bool(row["at_size"]) for row in found[name]), "size=full"))
+            title = "" if own else found[name][0]["source"]
+            link = f"{{doc}}`{title} </book/ledger/{name}>`" if title else f"{{doc}}`/book/ledger/{name}`"
+            made.append(f"| {link} | {' | '.join(cells)} |")
+    return "\n".join([*made, "", "All rows, for programs: {site-file}`ledger.json <ledger.json>`."])
 
 
-def _cells(row):
-    name = _at(row["id"], row["chapter"], row["anchor"]) if row["chapter"] else f"`{row['id']}`"
-    state = "Open" if row["verdict"] == "open" else "Not in this build"
-    reason = "" if row["chapter"] else f"\n\n*{state}:* {row['reason']}"
-    within = f" (within {row['tolerance']})" if row["tolerance"] else ""
+def _rows(name, number, query):
+    return f"{{site-file}}`{number} <book/ledger/{name}.html?{query}>`" if number else "–"
+
+
+def ledger_claims(here):
+    """``ledger-claims <page>``: the rows of a page of the ledger, in reading order; ``ledger.js`` filters and sorts."""
+    rows = pages(here.rows).get(here.argument)
+    if not rows:
+        raise ValueError(f"ledger-claims {here.argument!r}: no claim has this source, or belongs to this part")
+    names = {row["id"]: name for name, row in corrections(here.rows)}
+    made = [_claim(row, names.get(row["id"])) for row in sorted(rows, key=_place)]
+    return "\n\n".join(['<ul class="claims">', *made, "</ul>"])
+
+
+def _claim(row, name):
+    """A row: a line with verdict, id and place, the statement, and what was expected and found."""
     at_size = row["at_size"]
-    stale = " (by earlier code)" if at_size and at_size["stale"] else ""
-    return (
-        f"{name}\n\n{row['locator']}\n\n{{verdict}}`{row['verdict']}`",
-        row["statement"] + reason,
-        "—" if row["expected"] is None else f"{_number(row['expected'])}{within}",
-        _measured(row) if row["chapter"] else "—",
-        _measured(at_size) + stale if at_size else "",
-    )
+    data = {"verdict": row["verdict"], "chapter": row["chapter"], "size": "here " * bool(row["chapter"])}
+    data["size"] += "full" * bool(at_size)
+    for size, found in {"here": row, "full": at_size}.items():
+        share = found and found["margin"]
+        data[size] = None if share is None else f"{share:.4f}"
+    attributes = " ".join(f'data-{key}="{value}"' for key, value in data.items() if value)
+    link = _at(row["id"], row["chapter"], row["anchor"]) if row["chapter"] else f"`{row['id']}`"
+    head = f"{{verdict}}`{row['verdict']}` {link} · {row['locator']}"
+    if name and name != "Text":
+        head += " · " + _at(name, "book/corrections", correction_label(row["id"]))
+    pieces = [f'<li class="claim" id="{ledger.anchor(row["id"])}" {attributes}>', head, row["statement"]]
+    if row["printed"]:
+        pieces += [f"**Printed:** {row['printed']}", f"**Right:** {row['right']}"]
+    return "\n\n".join([*pieces, _found(row), "</li>"])
+
+
+def _found(row):
+    """What was expected and measured, in HTML; of a property what was tested is folded."""
+    at_size, found = row["at_size"], []
+    for where, record in {"this build": row if row["chapter"] else None, "full size": at_size}.items():
+        if record:
+            used = "" if record["margin"] is None else f" ({100 * record['margin']:.0f} % of the tolerance)"
+            stale = ", by earlier code" if where == "full size" and record["stale"] else ""
+            found.append(f"{where} <b>{_measured(record)}</b>{used}{stale}")
+    if not row["chapter"]:
+        found.append(f"{'open' if row['verdict'] == 'open' else 'not in this build'}: {html.escape(row['reason'])}")
+    if row["expected"] is not None:
+        expected = html.escape(_number(row["expected"])) + (f" within {row['tolerance']}" if row["tolerance"] else "")
+        if isinstance((at_size or row)["measured"], bool):
+            return f'<details class="claim-found"><summary>{"; ".join(found)}</summary>{expected}.</details>'
+        found.insert(0, f"expected {expected}")
+    return f'<p class="claim-found">{" ".join(f"<span>{text}</span>" for text in found)}</p>'
+
+
+def margin(claim, measured, error=None):
+    """How much of its tolerance a measured value uses: 0 on the expected value, 1 at the bound.
+
+    None for a property, for a bound of zero, which sets no scale, and where nothing was measured.
+    """
+    if measured is None or claim.true is not None:
+        return None
+    if claim.between is not None:
+        low, high = claim.between
+        return abs(2 * measured - low - high) / (high - low)
+    if claim.value is not None:
+        allowed = claim.atol if claim.atol is not None else (claim.rtol or 0) * abs(claim.value)
+        allowed = allowed if claim.sigmas is None else claim.bias + claim.sigmas * error
+        return abs(measured - claim.value) / allowed
+    bound, measured = (claim.below, measured) if claim.above is None else (-claim.above, -measured)
+    if bound == 0:
+        return None
+    return max(measured, 0) / bound if bound > 0 else bound / measured
 
 
 def _number(value):

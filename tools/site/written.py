@@ -63,6 +63,7 @@ DIRECTIVES = {
     "source-and-page": (ledger_text.source_and_page, "words"),
     "correction-list": (ledger_text.correction_list, "ledger"),
     "ledger-summary": (ledger_text.ledger_summary, "words"),
-    "ledger-table": (ledger_text.ledger_table, "ledger"),
+    "ledger-tallies": (ledger_text.ledger_tallies, "ledger"),
+    "ledger-claims": (ledger_text.ledger_claims, "ledger"),
     "part-ledger": (ledger_text.part_ledger, "words"),
 }

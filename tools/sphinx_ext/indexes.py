@@ -6,7 +6,10 @@ A directive leaves a placeholder; when all pages are read, the page is written a
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.environment.adapters.indexentries import IndexEntries
+from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
+
+logger = logging.getLogger(__name__)
 
 
 class index_placeholder(nodes.General, nodes.Element):
@@ -14,11 +17,21 @@ class index_placeholder(nodes.General, nodes.Element):
 
 
 class Index(SphinxDirective):
-    """``results-list``: links to every boxed result of the book, by part and chapter; ``general-index``: its terms."""
+    """``results-list``: links to every boxed result of the book, by part and chapter; ``general-index``: its terms.
+
+    The first has a line for each result, ``label: what it says``.
+    """
+
+    has_content = True
 
     def run(self):
         self.env.metadata[self.env.docname]["has-index"] = True
-        return [index_placeholder(make=self.name)]
+        place = index_placeholder(make=self.name)
+        for number, line in enumerate(self.content):
+            label, _, said = line.partition(": ")
+            content, messages = self.state.inline_text(said, self.content_offset + number)
+            place += [nodes.inline("", "", *content, label=label), *messages]
+        return [place]
 
 
 def pages_with_an_index(app, env):
@@ -29,7 +42,10 @@ def pages_with_an_index(app, env):
 def fill(app, doctree, docname):
     """Replace the placeholders of a page."""
     for place in list(doctree.findall(index_placeholder)):
-        made = {"results-list": results, "general-index": terms}[place["make"]](app, docname)
+        said = {line["label"]: line.children for line in place}
+        made = terms(app, docname) if place["make"] == "general-index" else results(app, docname, said)
+        if said:
+            logger.warning("results-list: there is no boxed result %s", ", ".join(said), location=docname)
         place.replace_self(made or [nodes.paragraph("", "Nothing is listed yet.")])
 
 
@@ -37,8 +53,11 @@ def _item(*content):
     return nodes.list_item("", nodes.paragraph("", "", *content))
 
 
-def results(app, docname):
-    """One list a chapter under its linked title, the chapters in reading order and under the caption of their part."""
+def results(app, docname, said):
+    """The boxed results, each with its line, which is taken out of `said`.
+
+    One list a chapter under its linked title, the chapters in reading order and under the caption of their part.
+    """
 
     def link(content, chapter, anchor=""):
         uri = app.builder.get_relative_uri(docname, chapter) + anchor
@@ -49,7 +68,13 @@ def results(app, docname):
         part = []
         for chapter in tree["includefiles"]:
             boxes = [node for node in app.env.get_doctree(chapter).findall(nodes.Element) if "realtype" in node]
-            items = [_item(link(_bare_title(box), chapter, f"#{box['ids'][0]}")) for box in boxes]
+            items = []
+            for box in boxes:
+                content = said.pop(box["label"], None)
+                if content is None:
+                    logger.warning("results-list: what does %s say, in a line?", box["label"], location=docname)
+                name = link(_bare_title(box), chapter, f"#{box['ids'][0]}")
+                items.append(_item(name, nodes.Text(": "), *(content or [])))
             if items:
                 title = link(app.env.titles[chapter].children, chapter)
                 part += [nodes.paragraph("", "", title), nodes.bullet_list("", *items)]

@@ -94,6 +94,12 @@ class LedgerRole(SphinxRole):
             return [self.inliner.problematic(self.rawtext, self.rawtext, message)], [message]
 
 
+def script(app, pagename, templatename, context, doctree):
+    """The pages of the ledger have a script of their own."""
+    if pagename.startswith("book/ledger/"):
+        app.add_js_file("ledger.js", loading_method="defer")
+
+
 def publish(app, error):
     """Put the files of the build into the site."""
     for made, published in PUBLISHED.items():
@@ -111,5 +117,6 @@ def setup(app):
     app.add_role("verdict", Verdict())
     app.add_role("ledger-value", LedgerRole(ledger_text.value, numbers=True))
     app.add_role("correction-ref", LedgerRole(ledger_text.correction_name, numbers=False))
+    app.connect("html-page-context", script)
     app.connect("build-finished", publish)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
