@@ -54,7 +54,7 @@ def call():
 """,
     "Unit.simulate": """
 from lib.fluctuations import sigmoid
-unit = sigmoid.minimum(4 * [[1.0]], [0, 1, 1, 1])
+unit = sigmoid.Unit.at_minimum(4 * [[1.0]], [0, 1, 1, 1])
 def call():
     return unit.simulate(0.1, 1, steps=1000, replicas=10, rng=1)
 """,

@@ -30,7 +30,9 @@ def plateau(teacher_overlap: ArrayLike) -> Overlaps:
     Parameters
     ----------
     teacher_overlap : array_like (M, M)
-        T, positive definite, M >= 2; with structured inputs that of the fields.
+        T, positive definite, M >= 2; with structured inputs that of the fields, T = BΣBᵀ/N, of which the plateau has
+        the overlaps of the fields (its ``solve`` is for isotropic inputs; resolved, it is R^k = T^kρ, Q^k = ρᵀT^kρ with
+        ρ of ``lib.scaling.plateau.weights``).
 
     Returns
     -------

@@ -17,10 +17,10 @@ from lib.fluctuations import minibatches, regression, sigmoid
 from lib.fluctuations.descent import Descent
 
 X, Y = parity()
-UNIT = sigmoid.minimum(X, Y)
+UNIT = sigmoid.Unit.at_minimum(X, Y)
 TOP = np.linalg.eigvalsh(UNIT.hessian)[-1]
-SMALL = sigmoid.minimum(*overlapping(6, 2, seed=1))
-THIRTY = sigmoid.minimum(*overlapping(30, 3, seed=1))
+SMALL = sigmoid.Unit.at_minimum(*overlapping(6, 2, seed=1))
+THIRTY = sigmoid.Unit.at_minimum(*overlapping(30, 3, seed=1))
 SAMPLING = [(batch, replacement) for batch in (1, 2, 3) for replacement in (False, True)]
 
 
@@ -80,7 +80,7 @@ def test_the_minimum_is_one_that_another_optimizer_finds_too():
 def test_units_of_the_inputs_do_not_matter(scale):
     mix = scale * np.array([[1.0, 0.5], [0.0, 3.0]])
     inputs, targets = overlapping(40, 2, seed=3)
-    plain, mixed = sigmoid.minimum(inputs, targets), sigmoid.minimum(inputs @ mix, targets)
+    plain, mixed = sigmoid.Unit.at_minimum(inputs, targets), sigmoid.Unit.at_minimum(inputs @ mix, targets)
     close(mix @ mixed.weights, plain.weights)
     close(mixed.hessian, mix.T @ plain.hessian @ mix)
 
@@ -98,9 +98,9 @@ def test_the_mean_shift_balances_the_third_derivative():
 def test_mirrored_samples_change_nothing():
     """x -> -x with y -> 1 - y leaves the loss of a sample as it is, so ℓ' and ℓ''' change sign and ℓ'' does not."""
     inputs, targets = overlapping(30, 2, seed=4)
-    single, mirrored = sigmoid.minimum(inputs, targets), sigmoid.minimum(-inputs, 1 - targets)
+    single, mirrored = sigmoid.Unit.at_minimum(inputs, targets), sigmoid.Unit.at_minimum(-inputs, 1 - targets)
     close(mirrored.weights, single.weights)
-    for name, sign in (("slope", -1), ("curvature", 1), ("skewness", -1)):
+    for name, sign in (("slope", -1), ("curvature", 1), ("third_derivative", -1)):
         close(getattr(mirrored, name), sign * getattr(single, name))
     close(mirrored.mean_shift(np.eye(2)), single.mean_shift(np.eye(2)))
 
@@ -136,7 +136,7 @@ def test_for_small_weights_the_unit_is_linear():
     gaps = []
     for delta in (1e-2, 1e-3):
         targets = 0.5 + delta * (noise - 0.5)
-        unit, problem = sigmoid.minimum(inputs, targets), regression.fit(inputs / 4, targets[:, None] - 0.5)
+        unit, problem = sigmoid.Unit.at_minimum(inputs, targets), regression.fit(inputs / 4, targets[:, None] - 0.5)
         descent = Descent(problem, 0.5 * problem.learning_rate_threshold(4), 4)
         exact = problem.in_input_basis(descent.stationary_covariance())
         leading = problem.in_input_basis(descent.leading_order_covariance())
@@ -252,7 +252,7 @@ def test_runs_repeat_do_not_depend_on_workers_and_burn_in_follows_the_slowest_mo
 def test_no_minimum_where_weights_would_grow_for_ever(targets):
     inputs = np.column_stack([np.arange(6.0), np.ones(6)])
     with pytest.raises(ValueError, match="^targets must leave a minimum with positive curvature"):
-        sigmoid.minimum(inputs, targets)
+        sigmoid.Unit.at_minimum(inputs, targets)
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_no_minimum_where_weights_would_grow_for_ever(targets):
 )
 def test_inputs_without_a_unique_minimum_are_refused(inputs):
     with pytest.raises(ValueError, match="^inputs must "):
-        sigmoid.minimum(inputs, np.linspace(0, 1, len(inputs)))
+        sigmoid.Unit.at_minimum(inputs, np.linspace(0, 1, len(inputs)))
 
 
 @pytest.mark.parametrize(

@@ -333,7 +333,9 @@ def test_matrices_that_do_not_fit_each_other_are_refused_by_name():
     for name, bad, reason in [
         ("student", np.zeros((2, 3)), "hold square matrices"), ("student", lopsided, "be symmetric"),
         ("cross", state.cross.T, r"have shape \(2, 3\), student's index first"),
-        ("cross", 20 * np.abs(state.cross) + 20, "form a positive semidefinite matrix"),
+        ("cross", 20 * np.abs(state.cross) + 20, "be positive semidefinite"),
+        ("student", 0.25, r"hold square matrices \(K, K\), \[\[Q\]\] for one unit"),
+        ("teacher", 1.0, r"have two axes, got a single number: put it into a list, \[\[1.0\]\]"),
         ("teacher", np.eye(2), "have shape"), ("teacher", -state.teacher, "be positive semidefinite"),
     ]:  # fmt: skip
         with pytest.raises(ValueError, match=f".* must {reason}"):
@@ -345,7 +347,7 @@ def test_correlations_above_one_are_refused_however_small_the_student(size):
     for student, cross in [
         ([[size]], [[3 * np.sqrt(size)]]), (size * np.array([[1.0, 1.01], [1.01, 1.0]]), np.zeros((2, 1)))
     ]:  # fmt: skip
-        with pytest.raises(ValueError, match="student, cross, teacher must form a positive semidefinite"):
+        with pytest.raises(ValueError, match=r"^the matrix \[\[student, cross\], .* must be positive semidefinite"):
             Overlaps(student, cross, [[1.0]])
     Overlaps([[size]], [[np.sqrt(size)]], [[1.0]])
     Overlaps(np.full((2, 2), size), np.zeros((2, 1)), [[1.0]])

@@ -368,7 +368,7 @@ def test_the_exponential_of_the_jacobian_moves_states_near_the_teacher():
 def test_what_is_no_covariance_or_no_spectrum_of_these_eigenspaces_is_refused():
     q, r, t = start(3, 1, 1)
     q[2], r[2] = 1e-10, 3e-5 * np.sqrt(t[2])  # in the smallest eigenspace, too
-    with pytest.raises(ValueError, match="^cross must form a positive semidefinite matrix"):
+    with pytest.raises(ValueError, match=r"^the matrix \[\[student, cross\], .* must be positive semidefinite"):
         ResolvedOverlaps(q, r, t)
     good = ResolvedOverlaps(q, r / 3.001, t)
     for wrong in ({"student": q[:2]}, {"cross": r[:, :, :0]}, {"teacher": np.ones((3, 1, 2))}):
