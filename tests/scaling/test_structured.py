@@ -141,7 +141,7 @@ def test_one_eigenvalue_is_the_isotropic_theory_and_equal_eigenvalues_may_be_mer
     together = merged.solve(times, Spectrum([1.5, 0.75], [1, 2]), 0.5, tolerance=1e-6)
     np.testing.assert_allclose(together.generalization_error, apart.generalization_error, rtol=1e-9)
     one = ResolvedOverlaps(*(part[:1] for part in begin)).solve(times, [1.0], 0.5, tolerance=1e-6)
-    isotropic = Overlaps(*(part[0] for part in begin)).solve(times, 0.5)
+    isotropic = Overlaps(*(part[0] for part in begin)).solve(times, learning_rate=0.5)
     np.testing.assert_allclose(one.generalization_error, isotropic.generalization_error, rtol=2e-5)
     np.testing.assert_allclose(one.student_overlap, isotropic.student_overlap, atol=1e-5)
 
