@@ -123,8 +123,9 @@ def tries():
                 patch.setattr(module, function.__name__, watch.follow(function, public.named(function)))
             for owner in public.own(module, inspect.isclass):
                 for name, held in public.methods(owner).items():
-                    if inspect.isfunction(held):
-                        patch.setattr(owner, name, watch.follow(held, f"{public.named(owner)}.{name}"))
+                    bound = type(held) if isinstance(held, (classmethod, staticmethod)) else lambda function: function
+                    function = getattr(held, "__func__", held)
+                    patch.setattr(owner, name, bound(watch.follow(function, f"{public.named(owner)}.{name}")))
                 if hasattr(owner, "__post_init__"):
                     patch.setattr(owner, "__init__", watch.follow(owner.__init__, public.named(owner)))
         runner = doctest.DocTestRunner(verbose=False)

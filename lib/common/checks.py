@@ -5,19 +5,20 @@ be and what was given, in that order.  Nothing is clipped or repaired.
 """
 
 import os
+import typing
 from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass, replace
 from functools import wraps
 from inspect import signature
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from lib.common.shapes import Array, ArrayLike, Rng
 
 
-def fail(name: str, requirement: str, value: Any) -> NoReturn:
+def fail(name: str, requirement: str, value: Any) -> typing.NoReturn:
     """Raise the error that all checks share,  "<name> must <requirement>, got <value>".
 
     Parameters
@@ -138,7 +139,7 @@ def one_or_many(function: Callable) -> Callable:
         value = given.arguments[name]
         if not _single(value):
             return function(*arguments, **options)
-        given.arguments[name] = np.reshape(value, 1)
+        given.arguments[name] = array(name, value).reshape(1)
         result = function(*given.args, **given.kwargs)
         if is_dataclass(result):
             return replace(

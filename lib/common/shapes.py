@@ -5,11 +5,11 @@ nothing.
 A shape with one axis is written with a blank before it, ``Array[" n"]``, so that no linter takes it for a name.
 """
 
-from typing import TYPE_CHECKING, Annotated
+import typing
 
 import numpy as np
 
-if TYPE_CHECKING:
+if typing.TYPE_CHECKING:
     from numpy.typing import ArrayLike as ArrayLike
 
     Rng = int | np.integer | np.random.SeedSequence | np.random.Generator
@@ -32,4 +32,4 @@ class Array:
     """
 
     def __class_getitem__(cls, shape):
-        return Annotated[np.ndarray, shape.strip()]
+        return typing.Annotated[np.ndarray, shape.strip()]

@@ -18,6 +18,8 @@ from lib.common.shapes import Array, ArrayLike
 from lib.fluctuations._runs import checked_series
 from lib.fluctuations._sums import LARGEST
 
+__all__ = ["Layers", "Path"]
+
 
 def _array(name, value, **form):
     return checks.entries(name, value, at_least=-LARGEST, at_most=LARGEST, **form)

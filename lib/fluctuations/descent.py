@@ -21,6 +21,8 @@ from lib.fluctuations import _sums, regression
 from lib.fluctuations._runs import checked_drawing, checked_run, fill
 from lib.fluctuations.stationary import EDGE
 
+__all__ = ["Averages", "Descent"]
+
 HELD = 64  # recorded states that are added to the sums at a time
 
 

@@ -22,6 +22,8 @@ from lib.fluctuations import _sums
 from lib.fluctuations._runs import checked_drawing, checked_run, fill
 from lib.foundations.langevin import LangevinSystem
 
+__all__ = ["Unit", "UnitAverages", "loss_derivatives"]
+
 EDGE = 1e-9  # closer to its threshold than this, rounding decides whether the twin has a covariance
 FLAT = 1e-6  # curvature, for whitened inputs, below which a minimum counts as absent; a steep sigmoid has up to 1/16
 SETTLE = 5  # relaxation times of the slowest mode in the default burn-in

@@ -17,6 +17,8 @@ from lib.common import checks
 from lib.common.shapes import Array, ArrayLike
 from lib.foundations import _committee
 
+__all__ = ["Overlaps", "Trajectory"]
+
 LARGEST = 1e6  # largest overlap: (1 + Q)² - Q² keeps ten digits up to here
 STABLE = 4.0  # longest step times fastest rate; the integrator is stable up to 6
 COVARIANCE = "the matrix [[student, cross], [crossᵀ, teacher]]"

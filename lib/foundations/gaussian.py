@@ -10,6 +10,8 @@ import numpy as np
 from lib.common import checks
 from lib.common.shapes import Array, ArrayLike
 
+__all__ = ["arccosine_kernel", "erf_i2", "erf_i3", "erf_i4"]
+
 LARGEST = 1e75  # largest covariance entry or averaged value: products of up to four stay floats
 # Near opposite arguments, φ = π - θ -> 0, the terms of a kernel cancel:  sin φ - φ cos φ  and, with x = 2φ,
 # x + (x cos x - 3 sin x)/2.  Powers of φ² in these over φ; nine reach rounding at SMALL.

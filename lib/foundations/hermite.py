@@ -11,6 +11,8 @@ from scipy.special import gammaln, roots_hermitenorm
 from lib.common import checks
 from lib.common.shapes import Array, ArrayLike
 
+__all__ = ["coefficients", "erf_coefficients", "mean_product"]
+
 LARGEST = 1e75  # largest scaled coefficient: products of two stay floats
 HIGHEST_ORDER = 170  # the largest n whose factorial is a float
 

@@ -17,6 +17,8 @@ from lib.common.random import children
 from lib.common.shapes import Array, ArrayLike, Rng
 from lib.foundations.committee import Fields, Overlaps, Trajectory
 
+__all__ = ["Runs", "overlaps", "random_weights", "simulate", "weights_with_overlaps"]
+
 
 @dataclass(frozen=True, eq=False)
 class Runs(Trajectory):

@@ -11,6 +11,8 @@ from lib.common import checks
 from lib.common.shapes import Array, ArrayLike
 from lib.foundations.committee import Overlaps
 
+__all__ = ["asymptotic_rates", "critical_learning_rate", "escape_rates", "near_teacher", "plateau"]
+
 SWEEPS = 500  # of the fixed-point iteration; some tens are needed
 
 

@@ -157,7 +157,7 @@ LAYERS, (MOMENT, CROSS) = Layers(TAPS, WEIGHTS), moments(IMAGES, TARGETS)
         (
             "batches",
             lambda x: LAYERS.descend(IMAGES, TARGETS, 0.01, x),
-            [[], [[0, 20]], [[0.5, 1]], [[0], [1, 2]], [[]]],
+            [[], [[0, 20]], [[0.5, 1]], [[0.0, 1.0]], [[0], [1, 2]], [[]]],
         ),
         ("record_every", lambda x: LAYERS.descend(IMAGES, TARGETS, 0.01, [[0], [1]], record_every=x), [3]),
         ("learning_rate", lambda x: LAYERS.descend(IMAGES, TARGETS, x, [[0], [1]]), [1e120]),

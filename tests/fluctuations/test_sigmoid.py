@@ -2,6 +2,8 @@
 recursion in plain NumPy.
 """
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -266,7 +268,7 @@ def test_inputs_without_a_unique_minimum_are_refused(inputs):
 @pytest.mark.parametrize(
     "said, call",
     [
-        ("learning_rate must be smaller", lambda: UNIT.quadratic_covariance(2.1 / TOP, 10)),
+        ("learning_rate must be below 26.85", lambda: UNIT.quadratic_covariance(2.1 / TOP, 10)),
         ("learning_rate must be large enough", lambda: UNIT.simulate(1e-12, 10, rng=4, steps=50, replicas=20)),
         ("learning_rate must keep the r", lambda: THIRTY.simulate(1e300, 3, steps=50, replicas=10, rng=1, burn_in=0)),
         ("batch must be at most N = 30", lambda: THIRTY.noise_moment(31)),
@@ -277,3 +279,21 @@ def test_inputs_without_a_unique_minimum_are_refused(inputs):
 def test_what_does_not_fit_is_refused(said, call):
     with pytest.raises(ValueError, match=f"^{said}"):
         call()
+
+
+def test_the_threshold_in_the_message_is_where_the_twin_diverges():
+    with pytest.raises(ValueError) as caught:
+        SMALL.quadratic_covariance(1e3, 2)
+    edge = float(re.search("below ([0-9.]+),", str(caught.value))[1])
+    sizes = [np.trace(SMALL.quadratic_covariance((1 - gap) * edge, 2)) for gap in (1e-3, 1e-4)]
+    assert sizes[1] / sizes[0] == pytest.approx(10, rel=0.1)  # a simple pole
+
+
+def test_a_column_of_truth_values_is_read_as_numbers():
+    inputs, targets = overlapping(40, 2, seed=3)
+    wanted = sigmoid.Unit.at_minimum(inputs, np.round(targets))
+    for given_ in (np.round(targets)[:, None], targets > 0.5, list(targets > 0.5), (targets > 0.5)[:, None]):
+        np.testing.assert_array_equal(sigmoid.Unit.at_minimum(inputs, given_).weights, wanted.weights)
+    for bad in (np.ones((40, 2)), [[1], [1, 2]], "labels", None):
+        with pytest.raises(ValueError, match="^targets must"):
+            sigmoid.Unit.at_minimum(inputs, bad)

@@ -1,5 +1,7 @@
 """lib.fluctuations.stationary against samples that are never seen twice, and its matrix equation."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -27,8 +29,17 @@ def test_closed_form_solves_the_matrix_equation_and_its_scalar_case_has_a_pole()
     sandwich = lam**2 * g + (lam * (lam @ g) + lam**2 * g) / batch
     np.testing.assert_allclose(2 * lam * g, rate * (sandwich + noise), rtol=1e-12)
     for bad in (4 / 3, 3.0, np.nextafter(4 / 3, 0)):  # 2 / 3λ, beyond it, and where rounding would decide
-        with pytest.raises(ValueError, match="^learning_rate must leave a stationary variance"):
+        with pytest.raises(ValueError, match="^learning_rate must be below 1.33333, where"):
             stationary.gaussian_variances([0.5], [1.0], bad, 1)
     for arguments in (([], []), ([1.0, 0.5], [1.0])):
         with pytest.raises(ValueError, match="^(eigenvalues|noise) must "):
             stationary.gaussian_variances(*arguments, 0.1, 2)
+
+
+def test_the_threshold_in_the_message_is_a_pole():
+    lam, noise, batch = np.array([3.0, 1.0, 0.2]), np.ones(3), 4
+    with pytest.raises(ValueError) as caught:
+        stationary.gaussian_variances(lam, noise, 10.0, batch)
+    edge = float(re.search("below ([0-9.]+),", str(caught.value))[1])
+    sizes = [stationary.gaussian_variances(lam, noise, (1 - gap) * edge, batch).sum() for gap in (1e-3, 1e-4)]
+    assert sizes[1] / sizes[0] == pytest.approx(10, rel=0.1) and edge < 2 / (3.0 * 1.25)

@@ -193,3 +193,11 @@ def test_arguments_that_do_not_fit_each_other_are_refused_by_name():
         online.weights_with_overlaps(START, 3, 1)
     with pytest.raises(ValueError, match="^overlaps must be those of a single student"):
         online.weights_with_overlaps(online.overlaps(np.stack([student, student]), teacher), 9, 1)
+
+
+def test_learning_rate_and_times_cannot_change_places():
+    student, teacher = start(20)
+    with pytest.raises(TypeError):
+        START.solve(0.5, 100.0)
+    with pytest.raises(TypeError):
+        online.simulate(student, teacher, 0.5, [0, 1], rng=1)
