@@ -103,7 +103,8 @@ def bad(kind, options, value):
             changed = whole.copy()
             changed.flat[-1] = each
             wrong.append(changed)
-    ndim = 2 if kind == "symmetric" else options.get("ndim") or len(options.get("shape") or ()) or None
+    flat = kind == "symmetric" and not options.get("stacked")
+    ndim = 2 if flat else options.get("ndim") or len(options.get("shape") or ()) or None
     if ndim is not None:
         wrong.append(whole[None])
     if kind == "symmetric" and len(whole) > 1:

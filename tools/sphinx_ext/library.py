@@ -3,6 +3,7 @@
 import importlib
 import pkgutil
 import re
+import sys
 from pathlib import Path
 
 from docutils import nodes
@@ -79,7 +80,8 @@ class LibraryPackage(SphinxDirective):
             mine = [key for key, one in inside if hasattr(one, "__name__") and getattr(one, "__module__", "") == whole]
             section = nodes.section("", nodes.title("", module), names=[module])
             self.state.document.note_implicit_target(section)
-            names = self.summary(key for key in mine if key[0] != "_")
+            offered = getattr(sys.modules[whole], "__all__", mine)
+            names = self.summary(key for key in mine if key[0] != "_" and key in offered)
             self.rst([f".. currentmodule:: {whole}", *names, "", f".. automodule:: {whole}", "   :members:"], section)
             page += section
         for entry in list(page.findall(addnodes.index)):  # the index is one of terms
