@@ -14,7 +14,7 @@ CALLS = {
     "Overlaps.solve": """
 from lib.foundations.committee import Overlaps
 def call():
-    return Overlaps([[0.25, 0], [0, 0.2]], [[0.01, 0.02], [0.03, 0]], np.eye(2)).solve([0, 10, 50], 0.5)
+    return Overlaps([[0.25, 0], [0, 0.2]], [[0.01, 0.02], [0.03, 0]], np.eye(2)).solve([0, 10, 50], learning_rate=0.5)
 """,
     "ResolvedOverlaps.solve": """
 from lib.common.spectrum import Spectrum
@@ -28,7 +28,7 @@ def call():
 from lib.foundations import online
 student, teacher = online.random_weights(2, 100, 1, variance=0.1), online.random_weights(2, 100, 2)
 def call():
-    return online.simulate(student, teacher, 0.5, [0, 1, 10], 3)
+    return online.simulate(student, teacher, learning_rate=0.5, times=[0, 1, 10], rng=3)
 """,
     "gram_descent.simulate": """
 from lib.common.spectrum import Spectrum
@@ -54,7 +54,7 @@ def call():
 """,
     "Unit.simulate": """
 from lib.fluctuations import sigmoid
-unit = sigmoid.minimum(4 * [[1.0]], [0, 1, 1, 1])
+unit = sigmoid.Unit.at_minimum(4 * [[1.0]], [0, 1, 1, 1])
 def call():
     return unit.simulate(0.1, 1, steps=1000, replicas=10, rng=1)
 """,

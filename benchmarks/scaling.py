@@ -67,7 +67,11 @@ def full_vector():
     """Steps a second of descent that moves all weights, N = 500."""
     student, teacher = online.random_weights(2, 500, 1, variance=0.1), online.random_weights(2, 500, 2)
     lam = np.repeat(Spectrum.power_law(4, decay=2.0).normalized().eigenvalues, 125)
-    return STEPS / seconds(lambda: online.simulate(student, teacher, LEARNING_RATE, [STEPS / 500], 3, eigenvalues=lam))
+    return STEPS / seconds(
+        lambda: online.simulate(
+            student, teacher, learning_rate=LEARNING_RATE, times=[STEPS / 500], rng=3, eigenvalues=lam
+        )
+    )
 
 
 def gram_space(levels, size):

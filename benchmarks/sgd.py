@@ -32,13 +32,13 @@ def main():
     student, teacher = online.weights_with_overlaps(overlaps, DIMENSION, rng=1)
     steps = {"ours": 200_000, "numpy": 10_000}
     ours = steps["ours"] / seconds(
-        lambda: online.simulate(student, teacher, LEARNING_RATE, [steps["ours"] / DIMENSION], rng=2)
+        lambda: online.simulate(student, teacher, learning_rate=LEARNING_RATE, times=[steps["ours"] / DIMENSION], rng=2)
     )
     random = np.random.Generator(np.random.SFC64(2))
     numpy = steps["numpy"] / seconds(
         lambda: plain_numpy(student.copy(), teacher, LEARNING_RATE, steps["numpy"], random)
     )
-    equations = seconds(lambda: overlaps.solve([0, 500], LEARNING_RATE))
+    equations = seconds(lambda: overlaps.solve([0, 500], learning_rate=LEARNING_RATE))
     print(f"SGD, K = M = 2, N = {DIMENSION}        steps per second")
     print(f"  lib.foundations.online                   {ours:10.3g}")
     print(f"  plain NumPy loop             {numpy:10.3g}   ours is {ours / numpy:.1f} times as fast")

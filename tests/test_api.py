@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import pydoc
 import re
 
 import pytest
@@ -9,6 +10,7 @@ from public import modules, named, own
 
 from lib.criticality import neuron
 from lib.fluctuations import regression
+from lib.foundations import gaussian, online
 from lib.representations import nets
 
 MODULES = modules()
@@ -33,6 +35,21 @@ def test_docstring_says_what_a_reader_needs(function):
             f"{named(function)} lacks `{parameter}`"
         )
     assert ">>> " in text, f"{named(function)} has no example"
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_help_shows_what_the_module_defines(module):
+    """And no function that it imports for itself; what it offers is in its ``__all__``, where it has one."""
+    sections = re.split(r"^(?=[A-Z])", pydoc.plain(pydoc.render_doc(module)), flags=re.M)
+    listed = [re.findall(r"^    (\w+)\(", text, re.M) for text in sections if text.startswith("FUNCTIONS")]
+    assert {vars(module)[name].__module__ for name in sum(listed, [])} <= {module.__name__}
+    offered = {found.__name__ for kind in (inspect.isfunction, inspect.isclass) for found in own(module, kind)}
+    assert set(getattr(module, "__all__", offered)) >= offered - {"Fields"}  # of committee, for integrators in lib
+
+
+def test_signatures_are_short():
+    assert str(inspect.signature(gaussian.erf_i3)).count("ArrayLike") == 1
+    assert len(str(inspect.signature(online.simulate))) < 420
 
 
 def test_what_holds_arrays_is_compared_and_hashed_by_identity():

@@ -103,7 +103,8 @@ def bad(kind, options, value):
             changed = whole.copy()
             changed.flat[-1] = each
             wrong.append(changed)
-    ndim = 2 if kind == "symmetric" else options.get("ndim") or len(options.get("shape") or ()) or None
+    flat = kind == "symmetric" and not options.get("stacked")
+    ndim = 2 if flat else options.get("ndim") or len(options.get("shape") or ()) or None
     if ndim is not None:
         wrong.append(whole[None])
     if kind == "symmetric" and len(whole) > 1:
@@ -123,8 +124,9 @@ def tries():
                 patch.setattr(module, function.__name__, watch.follow(function, public.named(function)))
             for owner in public.own(module, inspect.isclass):
                 for name, held in public.methods(owner).items():
-                    if inspect.isfunction(held):
-                        patch.setattr(owner, name, watch.follow(held, f"{public.named(owner)}.{name}"))
+                    bound = type(held) if isinstance(held, (classmethod, staticmethod)) else lambda function: function
+                    function = getattr(held, "__func__", held)
+                    patch.setattr(owner, name, bound(watch.follow(function, f"{public.named(owner)}.{name}")))
                 if hasattr(owner, "__post_init__"):
                     patch.setattr(owner, "__init__", watch.follow(owner.__init__, public.named(owner)))
         runner = doctest.DocTestRunner(verbose=False)

@@ -5,19 +5,20 @@ be and what was given, in that order.  Nothing is clipped or repaired.
 """
 
 import os
+import typing
 from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass, replace
 from functools import wraps
 from inspect import signature
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from lib.common.shapes import Array, ArrayLike, Rng
 
 
-def fail(name: str, requirement: str, value: Any) -> NoReturn:
+def fail(name: str, requirement: str, value: Any) -> typing.NoReturn:
     """Raise the error that all checks share,  "<name> must <requirement>, got <value>".
 
     Parameters
@@ -79,8 +80,8 @@ def _axes(shape):
 def _misfit(name, requirement, array):
     """Complain about the axes of an array that was read from the argument `name`."""
     if array.ndim == 0:
-        remedy = f": put it into a list, [{array}]" if requirement == _axes((None,)) else ""
-        fail(name, requirement, f"a single number{remedy}")
+        boxed = {_axes((None,) * n): "[" * n + f"{array}" + "]" * n for n in (1, 2)}.get(requirement)
+        fail(name, requirement, "a single number" + (f": put it into a list, {boxed}" if boxed else ""))
     fail(name, requirement, f"an array of shape {array.shape}")
 
 
@@ -102,6 +103,11 @@ def plain(value: Any) -> Any:
     (0.5, 2.0, array([1.]))
     """
     return value.item() if isinstance(value, (np.ndarray, np.generic)) and value.ndim == 0 else value
+
+
+def _single(value):
+    """Whether a value is one number, also one of a tensor, rather than several or none."""
+    return getattr(value, "ndim", 0 if isinstance(value, (int, float)) else None) == 0
 
 
 def one_or_many(function: Callable) -> Callable:
@@ -131,10 +137,9 @@ def one_or_many(function: Callable) -> Callable:
     def wrapped(*arguments, **options):
         given = form.bind(*arguments, **options)
         value = given.arguments[name]
-        numeric = isinstance(value, (int, float, np.number, np.ndarray)) and not isinstance(value, bool)
-        if not numeric or np.ndim(value) > 0:
+        if not _single(value):
             return function(*arguments, **options)
-        given.arguments[name] = np.reshape(value, 1)
+        given.arguments[name] = array(name, value).reshape(1)
         result = function(*given.args, **given.kwargs)
         if is_dataclass(result):
             return replace(
@@ -284,7 +289,8 @@ def integer(name: str, value: int, *, at_least: int = 1) -> int:
     3
     """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < at_least:
-        fail(name, f"be an integer >= {at_least}", value)
+        whole = isinstance(value, (float, np.floating)) and value >= at_least and float(value).is_integer()
+        fail(name, f"be an integer >= {at_least}", f"the float {value}: pass int({value})" if whole else value)
     return int(value)
 
 
@@ -415,8 +421,7 @@ def times(name: str, value: ArrayLike) -> Array[" n"]:
     >>> times("times", 5)
     array([5.])
     """
-    single = np.isscalar(value) or (isinstance(value, np.ndarray) and value.ndim == 0)
-    result = entries(name, [value] if single else value, at_least=0, ndim=1)
+    result = entries(name, [value] if _single(value) else value, at_least=0, ndim=1)
     if result.size == 0 or np.any(np.diff(result) <= 0):
         fail(name, "hold one or more strictly increasing times", value)
     return result
@@ -448,38 +453,27 @@ def whole_steps(name: str, value: Array[" n"], size: float) -> Array[" n"]:
     return steps.astype(np.int64)
 
 
-def lowest_correlation(matrix: Array["... n n"], part: float) -> Array["..."] | np.floating:
-    """Lowest eigenvalues of the correlations in symmetric matrices: every row counts on its own scale.
+def _lowest_correlation(matrix, slack):
+    """Lowest eigenvalues (...) of the correlations in symmetric matrices (..., n, n), each variance raised by `slack`.
 
-    Parameters
-    ----------
-    matrix : ndarray (..., n, n)
-        Beside a variance of zero 1e-13 of the other width is rounding.
-    part : float
-        By which each variance is raised.
-
-    Returns
-    -------
-    float or ndarray (...)
-        -inf where a variance is negative.
-
-    Examples
-    --------
-    >>> round(float(lowest_correlation(np.array([[4.0, 1.0], [1.0, 1.0]]), 0.0)), 12)
-    0.5
+    Every row counts on its own scale; beside a variance of zero 1e-13 of the other width is rounding.  -inf where a
+    variance is negative.
     """
-    spot = np.arange(matrix.shape[-1])
-    variance, top = matrix[..., spot, spot], np.abs(matrix).max(axis=-1)  # (..., n)
+    variance, top = np.diagonal(matrix, axis1=-2, axis2=-1), np.abs(matrix).max(axis=-1)  # (..., n)
     top = top.max(axis=-1, keepdims=True)  # (..., 1)
-    width = np.sqrt(np.maximum(variance, 0) * (1 + part) + 1e-26 * top)  # (..., n)
+    width = np.sqrt(np.maximum(variance, 0) * (1 + slack) + 1e-26 * top)  # (..., n)
     width = np.where(width > 0, width, 1.0)
     correlation = matrix / width[..., :, None] / width[..., None, :]  # (..., n, n)
+    spot = np.arange(matrix.shape[-1])
     correlation[..., spot, spot] = 1.0
     negative = (variance < -1e-13 * top).any(axis=-1)  # (...)
     return np.where(negative, -np.inf, np.linalg.eigvalsh(correlation)[..., 0])
 
 
-def symmetric(name: str, value: ArrayLike, *, size: int | None = None, definite: str | None = None) -> Array["n n"]:
+def symmetric(
+    name: str, value: ArrayLike, *, size: int | None = None, definite: str | None = None, stacked: bool = False,
+    slack: float = 1e-10,
+) -> Array["... n n"]:  # fmt: skip
     """Read an argument as a symmetric matrix.
 
     Parameters
@@ -492,26 +486,32 @@ def symmetric(name: str, value: ArrayLike, *, size: int | None = None, definite:
     definite : str, optional
         "semi" asks for eigenvalues >= 0 up to rounding, "strict" for > 0.  They are judged on the correlations: rows in
         different units may differ by any factor.
+    stacked : bool
+        Let it be a stack of such matrices, (..., n, n), which may be empty.
+    slack : float
+        Part by which "semi" raises each variance, for errors beyond rounding.
 
     Returns
     -------
-    ndarray (n, n)
+    ndarray (n, n) or (..., n, n)
 
     Examples
     --------
     >>> symmetric("covariance", [[1, 0], [0, 1e-30]], definite="strict").tolist()
     [[1.0, 0.0], [0.0, 1e-30]]
     """
-    result = array(name, value, ndim=2, shape=None if size is None else (size, size))
-    if result.shape[0] != result.shape[1] or result.shape[0] == 0:
+    result = array(name, value, ndim=None if stacked else 2, shape=None if size is None else (size, size))
+    if result.ndim < 2 or result.shape[-1] != result.shape[-2] or result.shape[-1] == 0:
         fail(name, "be a square matrix", f"shape {result.shape}")
-    scale = np.abs(result).max()
-    if not np.allclose(result, result.T, rtol=0, atol=1e-10 * scale):
+    if result.size == 0:
+        return result
+    scale = np.abs(result).max(axis=(-2, -1), keepdims=True)  # (..., 1, 1)
+    if np.any(np.abs(result - result.mT) > 1e-10 * scale):
         fail(name, "be symmetric: pass (A + A.T) / 2 if the difference is rounding", value)
-    result = (result + result.T) / 2
+    result = (result + result.mT) / 2
     if definite is not None:
-        strict, least = definite == "strict", np.diag(result).min()
-        lowest = lowest_correlation(result, 0.0 if strict else 1e-10)
+        strict, least = definite == "strict", np.diagonal(result, axis1=-2, axis2=-1).min()
+        lowest = _lowest_correlation(result, 0.0 if strict else slack).min()
         wanted = f"be positive {'' if strict else 'semi'}definite"
         fail_if(least <= 0 if strict else lowest == -np.inf, name, wanted, f"a diagonal entry {least:.3g}")
         found = f"correlations with the lowest eigenvalue {lowest:.3g}"

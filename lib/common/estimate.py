@@ -11,6 +11,8 @@ from lib.common.shapes import ArrayLike
 class Estimate(NamedTuple):
     """A mean with its standard error; it unpacks as ``mean, error``.
 
+    It is not a number: how errors add up depends on what the estimates share, so +, -, * and / are refused.
+
     Parameters
     ----------
     mean, error : float or ndarray (...)
@@ -24,6 +26,13 @@ class Estimate(NamedTuple):
     mean: float | np.ndarray
     error: float | np.ndarray
 
+    __array_ufunc__ = None  # NumPy leaves its operators to those below
+
+    def _refused(self, other):
+        raise TypeError("an Estimate has no arithmetic: unpack it, mean, error = estimate")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refused
+
     @classmethod
     def of(cls, values: ArrayLike) -> "Estimate":
         """Mean over the first axis and its standard error,  s/√n,  s² = Σ(x - x̄)²/(n - 1).
@@ -31,7 +40,8 @@ class Estimate(NamedTuple):
         Parameters
         ----------
         values : array_like (n, ...)
-            n >= 2 independent entries, in any units.
+            n >= 2 independent entries, in any units.  The error has n - 1 degrees of freedom: with ten entries a
+            Gaussian mean lies off by more than four errors once in 300 times, not once in 16 000.
 
         Returns
         -------
@@ -55,7 +65,7 @@ class Estimate(NamedTuple):
         return cls(checks.plain(mean), checks.plain(error))
 
     def sigmas(self, expected: float | ArrayLike) -> float | np.ndarray:
-        """Distance from an expected value in standard errors,  (mean - expected)/error.
+        """Distance from an expected value in standard errors,  (mean - expected)/error;  0/0 is 0.
 
         Parameters
         ----------
@@ -71,4 +81,6 @@ class Estimate(NamedTuple):
         >>> Estimate(2.0, 0.5).sigmas(1.0)
         2.0
         """
-        return checks.plain((self.mean - np.asarray(expected)) / self.error)
+        apart = np.asarray(self.mean - np.asarray(expected))  # (...)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return checks.plain(np.where(apart == 0, 0.0, apart / self.error))

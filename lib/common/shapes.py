@@ -5,12 +5,21 @@ nothing.
 A shape with one axis is written with a blank before it, ``Array[" n"]``, so that no linter takes it for a name.
 """
 
-from typing import Annotated
+import typing
 
 import numpy as np
-from numpy.typing import ArrayLike as ArrayLike
 
-Rng = int | np.integer | np.random.SeedSequence | np.random.Generator  # a seed, or where to draw from
+if typing.TYPE_CHECKING:
+    from numpy.typing import ArrayLike as ArrayLike
+
+    Rng = int | np.integer | np.random.SeedSequence | np.random.Generator
+else:  # the unions themselves would fill a screen of help()
+
+    class ArrayLike:
+        """What NumPy reads as an array: a number, nested lists, an array, a tensor, a column of pandas."""
+
+    class Rng:
+        """A seed, or where to draw from: an int, a numpy.random.SeedSequence or a numpy.random.Generator."""
 
 
 class Array:
@@ -23,4 +32,4 @@ class Array:
     """
 
     def __class_getitem__(cls, shape):
-        return Annotated[np.ndarray, shape.strip()]
+        return typing.Annotated[np.ndarray, shape.strip()]

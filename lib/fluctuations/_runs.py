@@ -1,5 +1,7 @@
 """What every simulation shares: how minibatches are drawn, and its length, blocks and records."""
 
+import numpy as np
+
 from lib.common import checks
 from lib.common.compiled import loops
 from lib.fluctuations import _sums
@@ -25,6 +27,18 @@ def checked_drawing(samples, batch, replacement, epochs):
     if checks.boolean("epochs", epochs) and replacement:
         checks.fail("epochs", "be False with replacement, as an epoch uses no sample twice", epochs)
     return int(batch), bool(replacement), bool(epochs)
+
+
+def checked_series(samples, batches):
+    """`batches` (steps, m), integers from 0 to N - 1, of a given number of samples."""
+    try:
+        series = np.asarray(batches)
+    except ValueError:  # rows of unequal length
+        series = np.empty(0)
+    fits = series.ndim == 2 and series.size > 0 and np.issubdtype(series.dtype, np.integer)
+    wanted = f"be an integer array (steps, m) of samples from 0 to {samples - 1}"
+    checks.fail_if(not fits or series.min() < 0 or series.max() >= samples, "batches", wanted, batches)
+    return series.astype(np.int64)  # (steps, m)
 
 
 def checked_run(steps, replicas, blocks, record_every, seldom):

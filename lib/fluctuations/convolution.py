@@ -15,7 +15,10 @@ from scipy.optimize import least_squares, minimize
 from lib.common import checks
 from lib.common.compiled import loops
 from lib.common.shapes import Array, ArrayLike
+from lib.fluctuations._runs import checked_series
 from lib.fluctuations._sums import LARGEST
+
+__all__ = ["Layers", "Path"]
 
 
 def _array(name, value, **form):
@@ -146,6 +149,72 @@ class Layers:
         if weights.size == 0 or isqrt(weights.shape[1]) ** 2 != weights.shape[1]:
             checks.fail("weights", "have shape (p, o²) with p, o >= 1", f"shape {weights.shape}")
         checks.keep(self, taps=taps, weights=weights)
+
+    @classmethod
+    def at_minimum(cls, taps: ArrayLike, moment: ArrayLike, cross_moment: ArrayLike) -> "Layers":
+        """A minimum of the loss over filter and weights, and of its curve (sC, W/s) the point with ‖C‖ = ‖W‖.
+
+        W = Σ^yX (Σ^XX)⁻¹ is eliminated; at the end eqs. (C8) and (C9) vanish.
+
+        Parameters
+        ----------
+        taps : array_like (c, c)
+            Start, not zero; others may lead to other minima.
+        moment, cross_moment : array_like (d, d), (p, d)
+            Σ^xx, positive definite, and Σ^yx, not zero, of images of d = L² pixels.
+
+        Returns
+        -------
+        Layers
+
+        Raises
+        ------
+        ValueError
+            If the search does not end.
+
+        Examples
+        --------
+        >>> best = Layers.at_minimum([[1.0]], [[1.0]], [[4.0]])
+        >>> [round(float(layer[0, 0]), 9) for layer in (best.taps, best.weights)]
+        [2.0, 2.0]
+        """
+        taps = _taps(taps)  # (c, c)
+        moment = checks.symmetric("moment", _array("moment", moment), definite="strict")  # (d, d)
+        side = isqrt(len(moment))
+        wanted = f"have shape (L², L²) with an integer L >= {len(taps)}, the side of the filter"
+        checks.fail_if(side < len(taps) or side**2 != len(moment), "moment", wanted, f"shape {moment.shape}")
+        cross_moment = _array("cross_moment", cross_moment, shape=(None, len(moment)))  # (p, d)
+        for name, value in (("taps", taps), ("cross_moment", cross_moment)):
+            checks.fail_if(not value.any(), name, "have an entry that is not zero", value)
+        pixels = _pixels(side, len(taps))  # (h, c²)
+        inner, outer = np.trace(moment), np.abs(cross_moment).max()  # units, so that the tolerance has none
+        moment, cross_moment = moment / inner, cross_moment / outer
+
+        def best(flat):
+            size = np.linalg.norm(flat)
+            unit = (flat / size).reshape(taps.shape)  # (c, c)
+            within, cross = _hidden_moments(unit, pixels, moment, cross_moment)  # (h, h), (p, h)
+            return size, unit, np.linalg.solve(within, cross.T).T, cross  # W (p, h)
+
+        def error(flat):
+            size, unit, weights, cross = best(flat)
+            p, q = _filter_equation(weights, pixels, moment, cross_moment)
+            return -(weights * cross).sum() / 2, (p @ unit.ravel() - q) / size
+
+        found = minimize(
+            error, (taps / np.abs(taps).max()).ravel(), jac=True, options={"gtol": 1e-10, "maxiter": 10_000}
+        )
+        # Rounding of the loss stops BFGS; the gradient knows more digits.
+        tight = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
+        end = least_squares(lambda flat: error(flat)[1], found.x, method="lm", **tight)
+        left = max(np.abs(end.fun).max(), 1e-3 * np.abs(found.jac).max())  # BFGS within 1e-5: no other stationary point
+        checks.fail_if(
+            left > 1e-8, "taps", "be a start from which the search ends", f"a gradient of {left:.1g} at its end"
+        )
+        _, unit, weights, _ = best(end.x)
+        weights *= outer / inner  # (p, h), back in the units of the moments
+        share = np.sqrt(np.linalg.norm(weights))
+        return cls(unit * share, weights / share)
 
     @property
     def side(self) -> int:
@@ -312,9 +381,7 @@ class Layers:
         """
         images, targets = self._data(images, targets)
         rate = checks.number("learning_rate", learning_rate, above=0)
-        series = checks.entries("batches", batches, at_least=0, at_most=len(images) - 1, ndim=2)  # (steps, m)
-        wanted = f"hold one or more minibatches of samples, integers from 0 to {len(images) - 1}"
-        checks.fail_if(series.size == 0 or np.any(series != np.rint(series)), "batches", wanted, batches)
+        series = checked_series(len(images), batches)  # (steps, m)
         if len(series) % (record_every := checks.integer("record_every", record_every)):
             checks.fail("record_every", f"divide the number of steps, {len(series)}", record_every)
         taps, weights, records = self.taps.copy(), self.weights.copy(), len(series) // record_every + 1
@@ -325,73 +392,9 @@ class Layers:
         moved = np.zeros((2, records))  # (2, R)
         all_taps[0], all_weights[0] = taps.ravel(), weights
         data = (images.reshape(len(images), -1), targets, self._seen)  # (N, d), (N, p), (h, c²)
-        settings = (rate, series.astype(np.int64), record_every)
+        settings = (rate, series, record_every)
         _descend(taps.ravel(), weights, *data, *settings, all_taps, all_weights, moved)
         if not all(np.isfinite(last).all() for last in (all_taps[-1], all_weights[-1], moved[:, -1])):
             wanted = f"keep the descent inside the floating-point range for {len(series)} steps"
             checks.fail("learning_rate", wanted, learning_rate)
         return Path(record_every * np.arange(records), all_taps.reshape(records, *taps.shape), all_weights, *moved)
-
-
-def minimum(taps: ArrayLike, moment: ArrayLike, cross_moment: ArrayLike) -> Layers:
-    """A minimum of the loss over filter and weights, and of its curve (sC, W/s) the point with ‖C‖ = ‖W‖.
-
-    W = Σ^yX (Σ^XX)⁻¹ is eliminated; at the end eqs. (C8) and (C9) vanish.
-
-    Parameters
-    ----------
-    taps : array_like (c, c)
-        Start, not zero; others may lead to other minima.
-    moment, cross_moment : array_like (d, d), (p, d)
-        Σ^xx, positive definite, and Σ^yx, not zero, of images of d = L² pixels.
-
-    Returns
-    -------
-    Layers
-
-    Raises
-    ------
-    ValueError
-        If the search does not end.
-
-    Examples
-    --------
-    >>> best = minimum([[1.0]], [[1.0]], [[4.0]])
-    >>> [round(float(layer[0, 0]), 9) for layer in (best.taps, best.weights)]
-    [2.0, 2.0]
-    """
-    taps, moment = (
-        _taps(taps),
-        checks.symmetric("moment", _array("moment", moment), definite="strict"),
-    )  # (c, c), (d, d)
-    side = isqrt(len(moment))
-    wanted = f"have shape (L², L²) with an integer L >= {len(taps)}, the side of the filter"
-    checks.fail_if(side < len(taps) or side**2 != len(moment), "moment", wanted, f"shape {moment.shape}")
-    cross_moment = _array("cross_moment", cross_moment, shape=(None, len(moment)))  # (p, d)
-    for name, value in (("taps", taps), ("cross_moment", cross_moment)):
-        checks.fail_if(not value.any(), name, "have an entry that is not zero", value)
-    pixels = _pixels(side, len(taps))  # (h, c²)
-    inner, outer = np.trace(moment), np.abs(cross_moment).max()  # units, so that the tolerance has none
-    moment, cross_moment = moment / inner, cross_moment / outer
-
-    def best(flat):
-        size = np.linalg.norm(flat)
-        unit = (flat / size).reshape(taps.shape)  # (c, c)
-        within, cross = _hidden_moments(unit, pixels, moment, cross_moment)  # (h, h), (p, h)
-        return size, unit, np.linalg.solve(within, cross.T).T, cross  # W (p, h)
-
-    def error(flat):
-        size, unit, weights, cross = best(flat)
-        p, q = _filter_equation(weights, pixels, moment, cross_moment)
-        return -(weights * cross).sum() / 2, (p @ unit.ravel() - q) / size
-
-    found = minimize(error, (taps / np.abs(taps).max()).ravel(), jac=True, options={"gtol": 1e-10, "maxiter": 10_000})
-    # Rounding of the loss stops BFGS; the gradient knows more digits.
-    tight = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
-    end = least_squares(lambda flat: error(flat)[1], found.x, method="lm", **tight)
-    left = max(np.abs(end.fun).max(), 1e-3 * np.abs(found.jac).max())  # BFGS within 1e-5: no other stationary point
-    checks.fail_if(left > 1e-8, "taps", "be a start from which the search ends", f"a gradient of {left:.1g} at its end")
-    _, unit, weights, _ = best(end.x)
-    weights *= outer / inner  # (p, h), back in the units of the moments
-    share = np.sqrt(np.linalg.norm(weights))
-    return Layers(unit * share, weights / share)

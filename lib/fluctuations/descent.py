@@ -10,6 +10,7 @@ from functools import cached_property
 
 import numpy as np
 from joblib import Parallel, delayed
+from scipy.optimize import brentq
 
 from lib.common import checks
 from lib.common.compiled import loops
@@ -19,6 +20,8 @@ from lib.common.shapes import Array, ArrayLike, Rng
 from lib.fluctuations import _sums, regression
 from lib.fluctuations._runs import checked_drawing, checked_run, fill
 from lib.fluctuations.stationary import EDGE
+
+__all__ = ["Averages", "Descent"]
 
 HELD = 64  # recorded states that are added to the sums at a time
 
@@ -99,21 +102,22 @@ def _advance(weights, inputs, residuals, chosen, rate, errors):
 
 @loops
 def _descend(
-    chains, velocities, inputs, residuals, pairs, rate, momentum, steps, record_every, replacement, epochs, random,
-    c, step, before, order, chosen, errors, left, right, after, mean,
+    chains, velocities, inputs, residuals, pairs, rate, momentum, burn_in, steps, record_every, replacement, epochs,
+    random, c, step, before, order, chosen, errors, left, right, after, mean,
 ):  # fmt: skip
     """Run the chains in place, one after the other, from `step` of chain `c` on, and add to the `mean` of the states.
 
-    Their pairs are recorded in rows of `left`, `right` and `after`, until these are full or all is done.  Returns the
-    place that is reached and the number of rows.  `before` (p, n), `order` (N,), `chosen` (m,), `errors` (m, p):
+    The `steps` begin after those of `burn_in`.  Their pairs are recorded in rows of `left`, `right` and `after`, until
+    these are full or all is done.  Returns the place that is reached and the number of rows.  `before` (p, n), `order`
+    (N,), `chosen` (m,), `errors` (m, p):
     workspace.
     """
     outputs, size = mean.shape
     held = 0
     while c < len(chains) and held < len(left):
         weights, velocity = chains[c], velocities[c]
-        while step < steps and held < len(left):
-            record = step % record_every == 0
+        while step < burn_in + steps and held < len(left):
+            record = step >= burn_in and (step - burn_in) % record_every == 0
             if record or momentum > 0:
                 for i in range(outputs):
                     for k in range(size):
@@ -135,12 +139,12 @@ def _descend(
                         after[held, k] = weights[pairs[q, 1], k]
                     held += 1
             step += 1
-        if step == steps:
+        if step == burn_in + steps:
             c, step = c + 1, 0
     return c, step, held
 
 
-def _block(chains, velocities, data, pairs, rate, momentum, batch, steps, record_every, drawing, random, sums):
+def _block(chains, velocities, data, pairs, rate, momentum, batch, lengths, record_every, drawing, random, sums):
     """Run every chain of a block in place, one after the other, and add to the three sums.
 
     Recorded states are held back and added many at a time, as one matrix product: rank-one sums cost too much.
@@ -149,7 +153,7 @@ def _block(chains, velocities, data, pairs, rate, momentum, batch, steps, record
     room = np.empty_like(mean), np.arange(len(inputs)), np.empty(batch, dtype=np.int64), np.empty((batch, len(mean)))
     left, right, after = np.empty((3, HELD * len(pairs), chains.shape[2]))
     right = left if np.array_equal(pairs[:, 0], pairs[:, 1]) else right  # XᵀX costs less than the general product
-    given = inputs, residuals, pairs, rate, momentum, steps, record_every, *drawing, random
+    given = inputs, residuals, pairs, rate, momentum, *lengths, record_every, *drawing, random
     c = step = 0
     while c < len(chains):
         c, step, held = _descend(chains, velocities, *given, c, step, *room, left, right, after, mean)
@@ -185,6 +189,12 @@ class Descent:
     >>> problem = regression.fit([[1.0], [1.0]], [[0.0], [2.0]])  # A = S = D = 1: G = ε / (2 - ε)
     >>> Descent(problem, 0.5, 1).stationary_covariance().round(4)
     array([[0.3333]])
+    >>> from lib.foundations.langevin import LangevinSystem  # the same as a Langevin equation, in time t = ε n
+    >>> continuous = LangevinSystem(np.diag(problem.eigenvalues), 0.5 / 2 * problem.noise_moment(1))
+    >>> continuous.stationary_covariance  # for ε -> 0, the leading order
+    array([[0.25]])
+    >>> continuous.euler_covariance(0.5).round(4)  # with ε A G A for ε E[SGS]: here the same
+    array([[0.3333]])
     """
 
     problem: regression.Regression
@@ -215,21 +225,29 @@ class Descent:
         variance, square = problem.batch_variance(self.batch, self.replacement), np.outer(lam, lam)  # (n, n)
         top = 2 * (1 + mu) / lam[0]
         checks.fail_if(rate >= top * (1 - EDGE), "learning_rate", f"be below {top:.6g}, where the mean diverges", rate)
-        a, b = rate * lam[:, None], rate * lam  # (n, 1), (n,)
-        stiffness = ((1 - mu) ** 2 * ((1 + mu) * (a + b) - a * b) + mu * (a - b) ** 2) / (1 - mu**2) / rate  # (n, n)
+
+        def stiffness(rate):
+            a, b = rate * lam[:, None], rate * lam  # (n, 1), (n,)
+            return ((1 - mu) ** 2 * ((1 + mu) * (a + b) - a * b) + mu * (a - b) ** 2) / (1 - mu**2) / rate  # (n, n)
 
         # E[S̄GS̄] keeps positive matrices positive, so its feedback on the noise must be below one.
         def feedback(matrix):
             return _sums.fourth(problem.inputs, matrix) - square * matrix  # (n, n)
 
+        def gain(rate):
+            return rate * variance * largest(feedback, stiffness(rate))
+
         how = {"replacement": self.replacement}
         # The cheap bound spares most descents the eigenproblem.
         safe = mu == 0 and rate < problem.sufficient_learning_rate(self.batch, **how) * (1 - EDGE)
-        if not safe and variance > 0 and rate * variance * largest(feedback, stiffness) >= 1 - EDGE:
-            edge = "" if mu else f" below {problem.learning_rate_threshold(self.batch, **how):.6g}"
-            wanted = f"be smaller,{edge}: the stationary covariance diverges at this momentum and batch"
+        if not safe and variance > 0 and gain(rate) >= 1 - EDGE:
+            if mu == 0:
+                edge = problem.learning_rate_threshold(self.batch, **how)
+            else:  # where the gain passes one: a search, to a part in a thousand
+                edge = brentq(lambda each: gain(each) - 1 + EDGE, 1e-9 * rate, rate, xtol=1e-3 * rate)
+            wanted = f"be below {edge:.3g}, where the stationary covariance diverges at this momentum and batch"
             checks.fail("learning_rate", wanted, rate)
-        return stiffness + rate * variance * square, rate * variance
+        return stiffness(rate) + rate * variance * square, rate * variance
 
     def _solved(self, pair=None):
         noise, (metric, coupling) = self._noise(pair), self._equation  # (n, n), (n, n)
@@ -346,14 +364,15 @@ class Descent:
         return both[..., :size], both[..., size:]
 
     def simulate(
-        self, *, steps: int, replicas: int, rng: Rng, start: str | ArrayLike = "stationary",
+        self, *, steps: int, replicas: int, rng: Rng, start: str | ArrayLike = "stationary", burn_in: int = 0,
         pair: tuple[int, int] | None = None, record_every: int | None = None, blocks: int | None = None,
         lagged: bool = True, workers: int = 1,
     ) -> Averages:  # fmt: skip
         """Independent replicas of the descent, and their time averages, han2021 (3.3), (B1).
 
-        From the default start averages have no bias if minibatches are independent.  Another processor may round
-        differently.
+        From the default start, the law of independent minibatches, their averages have no bias; those of minibatches
+        in epochs, or from another start, need a `burn_in` of some 1/(ελ) of the smallest eigenvalue that matters.
+        Another processor may round differently.
 
         Parameters
         ----------
@@ -363,6 +382,8 @@ class Descent:
             Block b draws from its b-th child, whatever the `workers`.
         start : "stationary" or array_like (p, n), (replicas, p, n)
             V, with B = 0; an array where a pair has momentum.
+        burn_in : int
+            Steps unseen, before `steps`.
         pair : tuple (i, k), optional
             Run these outputs only and measure E[V_iᵀ V_k].
         record_every : int, optional
@@ -394,6 +415,7 @@ class Descent:
         outputs, size = self.problem.optimum.shape
         steps, replicas, blocks, record_every = checked_run(steps, replicas, blocks, record_every, seldom=5)
         workers, lagged = checks.integer("workers", workers), checks.boolean("lagged", lagged)
+        burn_in = checks.integer("burn_in", burn_in, at_least=0)
         streams = [checks.generator("rng", stream) for stream in children(rng, blocks + 1)]
         if pair is not None:
             self.problem._check_pair(pair)
@@ -414,7 +436,7 @@ class Descent:
         data = tuple(map(np.ascontiguousarray, (self.problem.inputs, self.problem.residuals[:, rows])))
         sums = [np.zeros((blocks, *each)) if each else None for each in ((size, size), lagged and (size, size), shape)]
         drawing = self.replacement, self.epochs
-        settings = pairs, self.learning_rate, self.momentum, self.batch, steps, record_every, drawing
+        settings = pairs, self.learning_rate, self.momentum, self.batch, (burn_in, steps), record_every, drawing
 
         def run(b):
             parts = tuple(part if part is None else part[b] for part in sums)  # second, lagged, mean

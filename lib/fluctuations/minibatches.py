@@ -11,7 +11,7 @@ from lib.common import checks
 from lib.common.compiled import loops
 from lib.common.linalg import slices
 from lib.common.shapes import Array, ArrayLike, Rng
-from lib.fluctuations._runs import checked_drawing, fill
+from lib.fluctuations._runs import checked_drawing, checked_series, fill
 from lib.fluctuations.regression import Regression
 
 
@@ -56,14 +56,7 @@ def draw(
 def _read(problem, batches):
     """A series of minibatches, checked against the data set."""
     checks.instance("problem", problem, Regression, "as regression.fit returns it")
-    try:
-        series = np.asarray(batches)
-    except ValueError:  # rows of unequal length
-        series = np.empty(0)
-    fits = series.ndim == 2 and series.size > 0 and np.issubdtype(series.dtype, np.integer)
-    wanted = f"be an integer array (steps, m) of samples from 0 to {len(problem.inputs) - 1}"
-    checks.fail_if(not fits or series.min() < 0 or series.max() >= len(problem.inputs), "batches", wanted, batches)
-    return series.astype(np.int64)  # (steps, m)
+    return checked_series(len(problem.inputs), batches)  # (steps, m)
 
 
 def moment_fluctuations(problem: Regression, batches: ArrayLike) -> Array[" steps"]:
@@ -105,7 +98,7 @@ def _noise_products(problem, late, early):
     return problem.inputs[first].T @ (met @ problem.inputs[second])
 
 
-def noise_correlation(problem: Regression, batches: ArrayLike, lags: ArrayLike) -> Array["L n n"]:
+def noise_correlation(problem: Regression, batches: ArrayLike, lags: ArrayLike) -> Array["... n n"]:
     """Measured noise correlation  D(q) = average over n of  ξ_{n+q}ᵀ ξ_n,  ξ = <r xᵀ> over a minibatch: han2021 (3.4).
 
     Parameters
@@ -113,13 +106,13 @@ def noise_correlation(problem: Regression, batches: ArrayLike, lags: ArrayLike) 
     problem : Regression
     batches : array_like (steps, m)
         Integers from 0 to N - 1, as :func:`draw` returns them.
-    lags : array_like (L,)
+    lags : int or array_like (L,)
         Integers q, 0 <= q < steps, strictly increasing.
 
     Returns
     -------
     ndarray (L, n, n)
-        In the PCA basis.
+        In the PCA basis; (n, n) for a single lag.
 
     Examples
     --------
@@ -128,7 +121,10 @@ def noise_correlation(problem: Regression, batches: ArrayLike, lags: ArrayLike) 
     >>> noise_correlation(problem, [[0], [1], [0]], [0, 1]).ravel().round(12).tolist()
     [1.0, -1.0]
     """
-    batches, lags = _read(problem, batches), checks.times("lags", lags)  # (steps, m), (L,)
+    series, given = _read(problem, batches), checks.times("lags", lags)  # (steps, m), (L,)
+    if np.ndim(lags) == 0:
+        return noise_correlation(problem, series, given)[0]
+    batches, lags = series, given
     if np.any(lags != np.rint(lags)) or lags[-1] >= len(batches):
         checks.fail("lags", f"hold integers below the number of steps, {len(batches)}", lags)
     lags = lags.astype(np.int64)  # (L,)

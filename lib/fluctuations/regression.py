@@ -23,7 +23,9 @@ class Regression:
 
     Made by :func:`fit`.  Its methods average over minibatches of `batch` samples (m >= 1), by default distinct ones
     (then m <= N); with `replacement` a sample may occur twice.  Matrices over inputs are in the PCA basis: the
-    eigenvectors of A (not centred), without directions that no input has.
+    eigenvectors of A (not centred), without directions that no input has.  Exceptions, in the basis of the inputs:
+    `moment` (d, d), `cross_moment` (p, d) and the rows of `basis`; ``in_pca_basis`` and ``in_input_basis`` lead from
+    one to the other, ``optimum @ basis.T`` leads back.
 
     Parameters
     ----------
@@ -34,7 +36,7 @@ class Regression:
     basis : ndarray (d, n)
         Eigenvectors of A, in columns.
     optimum : ndarray (p, n)
-        W₀; ``optimum @ basis.T`` is the solution of smallest norm over the inputs.
+        W₀; over the inputs, ``optimum @ basis.T``, the solution of smallest norm.
     residuals : ndarray (N, p)
         r = y - W₀x.
 
@@ -378,7 +380,7 @@ def fit(inputs: ArrayLike, targets: ArrayLike) -> Regression:
     Parameters
     ----------
     inputs, targets : array_like (N, d), (N, p)
-        One row a sample, N >= 2, in any units and of any rank.
+        One row a sample, N >= 2, in any units and of any rank; targets (N,) are those of one output.
 
     Returns
     -------
@@ -393,6 +395,8 @@ def fit(inputs: ArrayLike, targets: ArrayLike) -> Regression:
     if inputs.shape[0] < 2 or inputs.shape[1] == 0:
         checks.fail("inputs", "hold at least 2 samples of at least one input", f"shape {inputs.shape}")
     _sums.refuse_extreme(inputs)
+    targets = checks.array("targets", targets)
+    targets = targets[:, None] if targets.ndim == 1 else targets
     targets = checks.entries("targets", targets, at_least=-_sums.LARGEST, at_most=_sums.LARGEST, ndim=2)  # (N, p)
     if len(targets) != len(inputs) or targets.size == 0:
         checks.fail("targets", f"hold {len(inputs)} rows of at least one output", f"shape {targets.shape}")

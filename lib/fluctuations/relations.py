@@ -22,7 +22,7 @@ class RelationErrors:
     ----------
     leading : float
         From ε D, the limit ε -> 0, han2021 (2.10).
-    shape : float
+    up_to_scale : float
         From scale · ε D, with the best factor.
     scale : float
         The best factor.
@@ -31,7 +31,7 @@ class RelationErrors:
     """
 
     leading: float
-    shape: float
+    up_to_scale: float
     scale: float
     exact: float
 
@@ -102,8 +102,8 @@ def relation_errors(descent: Descent, covariance: ArrayLike) -> RelationErrors:
     scale = np.sum(left * noise) / (rate * strength**2)
     _refuse_inputs(descent.problem.basis, covariance, sides)
     candidates = (rate * noise, scale * rate * noise, rate * right)  # (n, n) each
-    leading, shape, exact = (float(np.linalg.norm(left - candidate) / size) for candidate in candidates)
-    return RelationErrors(leading, shape, float(scale), exact)
+    leading, up_to_scale, exact = (float(np.linalg.norm(left - candidate) / size) for candidate in candidates)
+    return RelationErrors(leading, up_to_scale, float(scale), exact)
 
 
 def split(problem: Regression, covariance: ArrayLike) -> tuple[Array["n n"], Array["n n"]]:
@@ -132,7 +132,7 @@ def split(problem: Regression, covariance: ArrayLike) -> tuple[Array["n n"], Arr
     return (flow + flow.T) / 2, (flow - flow.T) / 2
 
 
-def circulation(problem: Regression, covariance: ArrayLike) -> tuple[float, float]:
+def circulation_ratios(problem: Regression, covariance: ArrayLike) -> tuple[float, float]:
     """Size of Q = (AG - GA)/2 over that of the symmetric part M:  ‖Q‖/‖M‖ in the Frobenius norm, and max|Q|/max|M|.
 
     The largest elements are over the inputs, as in han2021, section IV, and depend on the basis; the norms do not.
@@ -151,7 +151,7 @@ def circulation(problem: Regression, covariance: ArrayLike) -> tuple[float, floa
     --------
     >>> from lib.fluctuations import regression
     >>> problem = regression.fit([[2.0, 0.0], [0.0, 1.0]], [[0.0], [1.0]])
-    >>> [round(ratio, 12) for ratio in circulation(problem, [[1.0, 4.0], [4.0, 1.0]])]  # √(18/54.25), 3/5
+    >>> [round(ratio, 12) for ratio in circulation_ratios(problem, [[1.0, 4.0], [4.0, 1.0]])]  # √(18/54.25), 3/5
     [0.576018432885, 0.6]
     """
     symmetric, turning = split(problem, covariance)  # (n, n) each

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from joblib import Parallel, delayed
+from scipy.linalg import eigh
 from scipy.optimize import minimize
 from scipy.special import expit
 
@@ -20,6 +21,8 @@ from lib.common.shapes import Array, ArrayLike, Rng
 from lib.fluctuations import _sums
 from lib.fluctuations._runs import checked_drawing, checked_run, fill
 from lib.foundations.langevin import LangevinSystem
+
+__all__ = ["Unit", "UnitAverages", "loss_derivatives"]
 
 EDGE = 1e-9  # closer to its threshold than this, rounding decides whether the twin has a covariance
 FLAT = 1e-6  # curvature, for whitened inputs, below which a minimum counts as absent; a steep sigmoid has up to 1/16
@@ -39,10 +42,9 @@ class UnitAverages:
         E[V], and E[U], zero up to sampling noise.
     second_moment, twin_second_moment : array (blocks, d, d)
         E[V Vᵀ], and E[U Uᵀ], known from :meth:`Unit.quadratic_covariance`.
-    pull : array (blocks,)
-        E[V·∇f], with the full gradient ∇f(V).
-    force_square : array (blocks,)
-        E|g_B|².
+    pull, force_square : array (blocks,)
+        E[V·∇f], with the full gradient ∇f(V), and E|g_B|²: at rest  E[V·∇f] = (ε/2) E|g_B|²,  for any loss, as the
+        mean |V|² stands still.
     """
 
     mean: Array["blocks d"]
@@ -104,9 +106,19 @@ def _descend(chains, twins, samples, rate, batch, steps, record_every, replaceme
                 u[k] -= rate * twin_force[k]
 
 
+def _labels(targets):
+    """Targets as they come: truth values as numbers, one column as (N,), anything else as it is."""
+    try:
+        found = np.asanyarray(targets)
+    except (ValueError, TypeError, RuntimeError):
+        return targets
+    found = found.astype(float) if found.dtype == bool else found
+    return found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
+
+
 @dataclass(frozen=True, eq=False)
 class Unit:
-    """A sigmoid unit at a minimum of its loss, as :func:`minimum` returns it: N samples, d inputs.
+    """A sigmoid unit at a minimum of its loss, as :meth:`at_minimum` returns it: N samples, d inputs.
 
     Its methods describe descent in minibatches of `batch` samples (m >= 1), by default distinct ones (then m <= N);
     with `replacement` a sample may occur twice.
@@ -116,12 +128,12 @@ class Unit:
     inputs, targets : array (N, d), (N,)
     weights : array (d,)
         The minimum w*.
-    slope, curvature, skewness : array (N,)
-        g, h, k: derivatives of ℓ by u = w·x there; h may be negative for single samples.
+    slope, curvature, third_derivative : array (N,)
+        g, h, k: the first three derivatives of ℓ by u = w·x there; h may be negative for single samples.
 
     Examples
     --------
-    >>> minimum(4 * [[1.0]], [0, 1, 1, 1]).hessian.round(4)  # z'² = (3/16)²
+    >>> Unit.at_minimum(4 * [[1.0]], [0, 1, 1, 1]).hessian.round(4)  # z'² = (3/16)²
     array([[0.0352]])
     """
 
@@ -130,7 +142,68 @@ class Unit:
     weights: Array[" d"]
     slope: Array[" N"]
     curvature: Array[" N"]
-    skewness: Array[" N"]
+    third_derivative: Array[" N"]
+
+    @classmethod
+    def at_minimum(cls, inputs: ArrayLike, targets: ArrayLike) -> "Unit":
+        """A minimum w* of  f = <(y - σ(w·x))²>/2,  found from w = 0 with whitened inputs, and the derivatives of ℓ.
+
+        There may be others, and none where the classes are separable.
+
+        Parameters
+        ----------
+        inputs : array_like (N, d)
+            N > d, linearly independent columns, in any units.
+        targets : array_like (N,) or (N, 1)
+            y, from 0 to 1, or truth values.
+
+        Returns
+        -------
+        Unit
+
+        Raises
+        ------
+        ValueError
+            If the search ends at no minimum.
+
+        Examples
+        --------
+        >>> Unit.at_minimum(4 * [[1.0]], [0, 1, 1, 1]).weights.round(4)  # σ(w*) = 3/4: log 3
+        array([1.0986])
+        """
+        inputs = checks.array("inputs", inputs, ndim=2)  # (N, d)
+        samples, size = inputs.shape
+        targets = checks.entries("targets", _labels(targets), at_least=0, at_most=1, shape=(samples,))  # (N,)
+        if not samples > size > 0:
+            checks.fail("inputs", "hold more samples than inputs, and at least one input", f"shape {inputs.shape}")
+        _sums.refuse_extreme(inputs)
+        scores, scale, basis = np.linalg.svd(inputs, full_matrices=False)  # (N, d), (d,), (d, d)
+        found = f"singular values from {scale[0]:.3g} to {scale[-1]:.3g}"
+        checks.fail_if(
+            scale[-1] ** 2 <= _sums.RANGE * scale[0] ** 2, "inputs", "have linearly independent columns", found
+        )
+        white = scores * np.sqrt(samples)  # (N, d): <x xᵀ> = 1
+
+        def loss(v):
+            return np.mean((targets - expit(white @ v)) ** 2) / 2
+
+        def gradient(v):
+            return white.T @ loss_derivatives(white @ v, targets)[0] / samples  # (d,)
+
+        def hessian(v):
+            return _sums.weighted(white, loss_derivatives(white @ v, targets)[1])  # (d, d)
+
+        options = {"method": "trust-exact", "options": {"gtol": 1e-8}}
+        v = minimize(loss, np.zeros(size), jac=gradient, hess=hessian, **options).x  # (d,)
+        if np.linalg.eigvalsh(hessian(v))[0] > FLAT:
+            for _ in range(3):  # Newton steps: from 1e-8, one would do
+                v = v - np.linalg.solve(hessian(v), gradient(v))  # (d,)
+        lowest = np.linalg.eigvalsh(hessian(v))[0]
+        if not (lowest > FLAT and np.abs(gradient(v)).max() < 1e-12):
+            wanted = "leave a minimum with positive curvature at finite weights (separable classes leave none)"
+            checks.fail("targets", wanted, f"lowest curvature {lowest:.2g} where the search ended")
+        weights = basis.T @ (v * np.sqrt(samples) / scale)  # (d,)
+        return cls(inputs, targets, weights, *loss_derivatives(inputs @ weights, targets))
 
     @property
     def hessian(self) -> Array["d d"]:
@@ -152,7 +225,7 @@ class Unit:
 
         Examples
         --------
-        >>> (minimum(4 * [[1.0]], [0, 1, 1, 1]).noise_moment(1) * 16**3).round(9)  # Var(y) z'² = (3/16)³
+        >>> (Unit.at_minimum(4 * [[1.0]], [0, 1, 1, 1]).noise_moment(1) * 16**3).round(9)  # Var(y) z'² = (3/16)³
         array([[27.]])
         """
         return _sums.batch_variance(len(self.inputs), batch, replacement) * _sums.weighted(self.inputs, self.slope**2)
@@ -174,7 +247,7 @@ class Unit:
 
         Examples
         --------
-        >>> minimum(4 * [[1.0]], [0, 1, 1, 1]).leading_order_covariance(0.1, 1).round(10)  # ε D / 2H
+        >>> Unit.at_minimum(4 * [[1.0]], [0, 1, 1, 1]).leading_order_covariance(0.1, 1).round(10)  # ε D / 2H
         array([[0.009375]])
         """
         noise = self.noise_moment(batch, replacement=replacement)  # (d, d)
@@ -200,7 +273,7 @@ class Unit:
 
         Examples
         --------
-        >>> minimum(4 * [[1.0]], [0, 1, 1, 1]).quadratic_covariance(1.0, 1).round(4)  # 1.04 times the leading order
+        >>> Unit.at_minimum(4 * [[1.0]], [0, 1, 1, 1]).quadratic_covariance(1.0, 1).round(4)  # 1.04 × leading order
         array([[0.0978]])
         """
         noise = self.noise_moment(batch, replacement=replacement)  # (d, d)
@@ -209,9 +282,12 @@ class Unit:
         products = np.einsum("ai,aj->aij", self.inputs, self.inputs).reshape(-1, noise.size)  # (N, d²)
         fluctuating = variance * _sums.weighted(products, self.curvature**2)  # (d², d²)
         sandwich = (1 - variance) * np.kron(hessian, hessian) + fluctuating  # (d², d²)
-        balance = np.kron(hessian, one) + np.kron(one, hessian) - rate * sandwich  # (d², d²), symmetric
+        flow = np.kron(hessian, one) + np.kron(one, hessian)  # (d², d²)
+        balance = flow - rate * sandwich  # (d², d²), symmetric
         if not np.linalg.eigvalsh(balance)[0] > EDGE * np.linalg.eigvalsh(hessian)[0]:
-            checks.fail("learning_rate", "be smaller: the covariance of the quadratic twin diverges", learning_rate)
+            edge = 1 / eigh(sandwich, flow, eigvals_only=True)[-1]
+            wanted = f"be below {edge:.6g}, where the covariance of the quadratic twin diverges"
+            checks.fail("learning_rate", wanted, learning_rate)
         solution = np.linalg.solve(balance, rate * noise.ravel()).reshape(noise.shape)  # (d, d)
         return (solution + solution.T) / 2
 
@@ -229,12 +305,14 @@ class Unit:
 
         Examples
         --------
-        >>> minimum(4 * [[1.0]], [0, 1, 1, 1]).mean_shift([[0.01]]).round(10)  # -3 z'z'' G / 2H, z'' = -z'/2
+        >>> Unit.at_minimum(4 * [[1.0]], [0, 1, 1, 1]).mean_shift([[0.01]]).round(10)  # -3 z'z'' G / 2H, z'' = -z'/2
         array([0.0075])
         """
         matrix = checks.symmetric("covariance", covariance, size=len(self.weights))  # (d, d)
         forms = np.einsum("ai,ij,aj->a", self.inputs, matrix, self.inputs)  # (N,)
-        return -np.linalg.solve(self.hessian, self.inputs.T @ (self.skewness * forms)) / (2 * len(forms))  # (d,)
+        return -np.linalg.solve(self.hessian, self.inputs.T @ (self.third_derivative * forms)) / (
+            2 * len(forms)
+        )  # (d,)
 
     def simulate(
         self, learning_rate: float, batch: int, *, steps: int, replicas: int, rng: Rng,
@@ -278,7 +356,7 @@ class Unit:
 
         Examples
         --------
-        >>> unit = minimum(4 * [[1.0]], [0, 1, 1, 1])
+        >>> unit = Unit.at_minimum(4 * [[1.0]], [0, 1, 1, 1])
         >>> run = unit.simulate(0.1, 1, steps=5000, replicas=10, rng=1, burn_in=1500, record_every=50, blocks=10)
         >>> bool(0.8 < run.second_moment.mean() / unit.leading_order_covariance(0.1, 1)[0, 0] < 1.3)
         True
@@ -339,62 +417,3 @@ def loss_derivatives(field: ArrayLike, target: ArrayLike) -> Array["3 N"]:
     second, third = first * (1 - 2 * z), first * (1 - 6 * first)  # (N,), (N,)
     error = np.where(target > 0.5, (1 - target) - expit(-field), z - target)  # (N,): at both ends of z
     return np.stack([error * first, first**2 + error * second, 3 * first * second + error * third])  # (3, N)
-
-
-def minimum(inputs: ArrayLike, targets: ArrayLike) -> Unit:
-    """A minimum w* of  f = <(y - σ(w·x))²>/2, found from w = 0 with whitened inputs, and the derivatives of ℓ there.
-
-    There may be others, and none where the classes are separable.
-
-    Parameters
-    ----------
-    inputs : array_like (N, d)
-        N > d, linearly independent columns, in any units.
-    targets : array_like (N,)
-        y, from 0 to 1.
-
-    Returns
-    -------
-    Unit
-
-    Raises
-    ------
-    ValueError
-        If the search ends at no minimum.
-
-    Examples
-    --------
-    >>> minimum(4 * [[1.0]], [0, 1, 1, 1]).weights.round(4)  # σ(w*) = 3/4: log 3
-    array([1.0986])
-    """
-    inputs = checks.array("inputs", inputs, ndim=2)  # (N, d)
-    samples, size = inputs.shape
-    targets = checks.entries("targets", targets, at_least=0, at_most=1, shape=(samples,))  # (N,)
-    if not samples > size > 0:
-        checks.fail("inputs", "hold more samples than inputs, and at least one input", f"shape {inputs.shape}")
-    _sums.refuse_extreme(inputs)
-    scores, scale, basis = np.linalg.svd(inputs, full_matrices=False)  # (N, d), (d,), (d, d)
-    found = f"singular values from {scale[0]:.3g} to {scale[-1]:.3g}"
-    checks.fail_if(scale[-1] ** 2 <= _sums.RANGE * scale[0] ** 2, "inputs", "have linearly independent columns", found)
-    white = scores * np.sqrt(samples)  # (N, d): <x xᵀ> = 1
-
-    def loss(v):
-        return np.mean((targets - expit(white @ v)) ** 2) / 2
-
-    def gradient(v):
-        return white.T @ loss_derivatives(white @ v, targets)[0] / samples  # (d,)
-
-    def hessian(v):
-        return _sums.weighted(white, loss_derivatives(white @ v, targets)[1])  # (d, d)
-
-    options = {"method": "trust-exact", "options": {"gtol": 1e-8}}
-    v = minimize(loss, np.zeros(size), jac=gradient, hess=hessian, **options).x  # (d,)
-    if np.linalg.eigvalsh(hessian(v))[0] > FLAT:
-        for _ in range(3):  # Newton steps: from 1e-8, one would do
-            v = v - np.linalg.solve(hessian(v), gradient(v))  # (d,)
-    lowest = np.linalg.eigvalsh(hessian(v))[0]
-    if not (lowest > FLAT and np.abs(gradient(v)).max() < 1e-12):
-        wanted = "leave a minimum with positive curvature at finite weights (separable classes leave none)"
-        checks.fail("targets", wanted, f"lowest curvature {lowest:.2g} where the search ended")
-    weights = basis.T @ (v * np.sqrt(samples) / scale)  # (d,)
-    return Unit(inputs, targets, weights, *loss_derivatives(inputs @ weights, targets))

@@ -1,7 +1,8 @@
 """Time-ordered products and exponentials of matrices, for linear equations whose matrix changes in time.
 
 A row vector V obeys  dV/dt = -V a(t) + b(t);  matrices act from the right, so the earliest factor stands leftmost.
-Source: han2021, appendix A.
+Needed where a(t) at different times do not commute, as the moments S(t) of a given series of minibatches; a constant
+matrix is served by ``LangevinSystem``, an average over minibatches by ``Descent``.  Source: han2021, appendix A.
 """
 
 import numpy as np

@@ -17,37 +17,12 @@ from lib.common import checks
 from lib.common.shapes import Array, ArrayLike
 from lib.foundations import _committee
 
+__all__ = ["Overlaps", "Trajectory"]
+
 LARGEST = 1e6  # largest overlap: (1 + Q)² - Q² keeps ten digits up to here
 STABLE = 4.0  # longest step times fastest rate; the integrator is stable up to 6
+COVARIANCE = "the matrix [[student, cross], [crossᵀ, teacher]]"
 STEP = 1e-20  # h of a derivative by a complex step, f'(x) = Im f(x + ih)/h: no difference, so rounding alone is left
-ROUNDING = 1e-13  # of a lowest correlation
-
-
-def lowest_correlation(student: ArrayLike, cross: ArrayLike, teacher: ArrayLike, slack: float) -> float:
-    """Lowest eigenvalue of the correlations of the fields: below -ROUNDING no vectors have these overlaps.
-
-    Every field counts on its own scale.  Nothing is checked here.
-
-    Parameters
-    ----------
-    student, cross, teacher : array_like (..., K, K), (..., K, M), (..., M, M)
-        Q, R, T, stacked or not.
-    slack : float
-        Part by which each variance is raised, for the error of a solved trajectory, beside 1e-11 of its absolute error.
-
-    Returns
-    -------
-    float
-        The lowest one of all; -inf where a variance is negative.
-
-    Examples
-    --------
-    >>> round(lowest_correlation(np.eye(1), np.full((1, 1), 0.5), np.eye(1), 0.0), 9)
-    0.5
-    """
-    joint = np.block([[student, cross], [np.swapaxes(cross, -1, -2), teacher]])  # (..., K+M, K+M)
-    floor = 1e-11 * min(1.0, max(np.abs(joint).max(), 1e-280))
-    return float(checks.lowest_correlation(joint + floor / (1 + slack) * np.eye(joint.shape[-1]), slack).min())
 
 
 class Fields:
@@ -78,6 +53,17 @@ class Fields:
         self.weights = np.outer(weight, weight)  # (K+M, K+M)
         self.room = np.empty_like(self.s), np.empty_like(self.s[0])
         self.pull = np.empty_like(self.s[: self.units])  # (K, K+M)
+
+    @staticmethod
+    def check(student, cross, teacher, slack):
+        """Refuse stacked overlaps that no vectors have: (..., K, K), (..., K, M), (..., M, M).
+
+        Each variance is raised by its part `slack`, the error of a solved trajectory, and 1e-11, its absolute error.
+        """
+        joint = np.block([[student, cross], [np.swapaxes(cross, -1, -2), teacher]])  # (..., K+M, K+M)
+        floor = 1e-11 * min(1.0, max(np.abs(joint).max(), 1e-280))
+        joint += floor / (1 + slack) * np.eye(joint.shape[-1])
+        checks.symmetric(COVARIANCE, joint, definite="semi", stacked=True, slack=slack)
 
     @staticmethod
     def error(student, cross, teacher):
@@ -154,7 +140,7 @@ class Trajectory:
 
     Examples
     --------
-    >>> path = Overlaps([[0.25]], [[0.0]], [[1.0]]).solve([0.0, 50.0], 1.0)
+    >>> path = Overlaps([[0.25]], [[0.0]], [[1.0]]).solve([0.0, 50.0], learning_rate=1.0)
     >>> path.cross_overlap.round(2).ravel().tolist(), path.overlaps.student.shape
     ([0.0, 1.0], (2, 1, 1))
     """
@@ -177,6 +163,13 @@ class Overlaps:
 
     Q = JJᵀ/N,  R = JBᵀ/N,  T = BBᵀ/N.  A stack of students in front of one teacher has leading axes in Q and R, and a
     generalization error for each; the equations of motion are for a single one.
+
+    The error, the noise matrix and `drift` hold for inputs of any covariance; `derivative`, `solve`, `jacobian`,
+    `growth_rate` and `fixed_point` are for isotropic inputs, Σ = 1, whatever inputs the overlaps were measured with.
+    For a spectrum use :meth:`lib.scaling.structured.ResolvedOverlaps.solve`.
+
+    Saad & Solla (1995) have no factors √M/K, 1/√M in front of their sums: for K = M their learning rate is η/K of this
+    one, at the same α and overlaps, and their error M ε_g.
 
     Parameters
     ----------
@@ -211,11 +204,11 @@ class Overlaps:
     def __post_init__(self):
         bounds = {"at_least": -LARGEST, "at_most": LARGEST}
         q = checks.entries("student", self.student, **bounds)  # (..., K, K)
+        if q.ndim < 2 or q.shape[-1] != q.shape[-2] or q.size == 0:
+            checks.fail("student", "hold square matrices (K, K), [[Q]] for one unit", f"shape {q.shape}")
         r = checks.entries("cross", self.cross, **bounds)  # (..., K, M)
         t = checks.entries("teacher", self.teacher, **bounds)  # (M, M)
         t = checks.symmetric("teacher", t, definite="semi")
-        if q.ndim < 2 or q.shape[-1] != q.shape[-2] or q.size == 0:
-            checks.fail("student", "hold square matrices (K, K)", f"shape {q.shape}")
         wanted = q.shape[:-1] + t.shape[:1]
         if r.shape != wanted:
             checks.fail("cross", f"have shape {wanted}, student's index first", f"shape {r.shape}")
@@ -223,23 +216,19 @@ class Overlaps:
         if not np.allclose(q, np.swapaxes(q, -1, -2), rtol=0, atol=1e-10 * scale):
             checks.fail("student", "be symmetric", self.student)
         # Looser than rounding: a solved trajectory carries the integrator's error.
-        lowest = lowest_correlation(q, r, np.broadcast_to(t, r.shape[:-2] + t.shape), 1e-7)
-        if lowest < -ROUNDING:
-            wanted = "form a positive semidefinite matrix [[Q, R], [Rᵀ, T]], so that |R_in| <= √(Q_ii T_nn)"
-            found = f"correlations with the lowest eigenvalue {lowest:.3g}"
-            checks.fail("student, cross, teacher", wanted, found)
+        Fields.check(q, r, np.broadcast_to(t, r.shape[:-2] + t.shape), 1e-7)
         for part in (q, r, t):
             part.flags.writeable = False
         checks.keep(self, student=q, cross=r, teacher=t)
 
-    def _fields(self, kind=float):
+    def _workspace(self, kind=float):
         if self.student.ndim > 2:
             checks.fail("student", "be one matrix (K, K): the equations are for a single student", "a stack of them")
         return Fields(self.student.astype(kind), self.cross, self.teacher)
 
     def _equations(self, learning_rate, second_order):
         """The state (K² + KM,), Q and R one after the other, and its velocity as a function, of complex states too."""
-        fields = {kind: self._fields(kind) for kind in (np.float64, np.complex128)}
+        fields = {kind: self._workspace(kind) for kind in (np.float64, np.complex128)}
         learning_rate = checks.number("learning_rate", learning_rate, above=0)
         second_order = checks.boolean("second_order", second_order)
         state = np.concatenate([self.student.ravel(), self.cross.ravel()])  # (K² + KM,)
@@ -265,7 +254,7 @@ class Overlaps:
     @cached_property
     def noise_matrix(self) -> Array["K K"]:
         """E_ij = ⟨g'(x_i) g'(x_j) (ζ - σ)²⟩  (worschech2024 eq. (18), corrected)."""
-        return self._fields().noise()
+        return self._workspace().noise()
 
     def drift(self) -> tuple[Array["K M"], Array["K K"]]:
         """The matrices a and G of the student's mean motion, dJ_i ∝ Σ_m a_im B_m - Σ_j G_ij J_j, for any inputs.
@@ -284,12 +273,12 @@ class Overlaps:
         >>> [part.round(6).item() for part in Overlaps([[1.0]], [[1.0]], [[1.0]]).drift()]  # pull and drag cancel
         [0.367553, 0.367553]
         """
-        return self._fields().drift()
+        return self._workspace().drift()
 
     def derivative(self, learning_rate: float, *, second_order: bool = True) -> tuple[Array["K K"], Array["K M"]]:
         """Rates of change of Q and R with α, exact for N → ∞ at fixed K and M (worschech2024 eq. (18), corrected).
 
-        dR/dα = (η/K)(aT - GR),  dQ/dα = (η/K)(aRᵀ + Raᵀ - GQ - QG) + η²(M/K²) E.
+        For isotropic inputs only, Σ = 1:  dR/dα = (η/K)(aT - GR),  dQ/dα = (η/K)(aRᵀ + Raᵀ - GQ - QG) + η²(M/K²) E.
 
         Parameters
         ----------
@@ -313,10 +302,12 @@ class Overlaps:
         return self._matrices(velocity(state))
 
     def solve(
-        self, times: ArrayLike, learning_rate: float, *, second_order: bool = True, rtol: float = 1e-12,
+        self, times: ArrayLike, *, learning_rate: float, second_order: bool = True, rtol: float = 1e-12,
         atol: float = 1e-15,
     ) -> Trajectory:  # fmt: skip
         """Integrate the equations of :meth:`derivative` from α = 0 (eighth-order Runge-Kutta with step control).
+
+        For isotropic inputs only; for a spectrum, :meth:`lib.scaling.structured.ResolvedOverlaps.solve`.
 
         ε_g is a difference of overlaps: at the default tolerances it is right to 1e-4 of itself above 1e-7, to 1e-2
         above 1e-11, in all our tests, and to 1e-13 below, of either sign.  Only rounding takes a start that is
@@ -344,7 +335,7 @@ class Overlaps:
 
         Examples
         --------
-        >>> Overlaps([[0.25]], [[0.0]], [[1.0]]).solve(50.0, 1.0).generalization_error < 1e-7
+        >>> Overlaps([[0.25]], [[0.0]], [[1.0]]).solve(50.0, learning_rate=1.0).generalization_error < 1e-7
         True
         """
         grid = checks.times("times", times)  # (n,)
@@ -365,7 +356,7 @@ class Overlaps:
     def jacobian(self, learning_rate: float, *, second_order: bool = True) -> Array["n n"]:
         """Derivatives of dQ/dα and dR/dα by the n = K(K+1)/2 + KM independent entries of Q and R.
 
-        By a complex step, which leaves rounding alone.
+        By a complex step, which leaves rounding alone; for isotropic inputs only.
 
         Parameters
         ----------
@@ -419,7 +410,7 @@ class Overlaps:
         """Overlaps at which learning from here comes to rest, such as the floor of an unrealizable task.
 
         Equal units may rest on a saddle, which its growth rate tells; where learning ends in a power law the search may
-        fail.
+        fail.  For isotropic inputs only.
 
         Parameters
         ----------
@@ -446,7 +437,7 @@ class Overlaps:
         (6.68e-05, True)
         """
         relaxation_time = checks.number("relaxation_time", relaxation_time, above=0)
-        late = self.solve(relaxation_time, learning_rate, second_order=second_order, rtol=1e-7)
+        late = self.solve(relaxation_time, learning_rate=learning_rate, second_order=second_order, rtol=1e-7)
         state, velocity = self._equations(learning_rate, second_order)
         place, twin = self._independent()  # (n,), (n,)
 

@@ -10,7 +10,8 @@ import numpy as np
 from lib.common import checks
 from lib.common.shapes import Array, ArrayLike
 
-TOLERANCE = 1e-10  # rounding allowed in a correlation; in the symmetry, relative to the largest entry
+__all__ = ["arccosine_kernel", "erf_i2", "erf_i3", "erf_i4"]
+
 LARGEST = 1e75  # largest covariance entry or averaged value: products of up to four stay floats
 # Near opposite arguments, φ = π - θ -> 0, the terms of a kernel cancel:  sin φ - φ cos φ  and, with x = 2φ,
 # x + (x cos x - 3 sin x)/2.  Powers of φ² in these over φ; nine reach rounding at SMALL.
@@ -28,17 +29,7 @@ def _covariances(value, size, check=True):
     result = checks.entries("covariance", value, at_least=-LARGEST, at_most=LARGEST)
     if result.ndim < 2 or result.shape[-2:] != (size, size):
         checks.fail("covariance", f"have shape (..., {size}, {size})", f"shape {result.shape}")
-    if result.size == 0:
-        return result
-    transposed = np.swapaxes(result, -1, -2)  # (..., n, n)
-    rounding = TOLERANCE * np.abs(result).max(axis=(-2, -1))  # (...)
-    if np.any(np.abs(result - transposed) > rounding[..., None, None]):
-        checks.fail("covariance", "be symmetric: pass (A + A.T) / 2 if the difference is rounding", value)
-    result = (result + transposed) / 2  # (..., n, n)
-    lowest = checks.lowest_correlation(result, TOLERANCE).min()
-    found = f"correlations with the lowest eigenvalue {lowest:.3g}" if lowest > -np.inf else "a negative variance"
-    checks.fail_if(lowest < -1e-13, "covariance", "be positive semidefinite", found)
-    return result
+    return checks.symmetric("covariance", result, definite="semi", stacked=True)
 
 
 def _pair(c):

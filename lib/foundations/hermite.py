@@ -11,6 +11,8 @@ from scipy.special import gammaln, roots_hermitenorm
 from lib.common import checks
 from lib.common.shapes import Array, ArrayLike
 
+__all__ = ["coefficients", "erf_coefficients", "mean_product"]
+
 LARGEST = 1e75  # largest scaled coefficient: products of two stay floats
 HIGHEST_ORDER = 170  # the largest n whose factorial is a float
 
@@ -107,8 +109,10 @@ def erf_coefficients(variance: float, order: int) -> Array[" n"]:
     return found
 
 
-def covariance(coefficients_f: ArrayLike, coefficients_g: ArrayLike, correlation: ArrayLike) -> float | Array["..."]:
+def mean_product(coefficients_f: ArrayLike, coefficients_g: ArrayLike, correlation: ArrayLike) -> float | Array["..."]:
     """Average  ⟨f(x) g(y)⟩ = Σ n! c_n d_n ρⁿ  of two Hermite series, for unit normals x, y with correlation ρ (Mehler).
+
+    Not centred: the covariance is this without its first term,  c_0 d_0 = ⟨f⟩⟨g⟩.
 
     Parameters
     ----------
@@ -123,7 +127,7 @@ def covariance(coefficients_f: ArrayLike, coefficients_g: ArrayLike, correlation
 
     Examples
     --------
-    >>> round(covariance([0.0, 1.0, 1.0], [0.0, 1.0, 1.0], 0.5), 12)  # ρ + 2ρ²
+    >>> round(mean_product([0.0, 1.0, 1.0], [0.0, 1.0, 1.0], 0.5), 12)  # ρ + 2ρ²
     1.0
     """
     c = _series("coefficients_f", coefficients_f)  # (n,)

@@ -1,7 +1,7 @@
 """Linear Langevin dynamics,  ẋ = -Γx + f,  <f(t) fᵀ(t')> = 2D δ(t - t'): its laws, its paths, and what these measure.
 
-In gradient descent Γ is the Hessian, the learning rate the Euler step h, and D = hC/2 for gradient noise of covariance
-C per step, not C/2.
+In gradient descent Γ is the Hessian, the learning rate the Euler step h, and D = hC/2, not C/2, for gradient noise of
+covariance C per step: that of a minibatch mean, C₁/M for independent samples of covariance C₁ in batches of M.
 """
 
 import math
@@ -108,8 +108,9 @@ class LangevinSystem:
     diffusion: Array["d d"]
 
     def __post_init__(self):
+        friction = checks.array("friction", self.friction, ndim=2)  # (d, d)
         diffusion = checks.symmetric("diffusion", self.diffusion, definite="semi")  # (d, d)
-        friction = checks.array("friction", self.friction, shape=diffusion.shape)  # (d, d)
+        friction = checks.array("friction", friction, shape=diffusion.shape)
         # SciPy's solution, for a Γ that is not symmetric, rounds beside its largest entry.
         whole = 0.0 if np.array_equal(friction, friction.T) else 1e-15 * np.abs(friction).max()
         _, parts = connected_components(friction != 0, connection="strong")  # (d,): each triangular block has its rates
@@ -210,7 +211,8 @@ class LangevinSystem:
     def euler_covariance(self, step: float) -> Array["d d"]:
         """Exact stationary covariance of the Euler-Maruyama chain  x' = (1 - hΓ)x + ζ:  ΓΣ + ΣΓᵀ - hΓΣΓᵀ = 2D.
 
-        For symmetric Γ, in its eigenbasis:  Σ_ij = 2D_ij/(λ_i + λ_j - hλ_iλ_j).  Descent in batches of M has D = hC/2M.
+        For symmetric Γ, in its eigenbasis:  Σ_ij = 2D_ij/(λ_i + λ_j - hλ_iλ_j).  Descent at the learning rate h has D =
+        hC/2 with the gradient noise C of one step, of a minibatch.
 
         Parameters
         ----------
@@ -391,6 +393,8 @@ def estimate_circulation(paths: ArrayLike, interval: float) -> Estimate:
 def estimate_entropy_production(paths: ArrayLike, interval: float, diffusion: ArrayLike) -> Estimate:
     """Measured entropy production:  Tr[Σ⁻¹ Qᵀ D⁻¹ Q]  with measured Σ and Q and the known D, jackknifed over replicas.
 
+    Q is measured over the interval s and off by O(s): take s ≪ 1/‖Γ‖, or the estimate is too small by a part of the
+    order s‖Γ‖ that no number of replicas shows.
     The bias of a square of noisy numbers is removed to first order: the estimate may be slightly negative where Ṡ = 0,
     and its error, the jackknife's and √2 × bias, is twice too large there.
 

@@ -17,6 +17,8 @@ from lib.common.random import children
 from lib.common.shapes import Array, ArrayLike, Rng
 from lib.foundations.committee import Fields, Overlaps, Trajectory
 
+__all__ = ["Runs", "overlaps", "random_weights", "simulate", "weights_with_overlaps"]
+
 
 @dataclass(frozen=True, eq=False)
 class Runs(Trajectory):
@@ -35,6 +37,9 @@ class Runs(Trajectory):
 
 def random_weights(units: int, dimension: int, rng: Rng, *, variance: float = 1.0) -> Array["K N"]:
     """Weight vectors with independent Gaussian entries; their overlaps are  variance · 1  up to O(1/√N).
+
+    One seed gives the same vectors every time: student and teacher need two, as ``children(rng, 2)`` of
+    :mod:`lib.common.random` makes.
 
     Parameters
     ----------
@@ -117,6 +122,9 @@ def _measured(student, teacher, variances):
 def overlaps(student: ArrayLike, teacher: ArrayLike, *, eigenvalues: ArrayLike | None = None) -> Overlaps:
     """Q = JΣJᵀ/N, R = JΣBᵀ/N and T = BΣBᵀ/N, the covariances of the fields.
 
+    They give the error for any Σ, but ``solve`` and the other equations of motion of Overlaps are for Σ = 1: for a
+    spectrum, resolve them by eigenvalue as :class:`lib.scaling.structured.ResolvedOverlaps`.
+
     Parameters
     ----------
     student, teacher : array_like (..., K, N), (M, N)
@@ -187,7 +195,7 @@ def _one_run(student, teacher, variances, learning_rate, steps, rng):
 
 
 def simulate(
-    student: ArrayLike, teacher: ArrayLike, learning_rate: float, times: ArrayLike, rng: Rng, *,
+    student: ArrayLike, teacher: ArrayLike, *, learning_rate: float, times: ArrayLike, rng: Rng,
     eigenvalues: ArrayLike | None = None, replicas: int = 1, workers: int = 1,
 ) -> Runs:  # fmt: skip
     """Train copies of a student on independent streams of examples and record the overlaps.
@@ -219,7 +227,7 @@ def simulate(
     Examples
     --------
     >>> teacher, student = random_weights(2, 100, rng=1), random_weights(2, 100, rng=2, variance=0.01)
-    >>> path = simulate(student, teacher, 0.5, [0, 1, 100], rng=3, replicas=4)
+    >>> path = simulate(student, teacher, learning_rate=0.5, times=[0, 1, 100], rng=3, replicas=4)
     >>> bool(np.all(path.generalization_error[:, 2] < path.generalization_error[:, 0]))  # of shape (4, 3)
     True
     """

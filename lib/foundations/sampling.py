@@ -10,6 +10,8 @@ from lib.common.estimate import Estimate
 from lib.common.linalg import psd_root
 from lib.common.shapes import ArrayLike, Rng
 
+__all__ = ["monte_carlo_average", "sign_sum_average"]
+
 LARGEST = 1e75  # largest averaged value: its square stays a float
 CHUNK = 2**16  # Monte Carlo points held in memory at a time
 

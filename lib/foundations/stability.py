@@ -11,6 +11,8 @@ from lib.common import checks
 from lib.common.shapes import Array, ArrayLike
 from lib.foundations.committee import Overlaps
 
+__all__ = ["asymptotic_rates", "critical_learning_rate", "escape_rates", "near_teacher", "plateau"]
+
 SWEEPS = 500  # of the fixed-point iteration; some tens are needed
 
 
@@ -30,7 +32,9 @@ def plateau(teacher_overlap: ArrayLike) -> Overlaps:
     Parameters
     ----------
     teacher_overlap : array_like (M, M)
-        T, positive definite, M >= 2; with structured inputs that of the fields.
+        T, positive definite, M >= 2; with structured inputs that of the fields, T = BΣBᵀ/N, of which the plateau has
+        the overlaps of the fields (its ``solve`` is for isotropic inputs; resolved, it is R^k = T^kρ, Q^k = ρᵀT^kρ with
+        ρ of ``lib.scaling.plateau.weights``).
 
     Returns
     -------

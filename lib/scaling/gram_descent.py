@@ -20,6 +20,8 @@ from lib.foundations.committee import Fields
 from lib.scaling import _arguments
 from lib.scaling.structured import Path, ResolvedOverlaps
 
+__all__ = ["simulate"]
+
 RANK = 1e-15  # a pivot below this part of its diagonal entry is rounding: the vector lies in the span of the others
 
 

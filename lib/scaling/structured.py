@@ -82,10 +82,7 @@ class ResolvedOverlaps:
         q, t = _symmetric("student", self.student), _symmetric("teacher", self.teacher)  # (L, K, K), (L, M, M)
         checks.fail_if(len(t) != len(q), "teacher", f"have {len(q)} matrices, one for each eigenspace", f"{len(t)}")
         r = checks.array("cross", self.cross, shape=(len(q), q.shape[1], t.shape[1]))  # (L, K, M)
-        lowest = committee.lowest_correlation(q, r, t, 1e-9)
-        if lowest < -committee.ROUNDING:
-            wanted = "form a positive semidefinite matrix with Q and T in every eigenspace"
-            checks.fail("cross", wanted, f"correlations with the lowest eigenvalue {lowest:.3g}")
+        Fields.check(q, r, t, 1e-9)
         checks.keep(self, student=q, cross=r, teacher=t)
 
     def __iter__(self):

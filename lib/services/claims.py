@@ -166,7 +166,7 @@ def _finite(number):
     return isinstance(number, (int, float)) and not isinstance(number, bool) and math.isfinite(number)
 
 
-def load(folder: Traversable | None = None) -> dict[str, Claim]:
+def _load(folder: Traversable | None = None) -> dict[str, Claim]:
     """Read and check all claims that a folder declares.
 
     Parameters
@@ -186,7 +186,7 @@ def load(folder: Traversable | None = None) -> dict[str, Claim]:
 
     Examples
     --------
-    >>> all(name == claim.id for name, claim in load().items())
+    >>> all(name == claim.id for name, claim in _load().items())
     True
     """
     folder = resources.files("lib") / "claims" if folder is None else folder
@@ -240,4 +240,4 @@ def declared() -> Mapping[str, Claim]:
     >>> declared() is declared()
     True
     """
-    return MappingProxyType(load())
+    return MappingProxyType(_load())

@@ -35,7 +35,7 @@ class _Unlike(Exception):
     """A worker's provenance is not the caller's; the argument is that provenance."""
 
 
-def address() -> str | None:
+def _address() -> str | None:
     """Where PHYSICS_OF_LEARNING_SCHEDULER says that the scheduler is.
 
     Returns
@@ -45,7 +45,7 @@ def address() -> str | None:
 
     Examples
     --------
-    >>> address()  # on this machine alone
+    >>> _address()  # on this machine alone
     """
     return os.environ.get(ENVIRONMENT, "").strip() or None
 
@@ -55,7 +55,7 @@ def _connected():
     """A client of the scheduler, closed at the end."""
     from distributed import Client  # takes a second, and is used on a cluster only
 
-    where = address()
+    where = _address()
     if "://" not in where and not Path(where).is_file():
         raise ClusterError(f"{ENVIRONMENT} must be tcp://host:port or the path of a scheduler file, got {where!r}")
     named = {"address": where} if "://" in where else {"scheduler_file": where}
@@ -68,7 +68,7 @@ def _connected():
         yield client
 
 
-def differences(expected: dict[str, str], found: dict[str, str]) -> str:
+def _differences(expected: dict[str, str], found: dict[str, str]) -> str:
     """What makes results of two machines differ, in words.
 
     Parameters
@@ -82,7 +82,7 @@ def differences(expected: dict[str, str], found: dict[str, str]) -> str:
 
     Examples
     --------
-    >>> differences({"numpy": "2.4", "lib/x.py": "a"}, {"numpy": "2.3", "lib/x.py": "b"})
+    >>> _differences({"numpy": "2.4", "lib/x.py": "a"}, {"numpy": "2.3", "lib/x.py": "b"})
     'lib/x.py is another, numpy is 2.3 instead of 2.4'
     """
     said = []
@@ -94,7 +94,7 @@ def differences(expected: dict[str, str], found: dict[str, str]) -> str:
 
 
 def _unlike(where, expected, found):
-    return ClusterError(f"on the worker {where} {differences(expected, found)}: give it what the caller has")
+    return ClusterError(f"on the worker {where} {_differences(expected, found)}: give it what the caller has")
 
 
 def _compare(client, task, expected):
@@ -102,20 +102,20 @@ def _compare(client, task, expected):
     try:
         client.wait_for_workers(1, timeout=PATIENCE)
     except TimeoutError:
-        raise ClusterError(f"the scheduler at {address()} has no worker: start one with `dask worker`") from None
+        raise ClusterError(f"the scheduler at {_address()} has no worker: start one with `dask worker`") from None
     for worker, problem in client.run(importlib.import_module, task.__module__, on_error="return").items():
         if isinstance(problem, Exception):
             raise ClusterError(
                 f"the worker {worker} cannot import {task.__module__} ({problem}): install the book there"
             )
-    for worker, found in client.run(provenance.provenance, task).items():
+    for worker, found in client.run(provenance._provenance, task).items():
         if found != expected:
             raise _unlike(worker, expected, found)
 
 
 _one_at_a_time = threading.Lock()
 _threads = cache(ThreadpoolController)
-_here = cache(provenance.provenance)
+_here = cache(provenance._provenance)
 
 
 def _bundle(compute, task, digest, jobs):
@@ -123,7 +123,7 @@ def _bundle(compute, task, digest, jobs):
 
     The worker may have come after the comparison.  There is one thread, as on the caller's machine.
     """
-    if provenance.digest(_here(task)) != digest:
+    if provenance._digest(_here(task)) != digest:
         raise _Unlike(_here(task))
     results, error = [], None
     with _one_at_a_time, _threads().limit(limits=1):
@@ -151,7 +151,7 @@ def _problem(error, place, expected):
     return error
 
 
-def completed(compute: Callable, task: Callable, jobs: list[tuple]) -> Iterator[tuple[int, Any]]:
+def _completed(compute: Callable, task: Callable, jobs: list[tuple]) -> Iterator[tuple[int, Any]]:
     """Yield the result of each job as it ends, in any order.
 
     Short tasks travel in bundles of 0.2 seconds.  A lost worker's tasks go to others.  When a task fails, what has
@@ -178,14 +178,14 @@ def completed(compute: Callable, task: Callable, jobs: list[tuple]) -> Iterator[
 
     Examples
     --------
-    >>> dict(completed(compute, task, [(1,), (2,)]))  # doctest: +SKIP
+    >>> dict(_completed(compute, task, [(1,), (2,)]))  # doctest: +SKIP
     {1: 20, 0: 10}
     """
     from distributed import as_completed
 
-    expected, failed, size = provenance.provenance(task), None, 1
-    digest, ahead, places = provenance.digest(expected), enumerate(jobs), {}
-    lost = ClusterError(f"the scheduler at {address()} was lost: start it and run again")
+    expected, failed, size = provenance._provenance(task), None, 1
+    digest, ahead, places = provenance._digest(expected), enumerate(jobs), {}
+    lost = ClusterError(f"the scheduler at {_address()} was lost: start it and run again")
     with _connected() as client:
         _compare(client, task, expected)
         arriving = as_completed(loop=client.loop)

@@ -40,7 +40,7 @@ class Images:
     name: str
 
 
-def checked_side(size: int | tuple[int, int]) -> tuple[int, int]:
+def _checked_side(size: int | tuple[int, int]) -> tuple[int, int]:
     """Read the sides of a window.
 
     Parameters
@@ -55,7 +55,7 @@ def checked_side(size: int | tuple[int, int]) -> tuple[int, int]:
 
     Examples
     --------
-    >>> checked_side(8)
+    >>> _checked_side(8)
     (8, 8)
     """
     pair = size if isinstance(size, (tuple, list)) else (size, size)
@@ -92,14 +92,14 @@ def crop(images: ArrayLike, size: int | tuple[int, int]) -> Array["N rows column
     """
     images = images if isinstance(images, np.ndarray) and images.ndim in (3, 4) else _stack(images)
     height, width = images.shape[1:3]
-    rows, columns = checked_side(size)
+    rows, columns = _checked_side(size)
     if rows > height or columns > width:
         checks.fail("size", f"be at most {height} x {width}, the size of the images", size)
     top, left = (height - rows) // 2, (width - columns) // 2
     return _stack(images[:, top : top + rows, left : left + columns])  # (N, rows, columns[, 3])
 
 
-def grey(images: ArrayLike) -> float | Array["..."]:
+def _grey(images: ArrayLike) -> float | Array["..."]:
     """Brightness of colour images,  0.299 red + 0.587 green + 0.114 blue  (Rec. 601), so white stays.
 
     Parameters
@@ -112,7 +112,7 @@ def grey(images: ArrayLike) -> float | Array["..."]:
 
     Examples
     --------
-    >>> grey([[255, 0, 0], [255, 255, 255]]).round(3).tolist()
+    >>> _grey([[255, 0, 0], [255, 255, 255]]).round(3).tolist()
     [76.245, 255.0]
     """
     images = checks.array("images", images)
@@ -169,7 +169,7 @@ def design(images: ArrayLike) -> Array["N d"]:
 
 def _photo_patches(size, stride):
     """Patches of both photographs, in reading order, labelled by photograph and vertical band."""
-    pictures = np.stack([grey(load_sample_image(f"{name}.jpg")) for name in ("china", "flower")])  # (2, 427, 640)
+    pictures = np.stack([_grey(load_sample_image(f"{name}.jpg")) for name in ("china", "flower")])  # (2, 427, 640)
     width = pictures.shape[2]
     if size[0] > pictures.shape[1] or size[1] > width:
         checks.fail("size", f"be at most {pictures.shape[1]} x {width}, the size of the photographs", size)
@@ -208,7 +208,7 @@ def load(name: str, *, size: int | tuple[int, int] | None = None, stride: int | 
     ((1797, 6, 6), [0, 1, 2, 3], 10)
     """
     checks.one_of("name", name, DEFAULT_SIZE)
-    size = checked_side(DEFAULT_SIZE[name] if size is None else size)
+    size = _checked_side(DEFAULT_SIZE[name] if size is None else size)
     if name == "photo-patches":
         patches, labels = _photo_patches(size, 8 if stride is None else checks.integer("stride", stride))
         return Images(patches, labels, classes=2 * BANDS, name=name)

@@ -53,7 +53,7 @@ def _images(images, labels, classes, name, size):
 
 def _split_and_size(split, size):
     """Both checked before any file is read; whether the window fits is known only after."""
-    return checks.one_of("split", split, MNIST), None if size is None else data.checked_side(size)
+    return checks.one_of("split", split, MNIST), None if size is None else data._checked_side(size)
 
 
 def _archive(name, value):
@@ -221,7 +221,7 @@ def cifar10(
             batches = [_formats.cifar_batch(member.read()) for member in members]
         for images, labels in batches:
             _formats.check_labels(images, labels, 10)
-    images = np.concatenate([data.grey(images) if grey else images for images, _ in batches])  # (N, 32, 32[, 3])
+    images = np.concatenate([data._grey(images) if grey else images for images, _ in batches])  # (N, 32, 32[, 3])
     return _images(images, np.concatenate([labels for _, labels in batches]), 10, f"cifar-10 {split}", size)
 
 
@@ -262,7 +262,7 @@ def cifar10_jpeg(
         if images.shape[1:] != (32, 32, 3):
             raise ValueError(f"it must hold colour images of 32 x 32, and they have shape {images.shape[1:]}")
         _formats.check_labels(images, labels, 10)
-    return _images(data.grey(images) if grey else images, labels, 10, "cifar-10 train, JPEG copy", None)
+    return _images(data._grey(images) if grey else images, labels, 10, "cifar-10 train, JPEG copy", None)
 
 
 def cifar5m(
@@ -308,7 +308,7 @@ def cifar5m(
     >>> part = Archive("part0.npz", md5=32 * "0")  # its sum; then cifar5m(part, 1000)
     """
     archive, count = _archive("archive", archive), checks.integer("count", count)
-    size = None if size is None else data.checked_side(size)
+    size = None if size is None else data._checked_side(size)
     grey = checks.boolean("grey", grey)
     with opened([archive], root, download, "photo-patches") as [file], parsing(archive), zipfile.ZipFile(file) as parts:
         images = _formats.first_rows(parts, "X.npy", count)  # (N, 32, 32, 3)
@@ -318,4 +318,4 @@ def cifar5m(
         _formats.check_labels(images, labels, 10)
     if len(images) < count:
         checks.fail("count", f"be at most {len(images)}, the number of images in {archive.file}", count)
-    return _images(data.grey(images) if grey else images, labels, 10, f"cifar-5m {archive.file}", size)
+    return _images(data._grey(images) if grey else images, labels, 10, f"cifar-5m {archive.file}", size)

@@ -97,7 +97,7 @@ def _taken(tree):
 def _read(path, written, size):
     """What a file may take from lib, and its sum; read again only when it was `written` again."""
     text = path.read_bytes()
-    return _taken(ast.parse(text)), code_sum(text)
+    return _taken(ast.parse(text)), _code_sum(text)
 
 
 def _known(path):
@@ -105,7 +105,7 @@ def _known(path):
     return _read(path, stat.st_mtime_ns, stat.st_size)
 
 
-def reached(trees: Iterable[ast.AST], package: Path = PACKAGE) -> dict[str, Path]:
+def _reached(trees: Iterable[ast.AST], package: Path = PACKAGE) -> dict[str, Path]:
     """All modules that some code reaches, with the packages that hold them.
 
     Parameters
@@ -122,7 +122,7 @@ def reached(trees: Iterable[ast.AST], package: Path = PACKAGE) -> dict[str, Path
 
     Examples
     --------
-    >>> list(reached([ast.parse("from lib.common import shapes")]))
+    >>> list(_reached([ast.parse("from lib.common import shapes")]))
     ['', 'common', 'common.shapes']
     """
     known = files(package)
@@ -135,7 +135,7 @@ def reached(trees: Iterable[ast.AST], package: Path = PACKAGE) -> dict[str, Path
     return {name: known[name] for name in sorted(seen)}
 
 
-def code_sum(text: str | bytes) -> str:
+def _code_sum(text: str | bytes) -> str:
     """Sum over Python source without its comments, docstrings and layout.
 
     Parameters
@@ -148,7 +148,7 @@ def code_sum(text: str | bytes) -> str:
 
     Examples
     --------
-    >>> code_sum("x = 1") == code_sum("x  =  1  # one") != code_sum("x = 2")
+    >>> _code_sum("x = 1") == _code_sum("x  =  1  # one") != _code_sum("x = 2")
     True
     """
     return _tree_sum(ast.parse(text))
@@ -182,7 +182,7 @@ def sums(trees: Iterable[ast.AST], package: Path = PACKAGE) -> dict[str, str]:
     >>> list(sums([ast.parse("import lib")]))
     ['lib/__init__.py']
     """
-    return {path.relative_to(package.parent).as_posix(): _known(path)[1] for path in reached(trees, package).values()}
+    return {path.relative_to(package.parent).as_posix(): _known(path)[1] for path in _reached(trees, package).values()}
 
 
 def _installed(path):
@@ -223,7 +223,7 @@ def _own_modules(module, source, package):
     return found
 
 
-def provenance(task: Callable, package: Path = PACKAGE) -> dict[str, str]:
+def _provenance(task: Callable, package: Path = PACKAGE) -> dict[str, str]:
     """What the results of a function depend on: sums over the code that it reaches, the preset, the versions.
 
     The code is its module, what that imports beside it, and what these reach in lib; where they read the large sets,
@@ -242,7 +242,7 @@ def provenance(task: Callable, package: Path = PACKAGE) -> dict[str, str]:
 
     Examples
     --------
-    >>> provenance(files)["lib/common/checks.py"] == code_sum(files()["common.checks"].read_bytes())
+    >>> _provenance(files)["lib/common/checks.py"] == _code_sum(files()["common.checks"].read_bytes())
     True
     """
     trees = _own_modules(task.__module__, inspect.getsource(inspect.getmodule(task)), package)
@@ -255,7 +255,7 @@ def provenance(task: Callable, package: Path = PACKAGE) -> dict[str, str]:
     return code | reaching | settings | versions
 
 
-def digest(found: dict[str, str]) -> str:
+def _digest(found: dict[str, str]) -> str:
     """A short sum over a provenance: a result is used only with the same.
 
     Parameters
@@ -269,7 +269,7 @@ def digest(found: dict[str, str]) -> str:
 
     Examples
     --------
-    >>> digest({"a": "1", "b": "2"}) == digest({"b": "2", "a": "1"})
+    >>> _digest({"a": "1", "b": "2"}) == _digest({"b": "2", "a": "1"})
     True
     """
     return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()[:16]

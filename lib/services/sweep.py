@@ -61,7 +61,7 @@ class _Folder:
     def __init__(self, path, task):
         self._task = task
         if path is not None:
-            code = provenance.digest(provenance.provenance(task))
+            code = provenance._digest(provenance._provenance(task))
             self._kept = Memory(path / code, verbose=0).cache(_handed, ignore=["found"])
         else:
             self._kept = None
@@ -144,7 +144,7 @@ def run(
         folder = Path(pooch.os_cache("physics-of-learning")) / "sweeps"
     elif folder is not None:
         folder = checks.folder("folder", folder)
-    if task.__module__ == "__main__" and (folder is not None or cluster.address()):
+    if task.__module__ == "__main__" and (folder is not None or cluster._address()):
         wanted = "be put into a module and imported from there, so that its results are those of its own code"
         checks.fail("task", wanted, task)
     kept = _Folder(folder, task)
@@ -153,8 +153,8 @@ def run(
     sealed = [kept.read(job) for job in jobs]
     missing = [place for place, found in enumerate(sealed) if found is None]
     wanted = [jobs[place] for place in missing]
-    arriving = cluster.completed(_sealed, task, wanted) if cluster.address() else _local(task, wanted, workers)
-    terminal, bar = _progress(task, len(jobs), folder is not None or cluster.address())
+    arriving = cluster._completed(_sealed, task, wanted) if cluster._address() else _local(task, wanted, workers)
+    terminal, bar = _progress(task, len(jobs), folder is not None or cluster._address())
     try:
         bar.update(len(jobs) - len(missing))
         for number, found in arriving if wanted else ():

@@ -1,6 +1,7 @@
 """The argument checks: what passes is returned in its working type, what does not is named with its remedy."""
 
 import numpy as np
+import pandas
 import pytest
 import torch
 from hypothesis import given
@@ -46,6 +47,11 @@ def test_integer_refuses(value):
     refuses(checks.integer, "size", value, match="integer >= 1, got")
 
 
+@pytest.mark.parametrize("value", [1e6, np.float64(1e6)])
+def test_a_whole_float_is_told_how_to_become_an_integer(value):
+    refuses(checks.integer, "steps", value, match=r"got the float 1000000.0: pass int\(1000000.0\)$")
+
+
 def test_integer_passes_numpy_integers():
     kept = checks.integer("size", np.uint8(200))
     assert type(kept) is int and kept + kept == 400
@@ -81,7 +87,7 @@ def test_array_refuses_what_is_no_array(value):
         (np.ones(3), {"shape": (2,)}, r"have one axis of length 2, got an array of shape \(3,\)$"),
         (np.ones(2), {"ndim": 2}, r"have two axes, got an array of shape \(2,\)$"),
         (2.5, {"ndim": 1}, r"have one axis, got a single number: put it into a list, \[2.5\]$"),
-        (2.5, {"ndim": 2}, "have two axes, got a single number$"),
+        (2.5, {"ndim": 2}, r"have two axes, got a single number: put it into a list, \[\[2.5\]\]$"),
         ([2.5], {"ndim": 0}, r"have no axis, got an array of shape \(1,\)$"),
     ],
 )
@@ -94,7 +100,9 @@ def test_a_shape_may_leave_an_axis_free():
 
 
 def test_a_number_is_one_time():
-    assert checks.times("times", 5).tolist() == [5.0] == checks.times("times", np.array(5.0)).tolist()
+    for one in (5, np.float64(5.0), np.array(5.0), torch.tensor(5.0)):
+        assert checks.times("times", one).tolist() == [5.0]
+    assert checks.times("times", pandas.Series([1.0, 5.0], name="epoch")).tolist() == [1.0, 5.0]
 
 
 LAM, PAIR = [1.5, 0.5], {"diagonal": [0.1, 0.1], "off_diagonal": [0.0, 0.1]}
@@ -124,7 +132,7 @@ LATE, NEAR = LatePhase(LAM, 2, 0.1), NearTeacher([[1.0, 0.5]], LAM)
 )
 def test_a_single_time_gives_a_result_without_an_axis_of_times(function, options):
     many = function([2.0, 3.0], **options)
-    for time in (2, 2.0, np.float64(2.0), np.array(2.0)):
+    for time in (2, 2.0, np.float64(2.0), np.array(2.0), torch.tensor(2.0)):
         for one in (function(time, **options), function(times=time, **options)):
             for found, wanted in (
                 zip(vars(one).values(), vars(many).values()) if hasattr(one, "__dict__") else [(one, many)]
@@ -154,6 +162,19 @@ def test_symmetric():
     checks.symmetric("cov", np.diag([1, 1e-30]), definite="strict")  # in their own units both are one
     checks.symmetric("cov", [[1e14, 1e2], [1e2, 1e-10]], definite="semi")
     refuses(checks.symmetric, "cov", [[1e14, 3e3], [3e3, 1e-10]], match="correlations .* -28.9", definite="semi")
+
+
+def test_stacks_of_symmetric_matrices_are_judged_one_by_one():
+    pair = np.array([np.eye(2), 1e-12 * np.ones((2, 2))])
+    assert np.array_equal(checks.symmetric("cov", pair, definite="semi", stacked=True), pair)
+    assert checks.symmetric("cov", np.ones((0, 2, 2)), stacked=True).shape == (0, 2, 2)
+    refuses(checks.symmetric, "cov", pair, match="have two axes, got an array of shape")
+    for wrong, said in (([[1, 2], [2, 1]], "correlations .* -1"), ([[1, 1], [1.001, 1]], "symmetric")):
+        bad = np.array([np.eye(2), 1e-12 * np.array(wrong)])
+        refuses(checks.symmetric, "cov", bad, match=said, definite="semi", stacked=True)
+    near = [[1.0, 1 + 1e-8], [1 + 1e-8, 1.0]]
+    refuses(checks.symmetric, "cov", near, match="lowest eigenvalue", definite="semi")
+    checks.symmetric("cov", near, definite="semi", slack=1e-7)
 
 
 @pytest.mark.parametrize("value", [None, -1, 1.5, "seed", True])

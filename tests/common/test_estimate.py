@@ -1,5 +1,7 @@
 """A mean and its error against the laws of known numbers."""
 
+import operator
+
 import numpy as np
 import pytest
 from scipy.stats import sem
@@ -18,6 +20,21 @@ def test_error_is_the_spread_of_means():
     mean, error = Estimate.of(np.random.default_rng(2).normal(size=(8, 40_000)))
     assert mean.std() == pytest.approx(8**-0.5, rel=0.015)
     assert np.mean(error**2) == pytest.approx(1 / 8, rel=0.015)
+
+
+@pytest.mark.parametrize("other", [2, np.float64(2.0), np.ones(2), Estimate(1.0, 0.5), (1.0, 0.5)])
+def test_arithmetic_is_refused_and_does_not_join_tuples(other):
+    estimate = Estimate(3.0, 0.1)
+    for operation in (operator.add, operator.sub, operator.mul, operator.truediv):
+        for pair in ((estimate, other), (other, estimate)):
+            with pytest.raises(TypeError, match="^an Estimate has no arithmetic: unpack it"):
+                operation(*pair)
+
+
+@pytest.mark.filterwarnings("error")
+def test_sigmas_without_an_error():
+    assert Estimate(2.0, 0.0).sigmas(2.0) == 0 and Estimate(1.0, 0.0).sigmas(2.0) == -np.inf
+    assert Estimate(np.ones(3), np.array([0.0, 0.0, 0.5])).sigmas([1.0, 0.0, 0.0]).tolist() == [0, np.inf, 2]
 
 
 @pytest.mark.parametrize("values", [1.0, [1.0], np.ones((2, 0)), [1.0, np.nan], "nonsense"])

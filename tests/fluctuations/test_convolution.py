@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from linear_data import every_batch
 
-from lib.fluctuations import convolution, minibatches, regression
+from lib.fluctuations import minibatches, regression
 from lib.fluctuations.convolution import Layers
 from lib.services import data
 
@@ -66,7 +66,7 @@ def test_minimum_is_stationary_on_a_whole_curve_and_no_neighbour_is_lower():
     taps, _, images, targets = drawn(4, 2, 3, samples=60)
     targets[:, 0] += images[:, 1, 1]
     both = moments(images, targets)
-    best = convolution.minimum(taps, *both)
+    best = Layers.at_minimum(taps, *both)
     assert np.linalg.norm(best.taps) == pytest.approx(np.linalg.norm(best.weights))
     for scale in (0.3, 1.0, 4.0):
         there = best.rescaled(scale)
@@ -85,7 +85,7 @@ def test_minimum_of_real_images_is_reached_to_rounding():
     """The loss is flat to rounding within 1e-8 of its minimum, where a search by values stops; the gradient decides."""
     digits = data.load("digits", size=4)
     both = moments(digits.images / 16, data.one_hot(digits.labels, 10))
-    best = convolution.minimum(np.eye(2), *both)
+    best = Layers.at_minimum(np.eye(2), *both)
     p, q = best.filter_equation(*both)
     assert np.abs(p @ best.taps.ravel() - q.ravel()).max() < 1e-11 * np.abs(q).max()
 
@@ -93,8 +93,8 @@ def test_minimum_of_real_images_is_reached_to_rounding():
 def test_minimum_does_not_depend_on_units():
     taps, _, images, targets = drawn(3, 2, 2, samples=40)
     inner, cross = moments(images, targets)
-    plain = convolution.minimum(taps, inner, cross)
-    scaled = convolution.minimum(1e-5 * taps, 1e12 * inner, 1e-9 * cross)
+    plain = Layers.at_minimum(taps, inner, cross)
+    scaled = Layers.at_minimum(1e-5 * taps, 1e12 * inner, 1e-9 * cross)
     for name in ("taps", "weights"):
         close(np.sqrt(1e21) * getattr(scaled, name), getattr(plain, name), 1e-6)
 
@@ -149,15 +149,15 @@ LAYERS, (MOMENT, CROSS) = Layers(TAPS, WEIGHTS), moments(IMAGES, TARGETS)
         ("cross_moment", lambda x: LAYERS.filter_equation(MOMENT, x), [np.ones((2, 8)), np.ones((3, 9))]),
         (
             "moment",
-            lambda x: convolution.minimum(TAPS, x, CROSS),
+            lambda x: Layers.at_minimum(TAPS, x, CROSS),
             [np.eye(1), np.eye(8), np.diag([1.0] * 8 + [0.0]), 1.0, "a"],
         ),
-        ("taps", lambda x: convolution.minimum(x, MOMENT, CROSS), [np.zeros((2, 2))]),
-        ("cross_moment", lambda x: convolution.minimum(TAPS, MOMENT, x), [np.zeros((2, 9)), np.zeros((0, 9))]),
+        ("taps", lambda x: Layers.at_minimum(x, MOMENT, CROSS), [np.zeros((2, 2))]),
+        ("cross_moment", lambda x: Layers.at_minimum(TAPS, MOMENT, x), [np.zeros((2, 9)), np.zeros((0, 9))]),
         (
             "batches",
             lambda x: LAYERS.descend(IMAGES, TARGETS, 0.01, x),
-            [[], [[0, 20]], [[0.5, 1]], [[0], [1, 2]], [[]]],
+            [[], [[0, 20]], [[0.5, 1]], [[0.0, 1.0]], [[0], [1, 2]], [[]]],
         ),
         ("record_every", lambda x: LAYERS.descend(IMAGES, TARGETS, 0.01, [[0], [1]], record_every=x), [3]),
         ("learning_rate", lambda x: LAYERS.descend(IMAGES, TARGETS, x, [[0], [1]]), [1e120]),

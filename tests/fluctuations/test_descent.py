@@ -2,6 +2,8 @@
 simulations against the recursion in plain NumPy and these covariances.
 """
 
+import re
+
 import numpy as np
 import pytest
 import sympy
@@ -166,6 +168,15 @@ def test_momentum_sets_a_higher_limit_on_the_mean():
         Descent(SIX, 3.3 / SIX.eigenvalues[0], 6, momentum=0.6).stationary_covariance()
 
 
+def test_the_threshold_in_the_message_is_that_of_the_momentum():
+    with pytest.raises(ValueError) as caught:
+        Descent(SIX, 3 / SIX.eigenvalues[0], 1, momentum=0.6).stationary_covariance()
+    edge = float(re.search("below ([0-9.]+), where the stationary", str(caught.value))[1])
+    Descent(SIX, 0.99 * edge, 1, momentum=0.6).stationary_covariance()
+    with pytest.raises(ValueError, match=f"below {edge}"):
+        Descent(SIX, 1.01 * edge, 1, momentum=0.6).stationary_covariance()
+
+
 RATE = 0.4 * SMALL.learning_rate_threshold(3)
 
 
@@ -256,6 +267,9 @@ def test_a_replica_is_the_recursion_on_the_minibatches_of_its_stream(how):
     np.testing.assert_allclose(found.mean[0], seen.mean(axis=0), **tight)
     turned = found.lagged - np.swapaxes(found.lagged, 1, 2)
     np.testing.assert_allclose(found.circulation(), turned / (2 * descent.learning_rate), rtol=1e-9, atol=1e-11)
+    later = descent.simulate(**run | {"burn_in": 17, "steps": 43, "record_every": 1})
+    np.testing.assert_allclose(later.second_moment[0], np.einsum("nik,nil->kl", path[17:-1], path[17:-1]) / 43, **tight)
+    np.testing.assert_array_equal(later.last, found.last)
     short = descent.simulate(lagged=False, **run)
     np.testing.assert_array_equal(short.second_moment, found.second_moment)
     with pytest.raises(ValueError, match="^lagged must be kept in the run"):

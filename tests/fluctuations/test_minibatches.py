@@ -57,8 +57,10 @@ def test_noise_correlation_is_the_plain_average_whatever_the_size_of_its_pieces(
     noise = listed_moments(x, y, batches)[1] @ problem.basis
     expected = [np.mean([noise[n + q].T @ noise[n] for n in range(23 - q)], axis=0) for q in (0, 2, 7)]
     np.testing.assert_allclose(minibatches.noise_correlation(problem, batches, [0, 2, 7]), expected, atol=1e-13)
+    np.testing.assert_allclose(minibatches.noise_correlation(problem, batches, 2), expected[1], atol=1e-13)
     monkeypatch.setattr(linalg, "CHUNK", 60)  # 5 steps at a time
     np.testing.assert_allclose(minibatches.noise_correlation(problem, batches, [0, 2, 7]), expected, atol=1e-13)
+    np.testing.assert_allclose(minibatches.noise_correlation(problem, batches, 2), expected[1], atol=1e-13)
 
 
 def test_noise_correlation_of_images_is_the_plain_average():

@@ -176,3 +176,12 @@ def test_batch_larger_than_the_data_needs_replacement():
     assert problem.batch_variance(8, replacement=True) == 0.125
     with pytest.raises(ValueError, match="^batch must be at most N = 6"):
         problem.noise_moment(7)
+
+
+def test_one_output_may_come_without_its_axis():
+    x, y = small(12, 3, 1)
+    one, column = regression.fit(x, y[:, 0]), regression.fit(x, y)
+    assert one.targets.shape == (12, 1)
+    np.testing.assert_array_equal(one.optimum, column.optimum)
+    with pytest.raises(ValueError, match="^targets must hold 12 rows"):
+        regression.fit(x, y[1:, 0])

@@ -20,7 +20,7 @@ def test_leading_relations_fail_by_the_ratio_to_the_threshold_and_the_exact_ones
     errors = relations.relation_errors(descent, exact)
     assert errors.leading == pytest.approx(fraction, rel=0.2)
     assert errors.exact < 1e-10
-    assert errors.shape < errors.leading / 5 and errors.scale > 1
+    assert errors.up_to_scale < errors.leading / 5 and errors.scale > 1
     np.testing.assert_allclose(relations.yaida_ratios(descent, exact), 1, rtol=1e-10)
     assert max(relations.yaida_ratios(descent, descent.leading_order_covariance())) < 1 - fraction / 5
 
@@ -29,7 +29,7 @@ def test_leading_order_has_no_error_and_a_scaled_one_only_a_scale():
     descent = Descent(DIGITS, 1e-4, 5)
     errors = relations.relation_errors(descent, 3 * descent.leading_order_covariance())
     assert errors.scale == pytest.approx(3, rel=1e-12)
-    assert errors.shape < 1e-12
+    assert errors.up_to_scale < 1e-12
     assert errors.leading == pytest.approx(2 / 3, rel=1e-12)
 
 
@@ -45,8 +45,8 @@ def test_split_and_circulation_are_those_of_the_dense_product():
     flow = np.stack([dense - dense.T, dense + dense.T])
     expected = np.linalg.norm(flow[0]) / np.linalg.norm(flow[1]), np.abs(flow[0]).max() / np.abs(flow[1]).max()
     assert expected[0] > 0.01
-    np.testing.assert_allclose(relations.circulation(problem, g), expected, rtol=1e-10)
-    np.testing.assert_allclose(relations.circulation(problem, np.diag([1.0, 2.0, 3.0, 4.0])), 0, atol=1e-14)
+    np.testing.assert_allclose(relations.circulation_ratios(problem, g), expected, rtol=1e-10)
+    np.testing.assert_allclose(relations.circulation_ratios(problem, np.diag([1.0, 2.0, 3.0, 4.0])), 0, atol=1e-14)
 
 
 def test_entropy_production_of_two_modes_in_closed_form():
@@ -130,7 +130,7 @@ def test_a_covariance_over_inputs_of_which_some_are_never_seen_is_refused_everyw
         (relations.relation_errors, Descent(problem, 0.01, 3)),
         (relations.yaida_ratios, Descent(problem, 0.01, 3)),
         (relations.split, problem),
-        (relations.circulation, problem),
+        (relations.circulation_ratios, problem),
     ):
         function(subject, np.eye(3))
         with pytest.raises(ValueError, match="^covariance must be in the PCA basis, where the data have 3 of 4 dir"):
@@ -144,7 +144,7 @@ def test_nothing_to_compare_is_refused_by_name():
         (relations.relation_errors, Descent(problem, 0.1, 10), np.eye(2), "descent must leave some gradient noise"),
         (relations.relation_errors, Descent(problem, 0.1, 2, momentum=0.5), np.eye(2), "descent must be without mom"),
         (relations.yaida_ratios, Descent(problem, 0.1, 10), np.zeros((2, 2)), "covariance must leave a minibatch"),
-        (relations.circulation, problem, np.zeros((2, 2)), "covariance must have a symmetric part of AG that"),
+        (relations.circulation_ratios, problem, np.zeros((2, 2)), "covariance must have a symmetric part of AG that"),
     ):
         with pytest.raises(ValueError, match=f"^{said}"):
             function(subject, value)

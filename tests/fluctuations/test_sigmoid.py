@@ -2,6 +2,8 @@
 recursion in plain NumPy.
 """
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -17,10 +19,10 @@ from lib.fluctuations import minibatches, regression, sigmoid
 from lib.fluctuations.descent import Descent
 
 X, Y = parity()
-UNIT = sigmoid.minimum(X, Y)
+UNIT = sigmoid.Unit.at_minimum(X, Y)
 TOP = np.linalg.eigvalsh(UNIT.hessian)[-1]
-SMALL = sigmoid.minimum(*overlapping(6, 2, seed=1))
-THIRTY = sigmoid.minimum(*overlapping(30, 3, seed=1))
+SMALL = sigmoid.Unit.at_minimum(*overlapping(6, 2, seed=1))
+THIRTY = sigmoid.Unit.at_minimum(*overlapping(30, 3, seed=1))
 SAMPLING = [(batch, replacement) for batch in (1, 2, 3) for replacement in (False, True)]
 
 
@@ -80,7 +82,7 @@ def test_the_minimum_is_one_that_another_optimizer_finds_too():
 def test_units_of_the_inputs_do_not_matter(scale):
     mix = scale * np.array([[1.0, 0.5], [0.0, 3.0]])
     inputs, targets = overlapping(40, 2, seed=3)
-    plain, mixed = sigmoid.minimum(inputs, targets), sigmoid.minimum(inputs @ mix, targets)
+    plain, mixed = sigmoid.Unit.at_minimum(inputs, targets), sigmoid.Unit.at_minimum(inputs @ mix, targets)
     close(mix @ mixed.weights, plain.weights)
     close(mixed.hessian, mix.T @ plain.hessian @ mix)
 
@@ -98,9 +100,9 @@ def test_the_mean_shift_balances_the_third_derivative():
 def test_mirrored_samples_change_nothing():
     """x -> -x with y -> 1 - y leaves the loss of a sample as it is, so ℓ' and ℓ''' change sign and ℓ'' does not."""
     inputs, targets = overlapping(30, 2, seed=4)
-    single, mirrored = sigmoid.minimum(inputs, targets), sigmoid.minimum(-inputs, 1 - targets)
+    single, mirrored = sigmoid.Unit.at_minimum(inputs, targets), sigmoid.Unit.at_minimum(-inputs, 1 - targets)
     close(mirrored.weights, single.weights)
-    for name, sign in (("slope", -1), ("curvature", 1), ("skewness", -1)):
+    for name, sign in (("slope", -1), ("curvature", 1), ("third_derivative", -1)):
         close(getattr(mirrored, name), sign * getattr(single, name))
     close(mirrored.mean_shift(np.eye(2)), single.mean_shift(np.eye(2)))
 
@@ -136,7 +138,7 @@ def test_for_small_weights_the_unit_is_linear():
     gaps = []
     for delta in (1e-2, 1e-3):
         targets = 0.5 + delta * (noise - 0.5)
-        unit, problem = sigmoid.minimum(inputs, targets), regression.fit(inputs / 4, targets[:, None] - 0.5)
+        unit, problem = sigmoid.Unit.at_minimum(inputs, targets), regression.fit(inputs / 4, targets[:, None] - 0.5)
         descent = Descent(problem, 0.5 * problem.learning_rate_threshold(4), 4)
         exact = problem.in_input_basis(descent.stationary_covariance())
         leading = problem.in_input_basis(descent.leading_order_covariance())
@@ -252,7 +254,7 @@ def test_runs_repeat_do_not_depend_on_workers_and_burn_in_follows_the_slowest_mo
 def test_no_minimum_where_weights_would_grow_for_ever(targets):
     inputs = np.column_stack([np.arange(6.0), np.ones(6)])
     with pytest.raises(ValueError, match="^targets must leave a minimum with positive curvature"):
-        sigmoid.minimum(inputs, targets)
+        sigmoid.Unit.at_minimum(inputs, targets)
 
 
 @pytest.mark.parametrize(
@@ -260,13 +262,13 @@ def test_no_minimum_where_weights_would_grow_for_ever(targets):
 )
 def test_inputs_without_a_unique_minimum_are_refused(inputs):
     with pytest.raises(ValueError, match="^inputs must "):
-        sigmoid.minimum(inputs, np.linspace(0, 1, len(inputs)))
+        sigmoid.Unit.at_minimum(inputs, np.linspace(0, 1, len(inputs)))
 
 
 @pytest.mark.parametrize(
     "said, call",
     [
-        ("learning_rate must be smaller", lambda: UNIT.quadratic_covariance(2.1 / TOP, 10)),
+        ("learning_rate must be below 26.85", lambda: UNIT.quadratic_covariance(2.1 / TOP, 10)),
         ("learning_rate must be large enough", lambda: UNIT.simulate(1e-12, 10, rng=4, steps=50, replicas=20)),
         ("learning_rate must keep the r", lambda: THIRTY.simulate(1e300, 3, steps=50, replicas=10, rng=1, burn_in=0)),
         ("batch must be at most N = 30", lambda: THIRTY.noise_moment(31)),
@@ -277,3 +279,21 @@ def test_inputs_without_a_unique_minimum_are_refused(inputs):
 def test_what_does_not_fit_is_refused(said, call):
     with pytest.raises(ValueError, match=f"^{said}"):
         call()
+
+
+def test_the_threshold_in_the_message_is_where_the_twin_diverges():
+    with pytest.raises(ValueError) as caught:
+        SMALL.quadratic_covariance(1e3, 2)
+    edge = float(re.search("below ([0-9.]+),", str(caught.value))[1])
+    sizes = [np.trace(SMALL.quadratic_covariance((1 - gap) * edge, 2)) for gap in (1e-3, 1e-4)]
+    assert sizes[1] / sizes[0] == pytest.approx(10, rel=0.1)  # a simple pole
+
+
+def test_a_column_of_truth_values_is_read_as_numbers():
+    inputs, targets = overlapping(40, 2, seed=3)
+    wanted = sigmoid.Unit.at_minimum(inputs, np.round(targets))
+    for given_ in (np.round(targets)[:, None], targets > 0.5, list(targets > 0.5), (targets > 0.5)[:, None]):
+        np.testing.assert_array_equal(sigmoid.Unit.at_minimum(inputs, given_).weights, wanted.weights)
+    for bad in (np.ones((40, 2)), [[1], [1, 2]], "labels", None):
+        with pytest.raises(ValueError, match="^targets must"):
+            sigmoid.Unit.at_minimum(inputs, bad)

@@ -141,7 +141,7 @@ def test_a_stack_has_errors_and_no_equations():
     )
     expected = [one.generalization_error, two.generalization_error]
     np.testing.assert_allclose(both.generalization_error, expected, rtol=1e-14)
-    for call in (both.drift, lambda: both.solve(1.0, 0.5), lambda: both.jacobian(0.5)):
+    for call in (both.drift, lambda: both.solve(1.0, learning_rate=0.5), lambda: both.jacobian(0.5)):
         with pytest.raises(ValueError, match="^student must be one matrix"):
             call()
 
@@ -157,15 +157,15 @@ ORACLE = {
 
 def test_an_independent_code_finds_the_same_error_to_seven_digits():
     """Of a program whose name was not recorded, with unit output weights: its η is half of ours, its ε_g twice."""
-    path = Overlaps(**ORACLE).solve([0, 473.72], 1.0)
+    path = Overlaps(**ORACLE).solve([0, 473.72], learning_rate=1.0)
     assert f"{2 * path.generalization_error[-1]:.6e}" == "3.272848e-07"
-    other = Overlaps(**ORACLE | {"cross": ORACLE["cross"].T}).solve(473.72, 1.0)
+    other = Overlaps(**ORACLE | {"cross": ORACLE["cross"].T}).solve(473.72, learning_rate=1.0)
     assert abs(2 * other.generalization_error / 3.272848e-7 - 1) > 1e-3  # R has the student's index first
 
 
 def test_the_error_keeps_its_digits_after_learning():
     """Against 6000 fourth-order steps in thirty digits; at the end nothing is left, and no noise either."""
-    error = Overlaps([[0.25]], [[0.0]], [[1.0]]).solve([30, 60, 300, 400, 3000], 1.0).generalization_error
+    error = Overlaps([[0.25]], [[0.0]], [[1.0]]).solve([30, 60, 300, 400, 3000], learning_rate=1.0).generalization_error
     np.testing.assert_allclose(error[:2], [4.650007926e-6, 2.873766491e-9], rtol=1e-3)
     assert np.abs(error[2:]).max() < 1e-13
 
@@ -174,7 +174,9 @@ def test_the_error_keeps_its_digits_after_learning():
 def test_rest_is_reached_at_any_tolerance(learning_rate):
     """At the limit of its stability an integrator leaves errors as large as the tolerance."""
     times = np.array([400, 800, 2000]) / learning_rate
-    path = Overlaps([[0.25]], [[0.0]], [[1.0]]).solve(times, learning_rate, second_order=False, rtol=1e-3, atol=1e-6)
+    path = Overlaps([[0.25]], [[0.0]], [[1.0]]).solve(
+        times, learning_rate=learning_rate, second_order=False, rtol=1e-3, atol=1e-6
+    )
     assert np.abs(path.generalization_error).max() < 1e-13
 
 
@@ -192,7 +194,7 @@ def test_solve_agrees_with_another_integrator_on_summed_averages(shape):
 
     start = np.concatenate([state.student.ravel(), state.cross.ravel()])
     expected = solve_ivp(velocity, (0, 0.5), start, method="RK45", rtol=1e-5, atol=1e-7).y[:, -1]
-    path = state.solve(0.5, 0.8)
+    path = state.solve(0.5, learning_rate=0.8)
     found = np.concatenate([path.student_overlap.ravel(), path.cross_overlap.ravel()])
     np.testing.assert_allclose(found, expected, atol=2e-5)
     assert np.abs(found - start).max() > 0.05  # the state did move
@@ -200,7 +202,7 @@ def test_solve_agrees_with_another_integrator_on_summed_averages(shape):
 
 def test_a_single_time_has_no_axis_and_time_zero_is_the_start():
     state = overlaps((2, 2), 12)
-    path, many = state.solve(0, 0.5), state.solve([0.0, 1.0], 0.5)
+    path, many = state.solve(0, learning_rate=0.5), state.solve([0.0, 1.0], learning_rate=0.5)
     np.testing.assert_array_equal(path.student_overlap, state.student)
     np.testing.assert_array_equal(path.cross_overlap, state.cross)
     assert (path.times, path.generalization_error) == (0.0, many.generalization_error[0])
@@ -209,14 +211,14 @@ def test_a_single_time_has_no_axis_and_time_zero_is_the_start():
 def test_gradient_flow_knows_no_learning_rate():
     """Without the η² term only ηα matters."""
     state = overlaps((2, 2), 13)
-    slow, fast = (state.solve(4 / rate, rate, second_order=False) for rate in (0.1, 1.0))
+    slow, fast = (state.solve(4 / rate, learning_rate=rate, second_order=False) for rate in (0.1, 1.0))
     np.testing.assert_allclose(slow.student_overlap, fast.student_overlap, rtol=1e-7)
 
 
 @pytest.mark.parametrize("start", [0.0, 1e-9, 1e-6])
 def test_states_of_a_solved_trajectory_are_a_covariance(start):
     state = Overlaps([[start]], [[np.sqrt(start)]], [[1.0]])  # the student stays parallel to the teacher
-    path = state.solve(np.geomspace(1e-6, 100, 40), 0.3, second_order=False)
+    path = state.solve(np.geomspace(1e-6, 100, 40), learning_rate=0.3, second_order=False)
     np.testing.assert_allclose(path.overlaps.generalization_error, path.generalization_error)
 
 
@@ -226,7 +228,7 @@ def test_an_integrator_that_gives_up_is_an_error(monkeypatch):
 
     monkeypatch.setattr(committee, "solve_ivp", lambda *args, **kwargs: Failed)
     with pytest.raises(RuntimeError, match="could not be integrated to 1: step too small"):
-        overlaps((2, 2), 1).solve([1], 0.5)
+        overlaps((2, 2), 1).solve([1], learning_rate=0.5)
 
 
 # ---- linear response and fixed points ----------------------------------------------------------------------
@@ -288,7 +290,7 @@ def test_jacobian_keeps_its_promise_at_every_size_of_the_overlaps(size, aligned)
 @pytest.mark.parametrize("units, teachers, height, stable", [(2, 3, 5.0e-3, False), (3, 2, 6.7e-5, True)])
 def test_fixed_point_is_where_a_long_integration_ends(units, teachers, height, stable):
     start = Overlaps(0.1 * np.eye(units), 0.1 * np.eye(units, teachers) + 0.01, np.eye(teachers) + 0.1)
-    rest, path = start.fixed_point(0.5), start.solve([1000, 30000], 0.5, rtol=1e-11)
+    rest, path = start.fixed_point(0.5), start.solve([1000, 30000], learning_rate=0.5, rtol=1e-11)
     np.testing.assert_allclose(rest.student, path.student_overlap[1], atol=1e-9)
     np.testing.assert_allclose(rest.cross, path.cross_overlap[1], atol=1e-9)
     assert np.isclose(rest.generalization_error, path.generalization_error[1], rtol=1e-7)
@@ -301,7 +303,7 @@ def test_fixed_point_of_an_uneven_start_is_the_attractor():
     even = np.array([[0.1, 0.0, 0.0], [0.0, 0.1, 0.0]])
     start = Overlaps(0.1 * EYE, even + [[0, 0, 0.1], [0, 0, 0]], np.eye(3))
     rest = start.fixed_point(0.5, relaxation_time=1e4)
-    np.testing.assert_allclose(rest.cross, start.solve(3e4, 0.5, rtol=1e-9).cross_overlap, atol=1e-9)
+    np.testing.assert_allclose(rest.cross, start.solve(3e4, learning_rate=0.5, rtol=1e-9).cross_overlap, atol=1e-9)
     saddle = Overlaps(0.1 * EYE, even, np.eye(3)).fixed_point(0.5)
     assert rest.growth_rate(0.5) < 0 < saddle.growth_rate(0.5)
     assert 0.998 < rest.generalization_error / saddle.generalization_error < 0.9995
@@ -333,7 +335,9 @@ def test_matrices_that_do_not_fit_each_other_are_refused_by_name():
     for name, bad, reason in [
         ("student", np.zeros((2, 3)), "hold square matrices"), ("student", lopsided, "be symmetric"),
         ("cross", state.cross.T, r"have shape \(2, 3\), student's index first"),
-        ("cross", 20 * np.abs(state.cross) + 20, "form a positive semidefinite matrix"),
+        ("cross", 20 * np.abs(state.cross) + 20, "be positive semidefinite"),
+        ("student", 0.25, r"hold square matrices \(K, K\), \[\[Q\]\] for one unit"),
+        ("teacher", 1.0, r"have two axes, got a single number: put it into a list, \[\[1.0\]\]"),
         ("teacher", np.eye(2), "have shape"), ("teacher", -state.teacher, "be positive semidefinite"),
     ]:  # fmt: skip
         with pytest.raises(ValueError, match=f".* must {reason}"):
@@ -345,7 +349,7 @@ def test_correlations_above_one_are_refused_however_small_the_student(size):
     for student, cross in [
         ([[size]], [[3 * np.sqrt(size)]]), (size * np.array([[1.0, 1.01], [1.01, 1.0]]), np.zeros((2, 1)))
     ]:  # fmt: skip
-        with pytest.raises(ValueError, match="student, cross, teacher must form a positive semidefinite"):
+        with pytest.raises(ValueError, match=r"^the matrix \[\[student, cross\], .* must be positive semidefinite"):
             Overlaps(student, cross, [[1.0]])
     Overlaps([[size]], [[np.sqrt(size)]], [[1.0]])
     Overlaps(np.full((2, 2), size), np.zeros((2, 1)), [[1.0]])

@@ -36,14 +36,14 @@ def test_step_coefficients_converge_slowly_but_to_the_known_value():
 def test_mehler_sum_equals_the_arcsine_kernel(s, t, correlation):
     c12 = correlation * np.sqrt(s * t)
     series = [hermite.erf_coefficients(v, 151) for v in (s, t)]
-    assert hermite.covariance(*series, correlation) == pytest.approx(gaussian.erf_i2([[s, c12], [c12, t]]), abs=1e-12)
+    assert hermite.mean_product(*series, correlation) == pytest.approx(gaussian.erf_i2([[s, c12], [c12, t]]), abs=1e-12)
 
 
 def test_mehler_truncation_error_falls_at_the_predicted_rate():
     variance, correlation = 2.0, 0.9
     exact = gaussian.erf_i2(variance * np.array([[1, correlation], [correlation, 1]]))
     series = [hermite.erf_coefficients(variance, n) for n in (41, 43)]
-    first, second = (exact - hermite.covariance(c, c, correlation) for c in series)
+    first, second = (exact - hermite.mean_product(c, c, correlation) for c in series)
     assert second / first == pytest.approx((correlation * 2 / 3) ** 2, rel=0.1)
 
 
@@ -58,7 +58,7 @@ def test_a_function_may_change_what_it_is_given():
 def test_highest_orders_stay_finite():
     series = hermite.erf_coefficients(1e12, 170)  # nearly a sign: at ρ = 1 the orders beyond n carry √(8/π³ n)
     tail = np.sqrt(8 / np.pi**3 / 170)
-    assert hermite.covariance(series, series, [-1.0, 0.0, 1.0]) == pytest.approx(
+    assert hermite.mean_product(series, series, [-1.0, 0.0, 1.0]) == pytest.approx(
         [tail - 1, 0, 1 - tail], abs=tail / 100
     )
     assert np.isfinite(hermite.coefficients(np.tanh, 170, nodes=1000)).all()
@@ -78,6 +78,6 @@ def test_orders_out_of_range_are_refused_by_name():
             hermite.coefficients(np.tanh, 3, nodes=nodes)
     for bad in ([], np.ones(172), [0.0, 1e300]):
         with pytest.raises(ValueError, match="^coefficients_f must"):
-            hermite.covariance(bad, [0.0, 1.0], 0.5)
+            hermite.mean_product(bad, [0.0, 1.0], 0.5)
     with pytest.raises(ValueError, match="^coefficients_g must have as many entries"):
-        hermite.covariance([0.0, 1.0], [1.0], 0.5)
+        hermite.mean_product([0.0, 1.0], [1.0], 0.5)

@@ -36,7 +36,12 @@ def test_three_steps_equal_the_rule_written_in_numpy(units, teachers, structured
         slope = np.sqrt(2 / np.pi) * np.exp(-(x**2) / 2)
         expected += rate * np.sqrt(teachers) / units * delta * np.outer(slope, example) / np.sqrt(dimension)
     runs = online.simulate(
-        student, teacher, rate, [3 / dimension], rng=3, eigenvalues=variances if structured else None
+        student,
+        teacher,
+        learning_rate=rate,
+        times=[3 / dimension],
+        rng=3,
+        eigenvalues=variances if structured else None,
     )
     np.testing.assert_allclose(
         runs.cross_overlap[0, 0], expected * variances @ teacher.T / dimension, rtol=1e-11, atol=1e-14
@@ -47,7 +52,7 @@ def test_three_steps_equal_the_rule_written_in_numpy(units, teachers, structured
 
 def test_records_are_the_overlaps_of_the_weights():
     student, teacher = start(60)
-    runs = online.simulate(student, teacher, 0.5, [0, 1, 2.5], rng=4, replicas=3)
+    runs = online.simulate(student, teacher, learning_rate=0.5, times=[0, 1, 2.5], rng=4, replicas=3)
     assert runs.student_overlap.shape == (3, 3, 2, 2)
     np.testing.assert_allclose(runs.times, [0, 1, 2.5])
     np.testing.assert_allclose(runs.student_overlap[:, 0], np.broadcast_to(0.25 * EYE, (3, 2, 2)), atol=1e-14)
@@ -58,7 +63,9 @@ def test_records_are_the_overlaps_of_the_weights():
 
 
 def test_times_are_rounded_to_whole_examples_and_a_single_one_has_no_axis():
-    many, one = (online.simulate(*start(64), 0.5, times, rng=1, replicas=2) for times in ([0.1, 0.3], 0.3))
+    many, one = (
+        online.simulate(*start(64), learning_rate=0.5, times=times, rng=1, replicas=2) for times in ([0.1, 0.3], 0.3)
+    )
     np.testing.assert_array_equal(many.times, [6 / 64, 19 / 64])
     assert one.times == 19 / 64
     for name in ("student_overlap", "cross_overlap", "generalization_error"):
@@ -67,8 +74,8 @@ def test_times_are_rounded_to_whole_examples_and_a_single_one_has_no_axis():
 
 def test_recording_more_often_changes_nothing():
     student, teacher = start(40)
-    often = online.simulate(student, teacher, 0.5, np.arange(11.0), rng=5)
-    seldom = online.simulate(student, teacher, 0.5, [10], rng=5)
+    often = online.simulate(student, teacher, learning_rate=0.5, times=np.arange(11.0), rng=5)
+    seldom = online.simulate(student, teacher, learning_rate=0.5, times=[10], rng=5)
     np.testing.assert_array_equal(often.student, seldom.student)
 
 
@@ -80,8 +87,10 @@ def test_mean_overlaps_follow_the_equations(units, teachers):
     q, r = 0.3 * np.eye(units), np.full((units, teachers), 0.05) + 0.1 * np.eye(units, teachers)
     start, times = Overlaps(q, r, np.eye(teachers)), [1, 3, 6]
     student, teacher = online.weights_with_overlaps(start, 1000, rng=6)
-    path, gradient_flow = (start.solve(times, 1.0, second_order=second_order) for second_order in (True, False))
-    runs = online.simulate(student, teacher, 1.0, times, rng=7, replicas=24)
+    path, gradient_flow = (
+        start.solve(times, learning_rate=1.0, second_order=second_order) for second_order in (True, False)
+    )
+    runs = online.simulate(student, teacher, learning_rate=1.0, times=times, rng=7, replicas=24)
     for measured, theory in [(runs.cross_overlap, path.cross_overlap), (runs.student_overlap, path.student_overlap)]:
         error = measured.std(axis=0, ddof=1) / np.sqrt(24)
         assert np.all(np.abs(measured.mean(axis=0) - theory) < 4.5 * error + 2 / 1000)  # finite N adds O(1/N)
@@ -92,10 +101,10 @@ def test_mean_overlaps_follow_the_equations(units, teachers):
 
 def test_the_distance_to_the_theory_falls_as_the_inverse_root_of_n():
     times, dimensions = [2.0, 4.0], np.array([100, 200, 400, 800])
-    path = START.solve(times, 1.0)
+    path = START.solve(times, learning_rate=1.0)
     distance = []
     for dimension in dimensions:
-        runs = online.simulate(*start(dimension), 1.0, times, rng=8, replicas=60)
+        runs = online.simulate(*start(dimension), learning_rate=1.0, times=times, rng=8, replicas=60)
         distance.append(np.sqrt(((runs.student_overlap - path.student_overlap) ** 2).sum(axis=(2, 3)).mean()))
     slope = np.polyfit(np.log(dimensions), np.log(distance), 1)[0]
     assert abs(slope + 0.5) < 0.1  # standard error 0.03
@@ -103,7 +112,7 @@ def test_the_distance_to_the_theory_falls_as_the_inverse_root_of_n():
 
 def test_the_teacher_stays_the_teacher():
     teacher = online.random_weights(2, 50, 9)
-    runs = online.simulate(teacher, teacher, 1.0, [5], rng=10)
+    runs = online.simulate(teacher, teacher, learning_rate=1.0, times=[5], rng=10)
     np.testing.assert_allclose(runs.student[0], teacher, atol=1e-13)
 
 
@@ -113,13 +122,13 @@ def test_the_teacher_stays_the_teacher():
 def test_results_depend_on_the_seed_alone():
     student, teacher = start(50)
     before = student.copy()
-    one = online.simulate(student, teacher, 0.5, [4], rng=11, replicas=5)
-    two = online.simulate(student, teacher, 0.5, [4], rng=11, replicas=5, workers=2)
-    other = online.simulate(student, teacher, 0.5, [4], rng=12, replicas=5)
+    one = online.simulate(student, teacher, learning_rate=0.5, times=[4], rng=11, replicas=5)
+    two = online.simulate(student, teacher, learning_rate=0.5, times=[4], rng=11, replicas=5, workers=2)
+    other = online.simulate(student, teacher, learning_rate=0.5, times=[4], rng=12, replicas=5)
     np.testing.assert_array_equal(one.student, two.student)
     np.testing.assert_array_equal(student, before)
     np.testing.assert_array_equal(
-        one.student[:2], online.simulate(student, teacher, 0.5, [4], rng=11, replicas=2).student
+        one.student[:2], online.simulate(student, teacher, learning_rate=0.5, times=[4], rng=11, replicas=2).student
     )
     assert np.unique(np.concatenate([one.student, other.student])[:, 0, 0]).size == 10  # ten different streams
 
@@ -127,7 +136,9 @@ def test_results_depend_on_the_seed_alone():
 def test_a_seed_sequence_is_left_as_it_was():
     student, teacher = start(50)
     seed = np.random.SeedSequence(13)
-    first, second = (online.simulate(student, teacher, 0.5, [2], seed, replicas=2).student for _ in range(2))
+    first, second = (
+        online.simulate(student, teacher, learning_rate=0.5, times=[2], rng=seed, replicas=2).student for _ in range(2)
+    )
     np.testing.assert_array_equal(first, second)
     assert seed.n_children_spawned == 0
 
@@ -170,15 +181,23 @@ def test_arguments_that_do_not_fit_each_other_are_refused_by_name():
         ((student, np.ones((0, 20))), "teacher must hold vectors"),
     ]:  # fmt: skip
         with pytest.raises(ValueError, match=f"^{wanted}"):
-            online.simulate(*bad, 0.5, [0, 1], rng=1)
+            online.simulate(*bad, learning_rate=0.5, times=[0, 1], rng=1)
         with pytest.raises(ValueError, match="^(student|teacher) must"):
             online.overlaps(*bad)
     with pytest.raises(ValueError, match="^eigenvalues must"):
         online.overlaps(student, teacher, eigenvalues=np.ones(19))
     for times in ([0.0, 0.01], [1e19]):
         with pytest.raises(ValueError, match="^times must"):
-            online.simulate(student, teacher, 0.5, times, rng=1)
+            online.simulate(student, teacher, learning_rate=0.5, times=times, rng=1)
     with pytest.raises(ValueError, match="^dimension must be an integer >= 4, got 3"):
         online.weights_with_overlaps(START, 3, 1)
     with pytest.raises(ValueError, match="^overlaps must be those of a single student"):
         online.weights_with_overlaps(online.overlaps(np.stack([student, student]), teacher), 9, 1)
+
+
+def test_learning_rate_and_times_cannot_change_places():
+    student, teacher = start(20)
+    with pytest.raises(TypeError):
+        START.solve(0.5, 100.0)
+    with pytest.raises(TypeError):
+        online.simulate(student, teacher, 0.5, [0, 1], rng=1)

@@ -73,7 +73,7 @@ def test_asymptotic_rates_are_eigenvalues_at_perfect_learning(size, learning_rat
 def test_the_larger_asymptotic_rate_governs_the_late_error(size, learning_rate, times):
     r = 0.6 * np.eye(size) + 0.01 * np.random.default_rng(1).standard_normal((size, size))
     start = Overlaps(r @ r.T + 0.05 * np.eye(size), r, np.eye(size))
-    error = start.solve(times, learning_rate, rtol=1e-12, atol=1e-16).generalization_error
+    error = start.solve(times, learning_rate=learning_rate, rtol=1e-12, atol=1e-16).generalization_error
     rate = np.log(error[1] / error[0]) / (times[1] - times[0])
     outside, inside = stability.asymptotic_rates(size, learning_rate)
     assert np.isclose(rate, max(outside, inside), rtol=0.02)

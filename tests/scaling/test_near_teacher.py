@@ -135,7 +135,9 @@ def test_error_in_time_is_the_mean_of_simulated_descent():
     lam, teacher, times = power_law(12, 0.5), online.random_weights(2, 12, rng=3), np.array([0.5, 3.0])
     start = 1e-4 * np.random.default_rng(5).standard_normal(teacher.shape)
     exact = NearTeacher(teacher, lam).generalization_error(times, start, 0.6)
-    runs = online.simulate(teacher + start, teacher, 0.6, times, 7, eigenvalues=lam, replicas=3000).generalization_error
+    runs = online.simulate(
+        teacher + start, teacher, learning_rate=0.6, times=times, rng=7, eigenvalues=lam, replicas=3000
+    ).generalization_error
     error = runs.std(axis=0) / np.sqrt(3000)
     assert np.all(np.abs(runs.mean(axis=0) - exact) < 4 * error) and np.all(error < 0.02 * exact)
 

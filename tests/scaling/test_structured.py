@@ -141,7 +141,7 @@ def test_one_eigenvalue_is_the_isotropic_theory_and_equal_eigenvalues_may_be_mer
     together = merged.solve(times, Spectrum([1.5, 0.75], [1, 2]), 0.5, tolerance=1e-6)
     np.testing.assert_allclose(together.generalization_error, apart.generalization_error, rtol=1e-9)
     one = ResolvedOverlaps(*(part[:1] for part in begin)).solve(times, [1.0], 0.5, tolerance=1e-6)
-    isotropic = Overlaps(*(part[0] for part in begin)).solve(times, 0.5)
+    isotropic = Overlaps(*(part[0] for part in begin)).solve(times, learning_rate=0.5)
     np.testing.assert_allclose(one.generalization_error, isotropic.generalization_error, rtol=2e-5)
     np.testing.assert_allclose(one.student_overlap, isotropic.student_overlap, atol=1e-5)
 
@@ -368,7 +368,7 @@ def test_the_exponential_of_the_jacobian_moves_states_near_the_teacher():
 def test_what_is_no_covariance_or_no_spectrum_of_these_eigenspaces_is_refused():
     q, r, t = start(3, 1, 1)
     q[2], r[2] = 1e-10, 3e-5 * np.sqrt(t[2])  # in the smallest eigenspace, too
-    with pytest.raises(ValueError, match="^cross must form a positive semidefinite matrix"):
+    with pytest.raises(ValueError, match=r"^the matrix \[\[student, cross\], .* must be positive semidefinite"):
         ResolvedOverlaps(q, r, t)
     good = ResolvedOverlaps(q, r / 3.001, t)
     for wrong in ({"student": q[:2]}, {"cross": r[:, :, :0]}, {"teacher": np.ones((3, 1, 2))}):

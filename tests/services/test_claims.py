@@ -27,7 +27,7 @@ def load(folder, chapter=GOOD, sources=SOURCES, **others):
     (folder / "sources.toml").write_text(sources)
     for name, text in {"one": chapter, **others}.items():
         (folder / "part" / f"{name}.toml").write_text(text)
-    return claims.load(folder)
+    return claims._load(folder)
 
 
 def test_declarations_load(tmp_path):
@@ -91,7 +91,7 @@ def test_a_declaration_that_is_not_utf_8_is_named(tmp_path):
     load(tmp_path)
     (tmp_path / "part" / "one.toml").write_bytes(GOOD.encode() + "# Umlaut: ü\n".encode("latin-1"))
     with pytest.raises(ValueError, match="^one.toml: 'utf-8' codec"):
-        claims.load(tmp_path)
+        claims._load(tmp_path)
 
 
 def test_repeated_id_is_refused(tmp_path):
@@ -138,13 +138,13 @@ def test_claims_of_the_book_stand_with_their_chapter():
 
 
 def test_the_books_own_declarations_load():
-    assert claims.load()
+    assert claims._load()
 
 
 def test_the_declarations_are_read_once(monkeypatch):
     claims.declared.cache_clear()
     reads = []
-    monkeypatch.setattr(claims, "load", lambda load=claims.load: reads.append(1) or load())
+    monkeypatch.setattr(claims, "_load", lambda load=claims._load: reads.append(1) or load())
     for _ in range(3):
         with pytest.raises(ValueError, match="nearest declared id"):
             ledger.check("no/such", 1.0)

@@ -156,6 +156,6 @@ def test_what_ends_a_worker_is_told():
 def test_the_address_is_the_environments(monkeypatch):
     for text, wanted in (("", None), (" ", None), (" tcp://host:1\n", "tcp://host:1")):
         monkeypatch.setenv(cluster.ENVIRONMENT, text)
-        assert cluster.address() == wanted
+        assert cluster._address() == wanted
     monkeypatch.delenv(cluster.ENVIRONMENT)
-    assert cluster.address() is None
+    assert cluster._address() is None

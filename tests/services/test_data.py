@@ -72,7 +72,7 @@ def test_photo_patches_are_counted_cut_and_labelled_as_a_loop_does(size, count):
     assert patches.images.shape == (count, size, size) and patches.classes == 10
     position = 0
     for number, name in enumerate(("china", "flower")):
-        picture = data.grey(load_sample_image(f"{name}.jpg"))
+        picture = data._grey(load_sample_image(f"{name}.jpg"))
         for top in range(0, 427 - size + 1, 8):
             for left in range(0, 640 - size + 1, 8):
                 if position % 97 == 0:
@@ -88,7 +88,7 @@ def test_patches_of_eight_fill_the_ten_classes_equally():
 
 def test_one_patch_as_large_as_the_photograph():
     whole = data.load("photo-patches", size=(427, 640), stride=1)
-    assert np.array_equal(whole.images[1], data.grey(load_sample_image("flower.jpg")))
+    assert np.array_equal(whole.images[1], data._grey(load_sample_image("flower.jpg")))
     assert whole.labels.tolist() == [2, 7]
 
 
@@ -102,13 +102,13 @@ def test_every_call_gives_arrays_of_its_own(name):
 
 def test_grey_is_pillows_up_to_its_rounding():
     photograph = load_sample_image("china.jpg")
-    difference = data.grey(photograph) - np.asarray(Image.fromarray(photograph).convert("L"), dtype=float)
+    difference = data._grey(photograph) - np.asarray(Image.fromarray(photograph).convert("L"), dtype=float)
     assert np.abs(difference).max() < 0.51 and np.abs(difference).max() > 0.4
 
 
 def test_grey_weighs_each_channel_and_keeps_white():
-    np.testing.assert_allclose(data.grey(np.eye(3)), [0.299, 0.587, 0.114], rtol=1e-15)
-    assert data.grey([255, 255, 255]) == pytest.approx(255, rel=1e-15)
+    np.testing.assert_allclose(data._grey(np.eye(3)), [0.299, 0.587, 0.114], rtol=1e-15)
+    assert data._grey([255, 255, 255]) == pytest.approx(255, rel=1e-15)
 
 
 @settings(max_examples=50)
@@ -151,7 +151,7 @@ NO_SIDES = [0, -1, 2.0, "2", True, (2,), (2, 2, 2), (2, 0), [1.5, 2], None, 5, (
         (data.design, "images", NO_STACK),
         (lambda images: data.crop(images, 1), "images", NO_STACK),
         (lambda size: data.crop(np.zeros((2, 4, 4)), size), "size", NO_SIDES),
-        (data.grey, "images", ["x", 3.0, np.zeros((2, 2))]),
+        (data._grey, "images", ["x", 3.0, np.zeros((2, 2))]),
         (lambda labels: data.one_hot(labels, 3), "labels", [[], [-1], [3], [0.5], [[0]]]),
         (lambda size: data.load("digits", size=size), "size", [9]),
         (lambda size: data.load("photo-patches", size=size), "size", [428, (2, 641)]),

@@ -125,7 +125,7 @@ def test_a_jpeg_copy_is_the_pictures_nearly(tmp_path):
     colour = downloads.cifar10_jpeg(grey=False, root=tmp_path, archive=archive)
     assert np.abs(colour.images - pictures).max() < 8 and colour.labels.tolist() == [4, 9]
     grey = downloads.cifar10_jpeg(root=tmp_path, archive=archive)
-    np.testing.assert_allclose(grey.images, data.grey(colour.images))
+    np.testing.assert_allclose(grey.images, data._grey(colour.images))
     for wrong in (jpeg_set(pictures[:, :16], [4, 9]), jpeg_set(pictures, [4, 10]), b"no npz"):
         with pytest.raises(DataCorrupt, match="file cannot be read"):
             downloads.cifar10_jpeg(root=tmp_path, archive=put(tmp_path, wrong))

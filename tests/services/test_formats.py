@@ -82,7 +82,7 @@ def test_cifar5m_reads_the_first_images(tmp_path, save, count):
     colour = downloads.cifar5m(archive, count, grey=False, root=tmp_path)
     assert np.array_equal(colour.images, PHOTOGRAPHS[:count]) and colour.labels.tolist() == [7, 0, 9][:count]
     grey = downloads.cifar5m(archive, count, size=24, root=tmp_path)
-    assert np.array_equal(grey.images, data.crop(data.grey(PHOTOGRAPHS[:count]), 24)) and grey.classes == 10
+    assert np.array_equal(grey.images, data.crop(data._grey(PHOTOGRAPHS[:count]), 24)) and grey.classes == 10
 
 
 BAD_IDX = {

@@ -60,7 +60,7 @@ def package(tmp_path):
     ],
 )
 def test_imports_are_followed_to_the_end(package, code, wanted):
-    assert list(provenance.reached([ast.parse(code)], package)) == wanted
+    assert list(provenance._reached([ast.parse(code)], package)) == wanted
 
 
 def test_a_file_that_was_written_again_is_read_again(package):
@@ -84,15 +84,15 @@ def test_a_file_that_was_written_again_is_read_again(package):
     ],
 )
 def test_sum_sees_the_code_alone(other, same):
-    assert (provenance.code_sum('def f(x):\n    """Doc."""\n    return x + 1') == provenance.code_sum(other)) == same
+    assert (provenance._code_sum('def f(x):\n    """Doc."""\n    return x + 1') == provenance._code_sum(other)) == same
 
 
 def test_provenance_names_the_module_of_the_task_what_it_reaches_and_versions():
-    found = provenance.provenance(tiny)
+    found = provenance._provenance(tiny)
     settings = {"the preset", "times as many samples", "Python", "cluster_tasks.py"}
     assert found["numpy"] == np.__version__ and set(found) == {*provenance.VERSIONS, *settings}
-    assert "lib/services/provenance.py" in provenance.provenance(test_imports_are_read)
-    assert provenance.digest(found) != provenance.digest(found | {"numpy": "1.0"})
+    assert "lib/services/provenance.py" in provenance._provenance(test_imports_are_read)
+    assert provenance._digest(found) != provenance._digest(found | {"numpy": "1.0"})
 
 
 def test_the_key_of_a_result_is_what_it_depends_on(package, tmp_path, monkeypatch):
@@ -125,9 +125,9 @@ def test_the_key_of_a_result_is_what_it_depends_on(package, tmp_path, monkeypatc
 
     def key():
         linecache.clearcache()
-        return provenance.digest(provenance.provenance(a_task.task, package))
+        return provenance._digest(provenance._provenance(a_task.task, package))
 
-    names = provenance.provenance(a_task.task, package).keys()
+    names = provenance._provenance(a_task.task, package).keys()
     assert {name for name in names if name.endswith(".py") and not name.startswith("lib/")} == {
         *("a_task.py", "beside_one.py", "beside_two.py", "sub.py", "sub.of_it.py", "sub.far.py")
     }

@@ -70,7 +70,7 @@ def test_a_kept_result_serves_its_own_seed_place_and_code_only(tmp_path, monkeyp
     assert first[0] != first[1]
     assert sweep.run(counted, tasks(log, 1), 6, folder=folder)[0] != first[0]
     assert len(log.read_text().split()) == 3
-    monkeypatch.setattr(sweep.provenance, "digest", lambda found: "changed")
+    monkeypatch.setattr(sweep.provenance, "_digest", lambda found: "changed")
     assert sweep.run(counted, tasks(log, 1, 1), 5, folder=folder) == first
     assert len(log.read_text().split()) == 5
 

@@ -79,7 +79,7 @@ def test_chapter_has_its_parts_and_its_number(soups, number, page):
 
 
 def test_ledger_covers_every_claim(site, ledger_json):
-    assert [row["id"] for row in ledger_json] == list(claims.load())
+    assert [row["id"] for row in ledger_json] == list(claims.declared())
     assert site_checks.ledger_rows(site, ledger_json) == []
 
 

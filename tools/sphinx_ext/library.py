@@ -3,28 +3,20 @@
 import importlib
 import pkgutil
 import re
+import sys
 from pathlib import Path
 
 from docutils import nodes
 from docutils.statemachine import StringList
-from numpy.typing import ArrayLike
 from sphinx import addnodes
 from sphinx.ext.autodoc import AttributeDocumenter, PropertyDocumenter
 from sphinx.util.docutils import SphinxDirective
-from sphinx.util.typing import stringify_annotation
 
-from lib.common.shapes import Rng
 from tools.build import project
 from tools.site import figure_sources
 
 SHOWN = 5  # functions under a figure
-MODES = ("fully-qualified-except-typing", "smart")
-RNG = {stringify_annotation(Rng, mode) for mode in MODES}
-# A union with ArrayLike holds its members, but for those that stand in it already.
-ENDS = [
-    [stringify_annotation(kind, mode) for kind in (ArrayLike.__args__[0], ArrayLike.__args__[-1])] for mode in MODES
-]
-ARRAYS = re.compile("|".join(f"{re.escape(first)}.*?{re.escape(last)}" for first, last in ENDS))
+KINDS = re.compile(r"~?lib\.common\.shapes\.(ArrayLike|Rng)")
 SHAPE = re.compile(r"(?:~?typing\.)?Annotated\[(?:~?numpy\.)?ndarray, '([^']*)'\]")
 MARKS = re.compile(
     r"(^ *>>>.*(?:\n.*\S.*)*|``.+?``|:[\w:]+:`[^`]+`|`[^`]+`)"  # examples, code and roles stay as they are
@@ -36,10 +28,7 @@ SHORT = re.compile(r"(:(?:func|meth|class|mod|attr):`~?)(?!lib\.)(?=\w)")
 
 def words(text):
     """Annotations as the source writes them: ``ArrayLike``, ``Rng``, ``Array['n K']``."""
-    for spelled in RNG:
-        text = text.replace(spelled, "Rng")
-    text = ARRAYS.sub("ArrayLike", text)
-    return SHAPE.sub(r"Array['\1']", text)
+    return SHAPE.sub(r"Array['\1']", KINDS.sub(r"\1", text))
 
 
 def readable(app, what, name, obj, options, signature, returns):
@@ -91,7 +80,8 @@ class LibraryPackage(SphinxDirective):
             mine = [key for key, one in inside if hasattr(one, "__name__") and getattr(one, "__module__", "") == whole]
             section = nodes.section("", nodes.title("", module), names=[module])
             self.state.document.note_implicit_target(section)
-            names = self.summary(key for key in mine if key[0] != "_")
+            offered = getattr(sys.modules[whole], "__all__", mine)
+            names = self.summary(key for key in mine if key[0] != "_" and key in offered)
             self.rst([f".. currentmodule:: {whole}", *names, "", f".. automodule:: {whole}", "   :members:"], section)
             page += section
         for entry in list(page.findall(addnodes.index)):  # the index is one of terms

@@ -17,6 +17,8 @@ from lib.fields._data import points, positive, whole
 from lib.fields.networks._units import KERNELS as ACTIVATIONS
 from lib.fields.networks._units import average, covariances, variances
 
+__all__ = ["dot_product_coefficients", "kernel", "sphere_spectrum", "variance"]
+
 BLOCK = 2**18  # pairs of inputs whose 2 x 2 covariances are in memory at a time
 
 
