@@ -7,6 +7,8 @@ import numpy as np
 from lib.common import checks
 from lib.common.shapes import Array, ArrayLike
 
+ROUNDING = 1e-12  # of the largest eigenvalue
+
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
@@ -17,7 +19,8 @@ class Spectrum:
     Parameters
     ----------
     eigenvalues : array_like (n,)
-        λ_k >= 0, not all zero, in any order and units.
+        λ_k >= 0, not all zero, in any order and units; what ``eigvalsh`` leaves below zero by rounding, 1e-12 of the
+        largest, is zero.
     multiplicities : array_like (n,), optional
         m_k > 0, not necessarily integers (shares do); by default 1.
 
@@ -36,7 +39,9 @@ class Spectrum:
     multiplicities: Array[" n"] = field(default=None)
 
     def __post_init__(self):
-        values = checks.entries("eigenvalues", self.eigenvalues, at_least=0, ndim=1)  # (n,)
+        values = checks.array("eigenvalues", self.eigenvalues, ndim=1)  # (n,)
+        lowest = -ROUNDING * np.abs(values).max(initial=0)
+        values = np.maximum(checks.entries("eigenvalues", values, at_least=lowest), 0)  # (n,)
         if values.size == 0 or not values.any():
             checks.fail("eigenvalues", "hold at least one that is > 0", self.eigenvalues)
         given = np.ones(values.size) if self.multiplicities is None else self.multiplicities

@@ -31,6 +31,14 @@ def test_eigenvalues_are_read_as_a_spectrum_and_cannot_be_changed():
         read.eigenvalues[0] = 2.0
 
 
+def test_what_eigvalsh_leaves_below_zero_is_zero_and_more_is_not():
+    points = np.random.default_rng(1).standard_normal((30, 4))
+    values = np.linalg.eigvalsh(points @ points.T)
+    assert values.min() < 0 and np.array_equal(Spectrum(values).eigenvalues, np.maximum(values, 0))
+    with pytest.raises(ValueError, match="^eigenvalues must have entries"):
+        Spectrum([1.0, -1e-11])
+
+
 @pytest.mark.parametrize("wrong", [[], [0.0], [-1.0, 2.0], "x", None, [[1.0]], [np.nan], 3.0])
 def test_what_is_no_spectrum_is_refused(wrong):
     with pytest.raises(ValueError, match="^modes must be a Spectrum"):
