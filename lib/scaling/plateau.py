@@ -64,7 +64,7 @@ def rest(times: ArrayLike, errors: ArrayLike, *, tolerance: float = 0.1, ratio: 
     Parameters
     ----------
     times, errors : array_like (n,)
-        Increasing, >= 0, and > 0; a record in every tenth of a decade or more.
+        Increasing, >= 0, and >= 0; a record in every tenth of a decade or more.
     tolerance : float
         > 0.
     ratio : float
@@ -80,12 +80,15 @@ def rest(times: ArrayLike, errors: ArrayLike, *, tolerance: float = 0.1, ratio: 
     >>> waits = rest(t, np.exp(-5 * t) + 0.1 * np.exp(-t / 50), tolerance=0.1, ratio=2.0)
     >>> round(waits.error, 1), waits.start < 1.5, waits.end > 3
     (0.1, True, True)
-    >>> rest(t, 1 / (1 + t))
+    >>> rest(t, 1 / (1 + t))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    ValueError: errors must wait on a plateau, within 10 % while the time grows 2-fold, before they fall further: follow
+    ValueError: errors must wait on a plateau, within 10% while the time grows 2-fold, before they fall further: ...
     """
     times = checks.times("times", times)  # (n,)
-    errors = checks.entries("errors", errors, above=0, shape=times.shape)  # (n,)
+    errors = checks.array("errors", errors, shape=times.shape)  # (n,)
+    floor = 1e-12 * np.abs(errors).max()  # of rounding
+    checks.fail_if(floor == 0, "errors", "differ from zero", errors)
+    errors = np.maximum(checks.entries("errors", errors, at_least=-floor), floor)  # (n,)
     tolerance, ratio = checks.number("tolerance", tolerance, above=0), checks.number("ratio", ratio, above=1)
     t, e = np.log(times[times > 0]), np.log(errors[times > 0])  # (n,), (n,)
     checks.fail_if(t.size < 10, "times", "hold ten records or more after the start", times)

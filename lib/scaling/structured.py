@@ -225,7 +225,7 @@ class Measured:
     rate: float
 
 
-def measured(inputs: ArrayLike, student: ArrayLike, teacher: ArrayLike, *, levels: int | None = None) -> Measured:
+def measured(inputs: ArrayLike, student: ArrayLike, teacher: ArrayLike) -> Measured:
     """Spectrum and resolved overlaps of the first layers of a student and a teacher on given inputs, in any units.
 
     The fields are  w·x  of raw weights and inputs, nothing centred, and eigenspaces are those of Σ = <xxᵀ>: the student
@@ -238,8 +238,6 @@ def measured(inputs: ArrayLike, student: ArrayLike, teacher: ArrayLike, *, level
         X, one row an example; many more than N for a spectrum that is that of the law.
     student, teacher : array_like (K, N), (M, N)
         First-layer weights, one row a unit.
-    levels : int, optional
-        Neighbouring eigenvalues are gathered into so many levels, of equal sizes as far as possible; by default none.
 
     Returns
     -------
@@ -262,18 +260,11 @@ def measured(inputs: ArrayLike, student: ArrayLike, teacher: ArrayLike, *, level
     seen = size > 1e-6 * size[0]  # (r,)
     lam, axes = size[seen] ** 2, axes[seen]  # (N',), (N', N)
     count, trace = lam.size, float((size**2).sum())
-    levels = count if levels is None else checks.integer("levels", levels)
-    wanted = f"be at most {count}, the directions that the inputs have"
-    checks.fail_if(levels > count, "levels", wanted, levels)
-    starts = np.arange(levels) * count // levels  # (L,)
-    counts = np.diff(np.append(starts, count))  # (L,)
-    values = np.add.reduceat(lam, starts) / counts  # (L,)
-    joint = np.concatenate([j, b]) @ axes.T * np.sqrt(lam)  # (K+M, N')  whose squares add up to those of the fields
-    joint = np.add.reduceat(joint.T[:, :, None] * joint.T[:, None, :], starts)  # (L, K+M, K+M)
-    joint *= trace / count / values[:, None, None]
+    joint = np.concatenate([j, b]) @ axes.T * np.sqrt(trace / count)  # (K+M, N')  J and B, in the eigenbasis
+    joint = joint.T[:, :, None] * joint.T[:, None, :]  # (N', K+M, K+M)
     k = len(j)
     resolved = ResolvedOverlaps(joint[:, :k, :k], joint[:, :k, k:], joint[:, k:, k:])
-    return Measured(Spectrum(values, counts).normalized(), resolved, trace)
+    return Measured(Spectrum(lam).normalized(), resolved, trace)
 
 
 def _gram(random, scales, freedom):

@@ -206,7 +206,8 @@ def decay(
 
     def over(low, high):
         slope, error, drift, wobble = _line(rank[low - 1 : high], values[low - 1 : high])
-        found = Decay(float(slope), float(np.hypot(error, drift / np.sqrt(12))), low, high, float(drift))
+        bend = np.sqrt(max(drift**2 - wobble**2, 0) / 12)  # of local exponents, evenly spread
+        found = Decay(float(slope), float(np.hypot(error, bend)), low, high, float(drift))
         return found, abs(drift) <= max(tolerance * abs(slope), 2 * wobble)
 
     if stated:
