@@ -102,8 +102,8 @@ def test_a_committee_waits_at_its_plateau_if_its_units_begin_alike_and_not_else(
     lam, t = np.array([1.0]), np.eye(2)[None]
     times = np.geomspace(0.1, 3000, 200)
     for apart, waits in ((1e-6, True), (0.3, False)):
-        kick = apart * np.array([[1.0, -1.0], [-1.0, 1.0]])
-        begin = ResolvedOverlaps(0.1 * np.eye(2)[None] + 2 * apart**2, (0.05 + kick)[None], t)
+        r = 0.05 + apart * np.array([[1.0, -1.0], [-1.0, 1.0]])
+        begin = ResolvedOverlaps((0.1 * np.eye(2) + r @ r.T)[None], r[None], t)
         path = begin.solve(times, lam, 0.5, second_order=False)
         if waits:
             found = plateau.rest(times, path.generalization_error)
