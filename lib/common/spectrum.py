@@ -7,7 +7,7 @@ import numpy as np
 from lib.common import checks
 from lib.common.shapes import Array, ArrayLike
 
-ROUNDING = 1e-12  # of the largest eigenvalue
+ROUNDING = 1e-12  # of an eigenvalue, next to the largest
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,8 +19,8 @@ class Spectrum:
     Parameters
     ----------
     eigenvalues : array_like (n,)
-        λ_k >= 0, not all zero, in any order and units; what ``eigvalsh`` leaves below zero by rounding, 1e-12 of the
-        largest, is zero.
+        λ_k >= 0, not all zero, in any order and units; above -1e-12 of the largest, the rounding of ``eigvalsh``, a
+        negative one counts as zero.
     multiplicities : array_like (n,), optional
         m_k > 0, not necessarily integers (shares do); by default 1.
 
@@ -40,8 +40,8 @@ class Spectrum:
 
     def __post_init__(self):
         values = checks.array("eigenvalues", self.eigenvalues, ndim=1)  # (n,)
-        lowest = -ROUNDING * np.abs(values).max(initial=0)
-        values = np.maximum(checks.entries("eigenvalues", values, at_least=lowest), 0)  # (n,)
+        values[(values < 0) & (values > -ROUNDING * values.max(initial=0))] = 0
+        values = checks.entries("eigenvalues", values, at_least=0, ndim=1)  # (n,)
         if values.size == 0 or not values.any():
             checks.fail("eigenvalues", "hold at least one that is > 0", self.eigenvalues)
         given = np.ones(values.size) if self.multiplicities is None else self.multiplicities

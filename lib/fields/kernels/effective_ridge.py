@@ -120,7 +120,7 @@ class RidgeTheory:
             few = f"have as many points as there are modes of eigenvalue > 0, {rank:g}, or more"
             checks.fail_if(rank > self.pool * (1 + 1e-12), "pool", few, self.pool)
             wanted = f"be fewer than the {self.pool} points of the pool: none is left to test on"
-            checks.fail_if(np.any(np.asarray(p) >= self.pool), "samples", wanted, self.samples)
+            checks.fail_if(np.max(p) >= self.pool, "samples", wanted, f"{np.max(p):g} of them")
 
     def _unlimited(self, what):
         checks.fail_if(self.pool is not None, "pool", f"be None for {what}, which is of unlimited data", self.pool)

@@ -219,10 +219,8 @@ def decay(
         if straight:
             return found
     whole = over(first, last)[0]
-    bent = f"one of {whole.exponent:.2g} that drifts by {whole.drift:.2g} over all {size}"
-    wanted = (
-        f"fall with one exponent over {decades:g} decades: state a window, first and last, for the one it has there"
-    )
+    bent = f"an exponent of {whole.exponent:.2g} that drifts by {whole.drift:.2g} over all {size}"
+    wanted = f"fall with one exponent over {decades:g} decade{'s' * (decades != 1)}: state a window by first and last"
     checks.fail("values", wanted, bent)
 
 

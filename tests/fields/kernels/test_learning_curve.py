@@ -117,7 +117,7 @@ def test_the_window_is_the_part_that_is_straight():
     found = decay(1 / (1 + (k / 60) ** 2))  # flat, then k^-2
     assert found.last == 2000 and 50 < found.first <= 200 and found.exponent == pytest.approx(2, abs=0.15)
     values = np.linalg.eigvalsh(np.exp(-(np.subtract.outer(k[:100], k[:100]) ** 2) / 1e4))[::-1].clip(0)
-    with pytest.raises(ValueError, match="^values must fall with one exponent over 1 decades: state a window"):
+    with pytest.raises(ValueError, match="^values must fall with one exponent over 1 decade: state a window"):
         decay(np.exp(-k[:100] / 3))  # an exponential
     assert decay(np.maximum(values, 1e-20), first=1, last=5).last == 5
 
