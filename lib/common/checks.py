@@ -192,6 +192,43 @@ def array(
     return result
 
 
+def table(name: str, value: ArrayLike, *, rows: int | None = None, columns: int | None = None) -> Array["n d"]:
+    """Read a table of data, a row a sample: of pandas too, where truth values are 0 and 1; a column may lack its axis.
+
+    Parameters
+    ----------
+    name : str
+    value : array_like (n,) or (n, d)
+        Or a DataFrame or Series.
+    rows, columns : int, optional
+        How many it must have.
+
+    Returns
+    -------
+    ndarray (n, d)
+
+    Examples
+    --------
+    >>> table("targets", [1, 2], columns=1).tolist()
+    [[1.0], [2.0]]
+    """
+    if hasattr(value, "to_numpy"):
+        try:
+            value = value.to_numpy(dtype=np.float64)
+        except (TypeError, ValueError):
+            fail(
+                name, "hold numbers: turn columns of text into them, as pandas.get_dummies does", "a table with others"
+            )
+    result = array(name, value)  # (n,) or (n, d)
+    result = result[:, None] if result.ndim == 1 else result  # (n, d)
+    if result.ndim != 2 or result.size == 0:
+        fail(name, "be a table of one sample or more, a row each: use .reshape(n, -1)", f"shape {result.shape}")
+    fail_if(rows not in (None, len(result)), name, f"have {rows} rows, one a sample", f"shape {result.shape}")
+    wanted = f"have {columns} column{'s' * (columns != 1)}: pass one at a time, squared errors of several add up"
+    fail_if(columns not in (None, result.shape[1]), name, wanted, f"shape {result.shape}")
+    return result
+
+
 def finite(name: str, result: ArrayLike) -> Any:
     """Complain about the argument that drove a result out of the floating-point range.
 

@@ -1,12 +1,12 @@
 """Exponential densities on t in [0, 1], without checks:  e^{zt},  and  exp(αP₁ + βP₂)  in x = 2t - 1."""
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.optimize.elementwise import find_root
 from scipy.special import logsumexp
 
 STEEPEST = 1000.0  # the largest |α|, |β| at which the quadrature keeps 12 digits
 _PANELS, _NODES = 64, 16
+_SEARCH = 200  # steps of Newton; some ten are needed
 
 
 def mean_minus_half(z):
@@ -33,39 +33,46 @@ def steepness(mean):
     return np.sign(np.asarray(mean) - 0.5) * found.x  # as mean
 
 
-def curved(x):
-    """Maximum likelihood of α, β on samples x in [-1, 1].
+def curved(means):
+    """Maximum likelihood of α, β for samples with given means of P₁ and P₂, (W, 2): of many samples at once.
 
-    Returns (α, β), their covariance times N, the gain of ln L per sample over β = 0; None if samples crowd too closely.
+    Returns (α, β) (W, 2), their covariance times N (W, 2, 2), the gain of ln L per sample over β = 0 (W,); NaN where
+    samples crowd too closely.
     """
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)  # (16,), (16,), on each of equal panels of [-1, 1]
     starts = np.linspace(-1, 1, _PANELS, endpoint=False)[:, None]  # (64, 1)
     nodes, log_weights = (starts + (1 + nodes) / _PANELS).ravel(), np.log(np.tile(weights / _PANELS, _PANELS))
-    basis = np.stack([nodes, 1.5 * nodes**2 - 0.5])  # (2, 1024)
-    means = np.array([x.mean(), (1.5 * x**2 - 0.5).mean()])  # (2,)
+    one, two = basis = np.stack([nodes, 1.5 * nodes**2 - 0.5])  # (2, 1024)
+    powers = np.stack([one, two, one**2, one * two, two * one, two**2], axis=1)  # (1024, 6)
 
-    def tilted(parameters):
-        height = parameters @ basis + log_weights  # (1024,)
-        log_norm = logsumexp(height)
-        return log_norm, np.exp(height - log_norm)  # (1024,)
+    def at(parameters, means):
+        """Cost (w,), slope (w, 2) and bend (w, 2, 2)."""
+        height = parameters @ basis + log_weights  # (w, 1024)
+        log_norm = logsumexp(height, axis=1)  # (w,)
+        moments = np.exp(height - log_norm[:, None]) @ powers  # (w, 6)
+        mean, second = moments[:, :2], moments[:, 2:].reshape(-1, 2, 2)  # (w, 2), (w, 2, 2)
+        bend = second - mean[:, :, None] * mean[:, None, :]  # (w, 2, 2)
+        return log_norm - (parameters * means).sum(axis=1), mean - means, bend
 
-    def cost(parameters):
-        return tilted(parameters)[0] - parameters @ means
-
-    def slope(parameters):
-        return basis @ tilted(parameters)[1] - means  # (2,)
-
-    def bend(parameters):
-        mass = tilted(parameters)[1]  # (1024,)
-        centred = basis - (basis @ mass)[:, None]  # (2, 1024)
-        return centred * mass @ centred.T  # (2, 2)
-
-    straight = np.array([steepness((1 + means[0]) / 2) / 2, 0.0])  # (2,)
-    if abs(straight[0]) >= STEEPEST:
-        return None
-    best = minimize(cost, straight, jac=slope, hess=bend, method="trust-exact", options={"gtol": 1e-10}).x  # (2,)
-    # The search stops where the cost no longer changes, at half the digits.
-    best = best - np.linalg.solve(bend(best), slope(best))  # (2,)
-    if np.abs(best).max() >= STEEPEST or np.abs(slope(best)).max() > 1e-10:
-        return None
-    return best, np.linalg.inv(bend(best)), cost(straight) - cost(best)
+    best = np.stack([steepness((1 + means[:, 0]) / 2) / 2, np.zeros(len(means))], axis=1)  # (W, 2)
+    going = np.flatnonzero(np.abs(best[:, 0]) < STEEPEST)  # (w,)
+    cost, slope, bend = np.full(len(means), np.nan), np.full(best.shape, np.inf), np.full((len(means), 2, 2), np.nan)
+    cost[going], slope[going], bend[going] = at(best[going], means[going])
+    straight, damping = cost.copy(), np.zeros(len(means))  # (W,), (W,)
+    for _ in range(_SEARCH):  # Newton's steps, damped where the cost would rise
+        if going.size == 0:
+            break
+        damped = bend[going] + (damping[going] + 1e-15)[:, None, None] * np.eye(2)  # (w, 2, 2)
+        trial = best[going] - np.linalg.solve(damped, slope[going][..., None])[..., 0]  # (w, 2)
+        there = at(trial, means[going])
+        falls = (there[0] <= cost[going] + 1e-14 * (1 + np.abs(cost[going]))) & (
+            np.abs(trial).max(axis=1) < 2 * STEEPEST
+        )
+        damping[going] = np.where(falls, damping[going] / 100, 10 * damping[going] + 1e-6)
+        moved = going[falls]
+        best[moved] = trial[falls]
+        cost[moved], slope[moved], bend[moved] = (part[falls] for part in there)
+        going = going[(np.abs(slope[going]).max(axis=1) > 1e-13) & (np.abs(best[going]).max(axis=1) < STEEPEST)]
+    good = (np.abs(best).max(axis=1) < STEEPEST) & (np.abs(slope).max(axis=1) <= 1e-10)  # (W,)
+    best[~good], bend[~good], cost[~good] = np.nan, np.eye(2), np.nan
+    return best, np.where(good[:, None, None], np.linalg.inv(bend), np.nan), straight - cost

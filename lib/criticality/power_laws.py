@@ -89,6 +89,28 @@ class CurvatureTest:
     count: int
 
 
+@dataclass(frozen=True)
+class Tail:
+    """A window in which samples bear out a power law.
+
+    Attributes
+    ----------
+    low, high, decades : float
+        Its ends, and log10(high/low).
+    drift : float
+        By how much the exponent may change from end to end, |c|L plus two errors.
+    fit, test : Fit, CurvatureTest
+        The exponent, and the test that the power law passed.
+    """
+
+    low: float
+    high: float
+    decades: float
+    drift: float
+    fit: Fit
+    test: CurvatureTest
+
+
 @dataclass(frozen=True, eq=False)
 class Lognormal:
     """A lognormal density, ln s ~ N(m, σ²), seen as a power law: k = 1 at its median, and nearly so around it.
@@ -283,14 +305,18 @@ def _positions(samples, low, high):
     high = checks.number("high", high, above=low)
     width = float(np.log(high) - np.log(low))
     chosen = s[(s >= low) & (s <= high)]  # (n,)
-    if low < _COARSE and np.all(chosen == np.rint(chosen)) and np.unique(chosen).size < chosen.size:
-        wanted = "be of a continuous quantity: counts have a likelihood of their own, a sum over whole numbers"
-        checks.fail("samples", wanted, f"whole numbers, several of them equal, from {low:.3g} on")
+    _refuse_counts(chosen, low)
     positions = np.clip((np.log(chosen) - np.log(low)) / width, 0, 1)  # (n,)  off with the rounding of the logarithm
     if chosen.size < 2 or np.ptp(positions) == 0 or np.all((positions == 0) | (positions == 1)):
         checks.fail("samples", f"hold two or more different values inside the window {low:.3g} to {high:.3g}", samples)
     _check_means(positions.mean())
     return positions, width, s.size
+
+
+def _refuse_counts(samples, low):
+    if low < _COARSE and np.all(samples == np.rint(samples)) and np.unique(samples).size < samples.size:
+        wanted = "be of a continuous quantity: counts have a likelihood of their own, a sum over whole numbers"
+        checks.fail("samples", wanted, f"whole numbers, several of them equal, from {low:.3g} on")
 
 
 def _check_means(means):
@@ -321,9 +347,12 @@ def fit(samples: ArrayLike, low: float, high: float) -> Fit:
     0.67
     """
     positions, width, total = _positions(samples, low, high)
-    z = float(_tilted.steepness(positions.mean()))
-    error = 1 / (width * np.sqrt(positions.size * _tilted.variance(z)))
-    return Fit(exponent=float(1 - z / width), error=float(error), count=positions.size, share=positions.size / total)
+    return _fit(float(_tilted.steepness(positions.mean())), width, positions.size, total)
+
+
+def _fit(steepness, width, count, total):
+    error = 1 / (width * np.sqrt(count * _tilted.variance(steepness)))
+    return Fit(float(1 - steepness / width), float(error), count, count / total)
 
 
 def bootstrap_error(samples: ArrayLike, low: float, high: float, rng: Rng, *, resamples: int = 200) -> float:
@@ -386,12 +415,102 @@ def curvature_test(samples: ArrayLike, low: float, high: float) -> CurvatureTest
     -0.11
     """
     positions, width, _ = _positions(samples, low, high)
-    count, found = positions.size, _tilted.curved(2 * positions - 1)
-    crowd = f"{count} samples with mean position {positions.mean():.3g}"
-    checks.fail_if(found is None, "samples", "fill the window: take a narrower one", crowd)
-    (tilt, bend), covariance, gain = found  # numbers, (2, 2), number
-    ratio = max(0.0, 2 * count * float(gain))  # below zero by rounding only
-    second = 12 / width**2  # d²/du² of the second polynomial
-    error = float(np.sqrt(covariance[1, 1] / count) * second)
-    exponents = tuple(float(1 - 2 * slope / width) for slope in (tilt - 3 * bend, tilt + 3 * bend))
-    return CurvatureTest(float(bend * second), error, exponents, ratio, float(chi2.sf(ratio, 1)), ratio - 2, count)
+    found = _curved(
+        positions.mean(keepdims=True), (positions**2).mean(keepdims=True), np.array([width]), positions.size
+    )
+    crowd = f"{positions.size} samples with mean position {positions.mean():.3g}"
+    checks.fail_if(found[0] is None, "samples", "fill the window: take a narrower one", crowd)
+    return found[0]
+
+
+def _curved(first, second, widths, counts):
+    """Tests on windows where the positions, in [0, 1], have such means and mean squares; None where they crowd."""
+    x = 2 * first - 1, 4 * second - 4 * first + 1  # (W,), (W,)  means of the position in [-1, 1] and of its square
+    tests = []
+    for (tilt, bend), covariance, gain, width, count in zip(
+        *_tilted.curved(np.stack([x[0], 1.5 * x[1] - 0.5], axis=1)), widths, np.broadcast_to(counts, first.shape)
+    ):
+        ratio = max(0.0, 2 * count * float(gain))  # below zero by rounding only
+        curved = 12 / width**2  # d²/du² of the second polynomial
+        error = float(np.sqrt(covariance[1, 1] / count) * curved)
+        exponents = tuple(float(1 - 2 * slope / width) for slope in (tilt - 3 * bend, tilt + 3 * bend))
+        parts = float(bend * curved), error, exponents, ratio, float(chi2.sf(ratio, 1)), ratio - 2, int(count)
+        tests.append(CurvatureTest(*parts) if np.isfinite(tilt) else None)
+    return tests
+
+
+def scan(
+    samples: ArrayLike, *, decades: float = 1.0, level: float = 0.05, drift: float = 0.5, per_decade: int = 8,
+    at_least: int = 50, least: float = 0.5,
+) -> tuple:  # fmt: skip
+    """All windows in which samples bear out a power law, between ends that are powers of 10^{1/n}, whatever the data.
+
+    A window counts if :func:`curvature_test` does not reject it *and* its samples would have shown a curvature: with
+    two errors to spare the exponent changes by less than `drift` from end to end.  Few samples reject nothing and bear
+    out nothing.  Windows overlap, and of so many some pass by chance: what counts is the widest.
+
+    Parameters
+    ----------
+    samples : array_like (N,)
+        |s| of a continuous quantity.
+    decades : float
+        Width from which on a window counts, > 0.
+    level : float
+        p-value from which on the power law stands, 0 to 1, excluded.
+    drift : float
+        > 0.
+    per_decade, at_least : int
+        n ends a decade, and samples in a window, 2 or more.
+    least : float
+        The lowest exponent that counts: every density that is finite at zero has k = 0 there.
+
+    Returns
+    -------
+    tuple of Tail
+        The widest first; empty where no window counts.
+
+    Examples
+    --------
+    >>> pareto = ((np.arange(20000) + 0.5) / 20000) ** (-1 / 1.5)  # k = 2.5 from one on
+    >>> found = scan(pareto, decades=1.0, level=0.05, drift=0.5, per_decade=8, at_least=50, least=0.5)[0]
+    >>> round(found.low, 6), found.decades > 1.8, round(found.fit.exponent, 2)
+    (1.0, True, 2.5)
+    >>> scan(np.log(pareto))  # an exponential
+    ()
+    """
+    s = checks.entries("samples", samples, at_least=0, ndim=1)  # (N,)
+    decades, level = checks.number("decades", decades, above=0), checks.number("level", level, above=0, below=1)
+    drift, per_decade = checks.number("drift", drift, above=0), checks.integer("per_decade", per_decade)
+    at_least, least, total = checks.integer("at_least", at_least, at_least=2), checks.number("least", least), s.size
+    s = np.sort(s[s > 0])  # (n,)
+    checks.fail_if(s.size < at_least, "samples", f"hold {at_least} that are > 0, or more", f"{s.size} of them")
+    _refuse_counts(s, s[0])
+    u, step = np.log(s), np.log(10) / per_decade  # (n,)
+    ends = step * np.arange(np.floor(u[0] / step), np.ceil(u[-1] / step) + 1)  # (e,)
+    ends = ends[(np.exp(ends) > 0) & np.isfinite(np.exp(ends))]  # (e,)
+    middle = (u[0] + u[-1]) / 2  # sums about it lose the fewest digits
+    places = (
+        np.searchsorted(s, np.exp(ends) * (1 - 1e-12)),
+        np.searchsorted(s, np.exp(ends) * (1 + 1e-12), side="right"),
+    )
+    sums = [np.append(0.0, np.cumsum((u - middle) ** power)) for power in (1, 2)]  # (n+1,) each
+    first, last = np.triu_indices(len(ends), max(1, int(np.ceil(decades * per_decade - 1e-9))))  # (W,)
+    count = places[1][last] - places[0][first]  # (W,)
+    full = count >= at_least
+    first, last, count = first[full], last[full], count[full]  # (W,)
+    width, offset = ends[last] - ends[first], ends[first] - middle  # (W,), (W,)
+    one, two = ((part[places[1][last]] - part[places[0][first]]) / count for part in sums)  # (W,), (W,)
+    mean = np.clip((one - offset) / width, _END, 1 - _END)  # (W,)
+    square = np.clip((two - 2 * offset * one + offset**2) / width**2, mean**2, mean)  # (W,)
+    z = _tilted.steepness(mean)  # (W,)
+    found = []
+    for piece in range(0, len(width), 1000):
+        rows = slice(piece, piece + 1000)
+        tests = _curved(mean[rows], square[rows], width[rows], count[rows])
+        for k, test in enumerate(tests, start=piece):
+            change = np.inf if test is None else (abs(test.curvature) + 2 * test.error) * width[k]
+            if change < drift and test.p_value > level and 1 - z[k] / width[k] >= least:
+                fit = _fit(float(z[k]), float(width[k]), int(count[k]), total)
+                low, high = np.exp(ends[[first[k], last[k]]]).tolist()
+                found.append(Tail(low, high, float(width[k] / np.log(10)), float(change), fit, test))
+    return tuple(sorted(found, key=lambda tail: (-tail.decades, -tail.fit.count)))

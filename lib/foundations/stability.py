@@ -76,7 +76,8 @@ def escape_rates(
     A student's deviation r_n of its overlap with teacher n, at fixed mean, grows as  dr/dα = (η/M) T⁽²⁾ w(r): with  Λ_m
     = (1+Q)(1+T_mm) - R_m²,  κ = (2/π)(1+2Q)^{-3/2},  p = ρ·r,  δa_m = (2/π) Λ_m^{-3/2} [R_m r_m - (1+T_mm) p],  δd =
     (δa·R + κMpQ)/(1+Q),  w_m = δa_m + ρ_m (κMp - δd).  For T = T⁽²⁾ = 1 all M - 1 are  1/τ = 2η/(π √(2M-1)
-    (2M+1)^{3/2})  (worschech2024 eqs. (112) to (115)); the error falls at twice this rate.
+    (2M+1)^{3/2})  (worschech2024 eqs. (112) to (115)); the error falls at twice this rate.  Whether a run has come to
+    rest there at all its curve tells, :func:`lib.scaling.plateau.rest`.
 
     Parameters
     ----------

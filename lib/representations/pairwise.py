@@ -18,6 +18,12 @@ def _points(name, value, rows=None):
     points = checks.array(name, value, shape=(rows, None))  # (N, n)
     if points.size == 0:
         checks.fail(name, "hold one or more points of one or more components", f"shape {points.shape}")
+    size = len(points)
+    if size > 2 and points.shape == (size, size) and points.min() >= 0 and not np.diag(points).any():
+        remedy = "pass the points themselves, or append a column of zeros if they are these"
+        square = f"a symmetric {size} x {size} matrix with zeros on its diagonal"
+        same = points.any() and np.allclose(points, points.T, rtol=1e-10, atol=0)
+        checks.fail_if(bool(same), name, f"hold points, a row each, and no distances: {remedy}", square)
     return points
 
 

@@ -204,6 +204,66 @@ class ResolvedOverlaps:
         return np.stack(columns, axis=1)
 
 
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What :func:`measured` reads off data and weights.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+        λ_k with mean one.
+    overlaps : ResolvedOverlaps
+    rate : float
+        Tr Σ, by which a step on the weights themselves, `lr` of torch.optim.SGD, becomes η = lr · Tr Σ.
+    """
+
+    spectrum: Spectrum
+    overlaps: ResolvedOverlaps
+    rate: float
+
+
+def measured(inputs: ArrayLike, student: ArrayLike, teacher: ArrayLike) -> Measured:
+    """Spectrum and resolved overlaps of the first layers of a student and a teacher on given inputs, in any units.
+
+    The fields are  w·x  of raw weights and inputs, nothing centred, and eigenspaces are those of Σ = <xxᵀ>: the student
+    is (√M/K) Σ_i erf(w_i·x/√2), trained example by example on half the squared error.  Directions that no input has are
+    left out; then N, of α = examples/N, is the number of the others, ``overlaps``' L.
+
+    Parameters
+    ----------
+    inputs : array_like (P, N)
+        X, one row an example; many more than N for a spectrum that is that of the law.
+    student, teacher : array_like (K, N), (M, N)
+        First-layer weights, one row a unit.
+
+    Returns
+    -------
+    Measured
+
+    Examples
+    --------
+    >>> found = measured([[2.0, 0.0], [0.0, 1.0]], [[0.5, 0.0]], [[0.0, 1.0]])  # λ = 2, 1/2
+    >>> found.spectrum.eigenvalues.round(6).tolist(), round(found.rate, 6)
+    ([1.6, 0.4], 2.5)
+    >>> [fields(part, found.spectrum.eigenvalues).round(6).item() for part in found.overlaps]  # <(w·x)²>
+    [0.5, 0.0, 0.5]
+    """
+    x = checks.table("inputs", inputs)  # (P, N)
+    checks.fail_if(not x.any(), "inputs", "differ from zero", x)
+    j, b = (checks.array(name, w, shape=(None, x.shape[1])) for name, w in (("student", student), ("teacher", teacher)))
+    for name, w in (("student", j), ("teacher", b)):
+        checks.fail_if(len(w) == 0, name, "have one unit or more, a row each", f"shape {w.shape}")
+    _, size, axes = np.linalg.svd(x / np.sqrt(len(x)), full_matrices=False)  # (r,), (r, N)
+    seen = size > 1e-6 * size[0]  # (r,)
+    lam, axes = size[seen] ** 2, axes[seen]  # (N',), (N', N)
+    count, trace = lam.size, float((size**2).sum())
+    joint = np.concatenate([j, b]) @ axes.T * np.sqrt(trace / count)  # (K+M, N')  J and B, in the eigenbasis
+    joint = joint.T[:, :, None] * joint.T[:, None, :]  # (N', K+M, K+M)
+    k = len(j)
+    resolved = ResolvedOverlaps(joint[:, :k, :k], joint[:, :k, k:], joint[:, k:, k:])
+    return Measured(Spectrum(lam).normalized(), resolved, trace)
+
+
 def _gram(random, scales, freedom):
     """Wishart matrix Σ_a z_a z_aᵀ of `freedom` vectors z ~ N(0, diag(scales²)), Bartlett's way if possible."""
     size = len(scales)

@@ -95,6 +95,22 @@ def test_shapes_are_told_in_words(value, options, said):
     refuses(checks.array, "state", value, match=said, **options)
 
 
+def test_a_table_is_read_from_rows_columns_and_pandas():
+    assert checks.table("x", [1, 2, 3]).shape == (3, 1) and checks.table("x", np.ones((2, 3)), rows=2).shape == (2, 3)
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [0.5, 1.5], "b": [True, False]})
+    assert checks.table("x", frame).tolist() == [[0.5, 1.0], [1.5, 0.0]]
+    assert checks.table("x", frame["b"], columns=1).tolist() == [[1.0], [0.0]]
+    for value, options, said in (
+        (frame.assign(c=["x", "y"]), {}, "hold numbers: turn columns of text"), (1.0, {}, "be a table of one sample"),
+        (frame.assign(c=[1.0, None]), {}, "be finite"), ([True, False], {}, "be an array of real numbers"),
+        (np.ones((2, 3)), {"rows": 3}, "have 3 rows"), (np.ones((2, 3)), {"columns": 1}, "have 1 column: pass one"),
+        ([], {}, "be a table of one sample"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=f"^x must {said}"):
+            checks.table("x", value, **options)
+
+
 def test_a_shape_may_leave_an_axis_free():
     assert checks.array("state", np.ones((2, 3)), shape=(None, 3)).shape == (2, 3)
 

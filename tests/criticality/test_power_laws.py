@@ -191,6 +191,52 @@ def test_curvature_does_not_depend_on_the_unit_nor_on_the_direction(seed, scale)
     np.testing.assert_allclose(mirrored.exponents[::-1], 2 - np.array(test.exponents), rtol=1e-6, atol=1e-9)
 
 
+# --- all windows ----------------------------------------------------------------------------------
+
+
+def test_the_scan_says_of_each_window_what_fit_and_test_say_and_leaves_none_out():
+    mixed = np.r_[powers(-1 / 1.5, 1500, 1), np.random.default_rng(2).exponential(0.5, size=500)]
+    found = power_laws.scan(mixed, decades=0.75, drift=1.2, per_decade=4, at_least=20)
+    ends = 10 ** (np.arange(np.floor(4 * np.log10(mixed.min())), np.ceil(4 * np.log10(mixed.max())) + 1) / 4)
+    expected = {}
+    for i, low in enumerate(ends):
+        for high in ends[i + 3 :]:
+            if ((mixed >= low) & (mixed <= high)).sum() >= 20:
+                test, fit = power_laws.curvature_test(mixed, low, high), power_laws.fit(mixed, low, high)
+                drift = (abs(test.curvature) + 2 * test.error) * np.log(high / low)
+                if drift < 1.2 and test.p_value > 0.05 and fit.exponent >= 0.5:
+                    expected[round(np.log10(low), 6), round(np.log10(high), 6)] = drift, fit, test
+    assert len(expected) > 3 and [tail.decades for tail in found] == sorted((t.decades for t in found), reverse=True)
+    assert {(round(np.log10(tail.low), 6), round(np.log10(tail.high), 6)) for tail in found} == set(expected)
+    for tail in found:
+        drift, fit, test = expected[round(np.log10(tail.low), 6), round(np.log10(tail.high), 6)]
+        assert tail.drift == pytest.approx(drift, rel=1e-6) and tail.fit.count == fit.count
+        assert tail.fit.exponent == pytest.approx(fit.exponent, rel=1e-8)
+        assert tail.fit.error == pytest.approx(fit.error, rel=1e-8) and tail.fit.share == fit.share
+        assert tail.test.p_value == pytest.approx(test.p_value, rel=1e-5)
+
+
+def test_a_tail_behind_a_body_is_found_where_it_is_and_bodies_alone_have_none():
+    rng = np.random.default_rng(3)
+    body, tail = rng.exponential(size=40_000), 5 * powers(-1 / 1.5, 20_000, 4)
+    widest = power_laws.scan(np.r_[body[body < 5], tail])[0]
+    assert 4 < widest.low < 10 and widest.high > 100
+    assert abs(widest.fit.exponent - 2.5) < 4 * widest.fit.error
+    for alone in (body, np.exp(rng.standard_normal(20_000)), np.abs(rng.standard_normal(20_000))):
+        assert power_laws.scan(alone) == ()
+
+
+def test_few_samples_reject_nothing_and_bear_out_nothing():
+    few = powers(-1 / 1.5, 60)
+    assert power_laws.curvature_test(few, 1.0, 10.0).p_value > 0.05 and power_laws.scan(few) == ()
+
+
+@pytest.mark.parametrize("samples", [[-1.0] * 60, [0.0] * 60, np.arange(1, 40.0), np.repeat([1, 2, 3], 30), [[1.0]]])
+def test_samples_that_cannot_be_scanned_are_refused(samples):
+    with pytest.raises(ValueError, match="^samples must"):
+        power_laws.scan(samples)
+
+
 # --- a lognormal seen as a power law --------------------------------------------------------------
 
 

@@ -53,6 +53,18 @@ def test_the_printed_form_grows_with_the_number_of_points_and_depends_on_the_uni
     assert np.ptp((pairwise.exponential_weighing(50 * s) / printed)[np.triu_indices(9, 1)]) > 1
 
 
+def test_distances_are_not_taken_for_points():
+    good = {"inputs": X, "targets": Y}
+    for name, distances in (("inputs", explicit(X)), ("targets", np.sqrt(explicit(Y))), ("targets", 1 - np.eye(9))):
+        with pytest.raises(ValueError, match=f"^{name} must hold points, a row each, and no distances"):
+            pairwise.low_weights(**good | {name: distances})
+    with pytest.raises(ValueError, match="^points must hold points"):
+        pairwise.squared_distances(explicit(X))
+    as_points = np.c_[1 - np.eye(9), np.zeros(9)]  # the remedy, if they are
+    np.testing.assert_allclose(pairwise.squared_distances(as_points), 2 - 2 * np.eye(9))
+    assert pairwise.squared_distances([[0.0, 1.0], [1.0, 0.0]])[0, 1] == 2  # two points may look like that
+
+
 # --- all points together --------------------------------------------------------------------------
 
 

@@ -71,6 +71,50 @@ def test_excess_error_grows_at_twice_the_rate_of_the_overlaps():
     assert np.log(excess[1] / excess[0]) == pytest.approx(2, rel=2e-3)
 
 
+# --- a curve that waits, and others --------------------------------------------------------------
+
+
+@settings(max_examples=20)
+@given(st.floats(0.05, 5), st.floats(20, 500), st.floats(1e-3, 0.3), st.floats(1e-3, 1e3))
+def test_a_wait_is_found_where_both_rates_put_it_in_any_unit(onset, escape, level, unit):
+    """ε = e^{-t/τ₁} + c(1 + e^{(t-τ₂)·20/τ₂})⁻¹: within 10 % of c from τ₁ ln(10/c) at the latest to about 0.9 τ₂."""
+    t = np.geomspace(1e-3 * onset, 3 * escape, 400)
+    curve = np.exp(-t / onset) + level / (1 + np.exp((t - escape) * 20 / escape))
+    arrived = onset * np.log(10 / level)
+    if arrived > 0.2 * escape:
+        return
+    found = plateau.rest(unit * t, curve, tolerance=0.1)
+    assert found.error == pytest.approx(level, rel=0.1)
+    assert found.start < 1.1 * unit * arrived and 0.7 * escape < found.end / unit < 0.95 * escape
+
+
+@pytest.mark.parametrize("curve", [lambda t: 1 / (1 + t), lambda t: np.exp(-t), lambda t: 0.1 + np.exp(-t),
+                                   lambda t: t**-0.1, lambda t: np.full(t.shape, 0.3)])  # fmt: skip
+def test_a_decay_a_power_law_and_a_floor_are_no_plateaus(curve):
+    t = np.geomspace(1e-2, 30, 300)
+    with pytest.raises(
+        ValueError, match="^errors must wait on a plateau.*follow the whole curve with ResolvedOverlaps"
+    ):
+        plateau.rest(t, curve(t))
+
+
+def test_a_committee_waits_at_its_plateau_if_its_units_begin_alike_and_not_else():
+    lam, t = np.array([1.0]), np.eye(2)[None]
+    times = np.geomspace(0.1, 3000, 200)
+    for apart, waits in ((1e-6, True), (0.3, False)):
+        r = 0.05 + apart * np.array([[1.0, -1.0], [-1.0, 1.0]])
+        begin = ResolvedOverlaps((0.1 * np.eye(2) + r @ r.T)[None], r[None], t)
+        path = begin.solve(times, lam, 0.5, second_order=False)
+        if waits:
+            found = plateau.rest(times, path.generalization_error)
+            assert found.error == pytest.approx(stability.plateau(t[0]).generalization_error, rel=0.1)
+            rate = stability.escape_rates(t[0], 0.5)[0]
+            assert 0.4 < found.end * rate / np.log(1 / apart) < 1.5
+        else:
+            with pytest.raises(ValueError, match="^errors must wait"):
+                plateau.rest(times, path.generalization_error)
+
+
 @pytest.mark.parametrize("place, name", [(2, "off_diagonal"), (4, "second_off_diagonal")])
 @pytest.mark.parametrize("value", [-2.0, 4.0])
 def test_overlaps_that_are_no_covariance_are_refused(place, name, value):

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from power_law import power_law
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
+from scipy.special import erf
 
 from lib.common.spectrum import Spectrum
 from lib.foundations import gaussian, stability
@@ -363,6 +364,55 @@ def test_the_exponential_of_the_jacobian_moves_states_near_the_teacher():
 
 
 # --- what must fit together
+
+
+def test_measured_weights_have_the_fields_of_their_inputs_in_any_unit():
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal((300, 7)) @ rng.standard_normal((7, 7))
+    x[:, 3] = 0.0  # a dead pixel
+    j, b = rng.standard_normal((2, 7)), rng.standard_normal((3, 7))
+    found = structured.measured(x, j, b)
+    lam = found.spectrum.eigenvalues
+    assert lam.size == 6 and lam.mean() == pytest.approx(1, rel=1e-12) and np.all(np.diff(lam) < 0)
+    assert found.rate == pytest.approx((x**2).sum() / 300, rel=1e-12)
+    for order, metric in ((1, x.T @ x / 300), (2, (x.T @ x / 300) @ (x.T @ x / 300) * 6 / found.rate)):
+        joint = np.r_[j, b] @ metric @ np.r_[j, b].T
+        expected = joint[:2, :2], joint[:2, 2:], joint[2:, 2:]
+        for part, matrix in zip(found.overlaps, expected):
+            np.testing.assert_allclose(structured.fields(part, lam**order), matrix, rtol=1e-9, atol=1e-9)
+    larger = structured.measured(10 * x, j / 10, b / 10)
+    assert larger.rate == pytest.approx(100 * found.rate, rel=1e-12)
+    for one, other in zip(found.overlaps, larger.overlaps):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+def test_one_step_of_raw_descent_moves_overlaps_as_the_equations_say():
+    """Mean of many first steps on raw weights, w ← w + lr (√M/K) δ g'(w·x) x, against η = lr Tr Σ and α = 1/N."""
+    rng, lr = np.random.default_rng(3), 1e-3
+    scale, (j, b) = np.array([2.0, 1.0, 0.5, 0.25]), rng.standard_normal((2, 2, 4))
+    x = rng.standard_normal((400_000, 4)) * scale
+    found = structured.measured(x, j, b)
+    cross = found.overlaps.derivative(found.spectrum, lr * found.rate)[1]  # dR^k/dα
+    moved = structured.fields(cross, found.spectrum.eigenvalues) / 4  # in one example
+    own, given = x @ j.T, x @ b.T
+    delta = (erf(given / np.sqrt(2)).sum(axis=1) - erf(own / np.sqrt(2)).sum(axis=1)) / np.sqrt(2)
+    slope = lr / np.sqrt(2) * delta[:, None] * np.sqrt(2 / np.pi) * np.exp(-(own**2) / 2)  # (P, K)
+    steps = slope[:, :, None] * ((x * scale**2) @ b.T)[:, None, :]  # (P, K, M)
+    mean, error = steps.mean(axis=0), steps.std(axis=0) / np.sqrt(len(x))
+    assert np.all(np.abs(mean - moved) < 5 * error + 0.01 * np.abs(moved))
+
+
+def test_inputs_and_weights_that_do_not_fit_are_refused():
+    good = {"inputs": np.eye(4), "student": np.ones((2, 4)), "teacher": np.ones((3, 4))}
+    for name, value, message in (
+        ("inputs", np.zeros((4, 4)), "differ from zero"),
+        ("inputs", np.eye(4)[None], "be a table of one sample or more"),
+        ("inputs", np.eye(4) * np.nan, "be finite"),
+        ("student", np.ones((4, 2)), "have two axes, the second of length 4"),
+        ("teacher", np.ones((0, 4)), "have one unit or more"),
+    ):
+        with pytest.raises(ValueError, match=f"^{name} must {message}"):
+            structured.measured(**good | {name: value})
 
 
 def test_what_is_no_covariance_or_no_spectrum_of_these_eigenspaces_is_refused():

@@ -2,6 +2,7 @@
 
 The unlearned modes of a kernel act as noise on the learned ones, so that the ridge is renormalized,  T → T_eff = Pκ,
 and mode k is learned to the fraction  L_k = λ_k/(λ_k + κ).  Bias, variance and errors follow.  Source: ringel2025talk.
+The theory of samples that are drawn from a finite pool, without replacement, is not in it.
 """
 
 from dataclasses import dataclass, field
@@ -58,14 +59,15 @@ def _bracket(values, counts, p, t):
     return np.maximum(below, t / p), above
 
 
-def _excess(kappa, values, counts, p, t):
-    """T/κ + Σ g L - P, λ descending.  Modes above κ count as one whole less κ/(λ + κ): no difference of large sums."""
+def _excess(kappa, values, counts, p, t, pool):
+    """(T/κ)(1 - Σ g L/M) + Σ g L - P, λ descending.  Modes above κ count as one whole less κ/(λ + κ): no difference of
+    large sums."""
     whole = np.insert(np.cumsum(counts), 0, 0.0)  # (n+1,)
-    result = t / kappa + (whole[np.searchsorted(-values, -kappa)] - p)  # (R,)
+    over = whole[np.searchsorted(-values, -kappa)] - p  # (R,)
     for rows in _blocks(kappa.size, values.size):
         k = kappa[rows, None]  # (r, 1)
-        result[rows] += (np.where(values > k, -k, values) / (values + k)) @ counts
-    return result
+        over[rows] += (np.where(values > k, -k, values) / (values + k)) @ counts
+    return t / kappa * (1 - (over + p) / pool) + over
 
 
 def _settings(samples, ridge):
@@ -87,25 +89,48 @@ class RidgeTheory:
     samples : float or array_like
         P > 0.
     ridge : float or array_like
-        T >= 0, the variance of label noise that the regression assumes.  By keyword only.
+        T >= 0, the variance of label noise that the regression assumes:  (K + T)⁻¹y.  It is the `alpha` of
+        scikit-learn's KernelRidge, of Ridge without intercept, K = XXᵀ, and of GaussianProcessRegressor.  By keyword
+        only.
+    pool : int, optional
+        M, where the P < M samples are drawn without replacement from M points, of which λ_k are the eigenvalues of K/M,
+        and the error is that on the points left out.  The pool's eigenvectors are taken for random directions; M → ∞
+        is the default.
 
     Examples
     --------
     >>> RidgeTheory(Spectrum([1.0], [4]), [1, 2, 3], ridge=0.0).kappa.round(6).tolist()  # P = 4/(1 + κ)
     [3.0, 1.0, 0.333333]
+    >>> free, pooled = (RidgeTheory(Spectrum.power_law(8, 1.5), 4, ridge=0.0, pool=pool) for pool in (None, 8))
+    >>> round(pooled.predict(np.ones(8)).test_error / free.predict(np.ones(8)).test_error, 9)  # 1/(1 - P/M)
+    2.0
     """
 
     spectrum: Spectrum
     samples: float | Array["..."]
     ridge: float | Array["..."] = field(kw_only=True)
+    pool: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self):
         p, t = (checks.plain(part) for part in _settings(self.samples, self.ridge))  # (...), (...)
         checks.keep(self, spectrum=graded(self.spectrum), samples=p, ridge=t)
+        if self.pool is not None:
+            checks.keep(self, pool=checks.integer("pool", self.pool))
+            rank = self.spectrum.multiplicities[self.spectrum.eigenvalues > 0].sum()
+            few = f"have as many points as there are modes of eigenvalue > 0, {rank:g}, or more"
+            checks.fail_if(rank > self.pool * (1 + 1e-12), "pool", few, self.pool)
+            wanted = f"be fewer than the {self.pool} points of the pool: none is left to test on"
+            checks.fail_if(np.max(p) >= self.pool, "samples", wanted, f"{np.max(p):g} of them")
+
+    def _unlimited(self, what):
+        checks.fail_if(self.pool is not None, "pool", f"be None for {what}, which is of unlimited data", self.pool)
 
     @cached_property
     def kappa(self) -> float | Array["..."]:
-        """Effective ridge per sample κ >= T/P, the root of  P = T/κ + Σ_k g_k L_k;  0 for T = 0 and P >= the rank."""
+        """Effective ridge per sample κ, the root of  P = T/κ + Σ_k g_k L_k;  0 for T = 0 and P >= the rank.
+
+        In a pool that of  P = (T/κ)(1 - Σ_k g_k L_k/M) + Σ_k g_k L_k.
+        """
         values, counts = self.spectrum.eigenvalues, self.spectrum.multiplicities  # (n,), (n,)
         unit = values.max()
         order = np.argsort(-values, kind="stable")[: np.count_nonzero(values)]  # (n',)  without the zeros
@@ -117,10 +142,12 @@ class RidgeTheory:
         kappa = np.zeros(p.size)  # (R,)
         if active.size:
             p, t = p[active], t[active]
-            below, above = _bracket(values, counts, p, t)  # (A,), (A,)
+            pool = self.pool or np.inf
+            # In a pool no more of T is missing than the part P/M.
+            below, above = _bracket(values, counts, p, t * (1 - p / pool))[0], _bracket(values, counts, p, t)[1]
             ends = np.full(p.size, -1e-6), np.log(above / below) + 1e-6  # (A,), (A,)
             ways = {"args": (below, p, t), "tolerances": {"xatol": 1e-15, "xrtol": 1e-15}}
-            root = find_root(lambda u, low, p, t: _excess(low * np.exp(u), values, counts, p, t), ends, **ways).x
+            root = find_root(lambda u, low, p, t: _excess(low * np.exp(u), values, counts, p, t, pool), ends, **ways).x
             kappa[active] = checks.finite("samples", below * np.exp(root))
         with np.errstate(over="ignore"):
             return checks.plain(checks.finite("ridge", kappa.reshape(np.shape(self.samples)) * unit))
@@ -132,7 +159,7 @@ class RidgeTheory:
 
     @property
     def posterior_variance(self) -> Array["... n"]:
-        """Posterior variance of each coefficient,  λ_k(1 - L_k);  Pκ = T + Σ_k g_k λ_k(1 - L_k)."""
+        """Posterior variance of each coefficient,  λ_k(1 - L_k);  Pκ = T + Σ_k g_k λ_k(1 - L_k)  of unlimited data."""
         return self.learnability * np.asarray(self.kappa)[..., None]  # (..., n)
 
     def _power(self, target_power):
@@ -141,7 +168,10 @@ class RidgeTheory:
     def predict(self, target_power: ArrayLike, *, noise_variance: float = 0.0) -> "LearningCurve":
         """Bias, variance, test and training error of the mean prediction for  y = Σ_k v_k φ_k(x) + ε.
 
-        E₀ = P/(P - Σ g L²),  test error  E₀[Σ (1 - L_k)² w_k + σ²],  training error  (T/(Pκ))² times that.
+        E₀ = P/(P - Σ g L²),  test error  E₀[Σ (1 - L_k)² w_k + σ²],  training error  (1 - Σ g L/P)² times that.
+
+        In a pool of M  E₀ = P/[(1 - P/M)(P - Σ g L²) + (P - Σ g L)²/M],  the bias is  Σ (1 - L_k)² w_k/(1 - Σ g L/M)²,
+        and σ², noise that is not in the targets w, counts  1 - 2Σ g L/M + Σ g L²/M  times:  the mean of (1 - L)².
 
         Parameters
         ----------
@@ -172,20 +202,28 @@ class RidgeTheory:
         for rows in _blocks(p.size, values.size):
             part, left = _learned(values, k[rows]), _unlearned(values, k[rows])  # (r, n), (r, n)
             bias[rows], spread[rows], shared[rows] = left**2 @ power, (part * left) @ counts, part**2 @ counts
-        bare = np.divide(t, k, out=p - rank, where=k > 0)  # (R,)  T/κ, the samples that no mode has used up
-        unused = bare + spread  # (R,)  P - Σ g L²
+        taken, rest = p / (self.pool or np.inf), 1 - (shared + spread) / (self.pool or np.inf)  # (R,)  P/M, 1 - Σ g L/M
+        bare = np.divide(
+            t * rest, k, out=p - rank, where=k > 0
+        )  # (R,)  P - Σ g L, the samples that no mode has used up
+        unused = (1 - taken) * (bare + spread) + taken * bare**2 / p  # (R,)  P - Σ g L² of unlimited data
         if np.any(unused <= 0):
             wanted = f"be > 0 where samples equals the rank {rank:g}: the variance diverges there"
             checks.fail("ridge", wanted, self.ridge)
-        test = (p / unused) * (bias + noise)  # (R,)
+        outside = noise * (1 - taken * (shared + 2 * spread) / p)  # (R,)
+        test = (p / unused) * (bias + outside)  # (R,)
         with np.errstate(over="ignore"):
-            variance, excess = (shared / unused) * (bias + noise), k * (shared + spread)  # (R,), (R,)
+            variance, excess = (shared / unused) * (bias + noise), k * (shared + spread) / rest  # (R,), (R,)
+            if self.pool is not None:
+                bias = bias / rest**2  # (R,)
+                variance = np.maximum(test - bias - noise, 0.0)  # (R,)
             parts = p / unused, bias, variance, test, (bare / p) ** 2 * test, excess  # (R,) each
         shaped = (checks.finite("target_power", part).reshape(np.shape(self.samples)) for part in parts)
         return LearningCurve(self, *map(checks.plain, shaped))
 
     def _bare(self):
         """κ = T/P of the equivalent kernel."""
+        self._unlimited("the equivalent kernel")
         checks.fail_if(np.any(np.asarray(self.ridge) == 0), "ridge", "be > 0 for the equivalent kernel", self.ridge)
         with np.errstate(over="ignore"):
             return checks.finite("ridge", np.divide(self.ridge, self.samples))  # (...)
@@ -258,6 +296,7 @@ class RidgeTheory:
         [0.764, 0.55, 0.734]
         """
         variance_share, bias_share = CLOSURES[checks.one_of("closure", closure, CLOSURES)]
+        self._unlimited("a closure")
         values, counts = self.spectrum.eigenvalues, self.spectrum.multiplicities  # (n,), (n,)
         power, p = self._power(target_power), checks.number("samples", self.samples, above=0)
         t = checks.number("ridge", self.ridge, above=0)
@@ -285,7 +324,7 @@ class LearningCurve:
     amplification : float or ndarray (...)
         E₀ >= 1, by which the finite data set multiplies every error.
     bias, variance : float or ndarray (...)
-        Σ_k (1 - L_k)² w_k, error of the mean prediction, and Σ_k g_k Var_data f_k, that of its spread over data sets.
+        Error of the mean prediction, Σ_k (1 - L_k)² w_k of unlimited data, and that of its spread over data sets.
     test_error, train_error : float or ndarray (...)
         Bias + variance + label noise, and the mean square residual on the noisy labels.
     sampled_excess : float or ndarray (...)
@@ -326,6 +365,7 @@ class LearningCurve:
         >>> round(curve.coefficient_variance().item() - 0.25 * curve.test_error * curve.theory.learnability.item(), 9)
         0.0
         """
+        self.theory._unlimited("the variance of single coefficients")
         share = self.theory.learnability  # (..., n)
         error = per_sample("own_error", own_error, share.shape[-1:], at_least=0)  # (n,)
         test, p = (np.asarray(part)[..., None] for part in (self.test_error, self.theory.samples))  # (..., 1) each

@@ -1,5 +1,6 @@
 """A kernel on a pool of real data: its spectrum, the target's coefficients, and learning curves over random subsets.
 
+:func:`modes` reads them off a table of features, ``Pool.modes`` off a kernel; either predicts the curve of the pool.
 Where a measured curve leaves the theory, Gaussian surrogates (:func:`lib.fields.kernels.feature_regression.measure`
 with the same λ_k and v_k) tell whether the theory fails or the data is not Gaussian.  Source: ringel2025talk.
 """
@@ -12,9 +13,12 @@ from scipy.linalg import eigh
 
 from lib.common import checks
 from lib.common.shapes import Array, ArrayLike, Rng
+from lib.common.spectrum import Spectrum
 from lib.fields import _data
+from lib.fields.kernels.effective_ridge import LearningCurve, RidgeTheory
 from lib.fields.kernels.feature_regression import Curves
 from lib.fields.kernels.gp_regression import _regressed
+from lib.fluctuations import regression
 
 
 def unit_rows(inputs: ArrayLike) -> Array["M d"]:
@@ -48,6 +52,103 @@ def unit_rows(inputs: ArrayLike) -> Array["M d"]:
 
 
 @dataclass(frozen=True, eq=False)
+class Modes:
+    """What M points say of a kernel and a target: all that a learning curve depends on.
+
+    Made by :func:`modes` or ``Pool.modes``.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+        The n eigenvalues λ_k > 0 of K/M, descending.
+    coefficients : ndarray (n,)
+        v_k of the target in the eigenfunctions, which have mean square one over the points.
+    noise_variance : float
+        σ²: mean square of what no feature can express, over M - n for M; zero for n = M, where all can be expressed.
+    points : int
+        M.
+
+    Examples
+    --------
+    >>> modes(np.eye(4), [1.0, 2.0, 3.0, 4.0]).predict([1, 3], ridge=0.1).test_error.round(9)  # strangers: ⟨y²⟩
+    array([7.5, 7.5])
+    """
+
+    spectrum: Spectrum
+    coefficients: Array[" n"]
+    noise_variance: float
+    points: int
+
+    def predict(self, samples: ArrayLike, *, ridge: ArrayLike, population: bool = False) -> LearningCurve:
+        """Learning curve of kernel or linear ridge regression:  (K + T)⁻¹y,  nothing centred, no intercept.
+
+        Parameters
+        ----------
+        samples : float or array_like
+            P > 0 of the M points, fewer than all, drawn without replacement; the error is that on those left out.
+        ridge : float or array_like
+            T >= 0, scikit-learn's `alpha`.
+        population : bool
+            True: P fresh samples of the law that the points came from, any number, tested on further ones.  The points
+            stand for it where they are many more than the modes that P samples tell apart.
+
+        Returns
+        -------
+        LearningCurve
+
+        Examples
+        --------
+        >>> line = modes(np.ones((100, 1)), np.tile([1.0, 3.0], 50))  # y = 2 ± 1
+        >>> bool(abs(line.predict(20, ridge=1e-9, population=True).test_error - 1.01 * 20 / 19) < 1e-3)  # σ²(1 + 1/19)
+        True
+        """
+        values, power = self.spectrum.eigenvalues, self.coefficients**2  # (n,), (n,)
+        beyond = self.points - values.size
+        if checks.boolean("population", population):
+            wanted = "be False where every mode of the points has an eigenvalue > 0: signal and noise look alike"
+            checks.fail_if(beyond == 0, "population", wanted, population)
+            power = np.maximum(power - self.noise_variance / self.points, 0)  # (n,)  noise has a part in every mode
+            theory = RidgeTheory(self.spectrum, samples, ridge=ridge)
+            return theory.predict(power, noise_variance=self.noise_variance)
+        if beyond:  # directions of the pool that no feature reaches
+            values, counts = np.append(values, 0.0), np.append(np.ones(values.size), beyond)  # (n+1,), (n+1,)
+            power = np.append(power, self.noise_variance * beyond / self.points)  # (n+1,)
+        else:
+            counts = np.ones(values.size)  # (n,)
+        return RidgeTheory(Spectrum(values, counts), samples, ridge=ridge, pool=self.points).predict(power)
+
+
+def modes(features: ArrayLike, targets: ArrayLike) -> Modes:
+    """Spectrum, coefficients and noise of the linear kernel  K = ΦΦᵀ  of a table of features.
+
+    Parameters
+    ----------
+    features : array_like (M, d)
+        Φ, one row a sample, not centred here; a DataFrame will do.
+    targets : array_like (M,) or (M, 1)
+        y.
+
+    Returns
+    -------
+    Modes
+
+    Examples
+    --------
+    >>> found = modes([[3.0, 0.0], [0.0, 1.0], [0.0, 1.0]], [3.0, 1.0, 3.0])
+    >>> found.spectrum.eigenvalues.round(3).tolist(), round(found.noise_variance, 12)
+    ([3.0, 0.667], 2.0)
+    """
+    x = checks.table("features", features)  # (M, d)
+    y = checks.table("targets", targets, rows=len(x), columns=1)  # (M, 1)
+    checks.fail_if(len(x) < 2, "features", "hold two samples or more", f"shape {x.shape}")
+    checks.fail_if(not x.any(), "features", "differ from zero", x)
+    problem = regression.fit(x, y)
+    left, v = len(x) - problem.eigenvalues.size, problem.optimum[0] * np.sqrt(problem.eigenvalues)  # int, (n,)
+    noise = float((problem.residuals**2).sum() / left) if left else 0.0
+    return Modes(Spectrum(problem.eigenvalues), v, noise, len(x))
+
+
+@dataclass(frozen=True, eq=False)
 class Pool:
     """M points that stand for the input measure, with a kernel and a target.
 
@@ -57,7 +158,7 @@ class Pool:
     ----------
     gram : array_like (M, M)
         K between all points, symmetric, positive semidefinite: negative eigenvalues within rounding become zero.
-    targets : array_like (M,)
+    targets : array_like (M,) or (M, 1)
         y.
 
     Examples
@@ -73,7 +174,8 @@ class Pool:
         kernel = checks.symmetric("gram", self.gram)  # (M, M)
         if not np.trace(kernel) > 0:
             checks.fail("gram", "have a trace > 0", f"{np.trace(kernel):.3g}")
-        checks.keep(self, gram=kernel, targets=checks.array("targets", self.targets, shape=kernel.shape[:1]))
+        targets = checks.table("targets", self.targets, rows=len(kernel), columns=1)[:, 0]  # (M,)
+        checks.keep(self, gram=kernel, targets=targets)
 
     @cached_property
     def _system(self):
@@ -96,6 +198,13 @@ class Pool:
         """v_k = u_kᵀy/√M;  their squares add up to the mean square of the targets."""
         return self._system[1].T @ self.targets / np.sqrt(len(self.targets))
 
+    @property
+    def modes(self) -> Modes:
+        """Spectrum, coefficients and noise, which predict the learning curve that :meth:`measure` measures."""
+        values, seen = self.eigenvalues, int(np.count_nonzero(self.eigenvalues))  # (M,)
+        noise = float((self.coefficients[seen:] ** 2).mean() * values.size) if seen < values.size else 0.0
+        return Modes(Spectrum(values[:seen]), self.coefficients[:seen], noise, values.size)
+
     @cached_property
     def functions(self) -> Array["M M"]:
         """φ_k(x_i), a column a mode, mean square one over the pool."""
@@ -104,7 +213,7 @@ class Pool:
     def measure(self, samples: ArrayLike, ridges: ArrayLike, rng: Rng, *, replicas: int = 40) -> Curves:
         """Regressions on random subsets of the pool, tested on the points left out.
 
-        Quote agreement with a theory of infinite pools for P up to a tenth of the pool.
+        ``modes.predict`` is the theory; one of unlimited data is too low by a factor 1 - P/M or so.
 
         Parameters
         ----------

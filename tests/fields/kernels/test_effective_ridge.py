@@ -145,6 +145,91 @@ def test_a_large_ridge_leads_to_the_equivalent_kernel(over):
     assert theory.predict(power).test_error == pytest.approx(promised, rel=3 / over)
 
 
+# --- a finite pool --------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.floats(1e-4, 10.0), min_size=2, max_size=8), st.integers(0, 99), st.floats(0.02, 0.98),
+       st.one_of(st.just(0.0), st.floats(1e-6, 100)), st.floats(0, 2))  # fmt: skip
+def test_in_a_pool_kappa_solves_its_equation_and_the_parts_add_up(eigenvalues, seed, part, t, noise):
+    rng, values = np.random.default_rng(seed), np.array(eigenvalues)
+    counts, power = rng.integers(1, 40, values.size).astype(float), rng.exponential(size=values.size)
+    pool = int(counts.sum()) + int(rng.integers(0, 50))
+    p = part * pool if t else part * counts.sum()
+    theory = RidgeTheory(Spectrum(values, counts), p, ridge=t, pool=pool)
+    learned = values / (values + theory.kappa)
+    used, squares = counts @ learned, counts @ learned**2
+    assert t / theory.kappa * (1 - used / pool) + used == pytest.approx(p, rel=1e-9)
+    curve = theory.predict(power, noise_variance=noise)
+    amplification = p / ((1 - p / pool) * (p - squares) + (p - used) ** 2 / pool)
+    assert curve.amplification == pytest.approx(amplification, rel=1e-6)
+    outside = noise * (1 - 2 * used / pool + squares / pool)
+    assert curve.test_error == pytest.approx(amplification * ((1 - learned) ** 2 @ power + outside), rel=1e-6)
+    assert curve.test_error == pytest.approx(curve.bias + curve.variance + noise, rel=1e-9)
+    assert curve.train_error == pytest.approx((1 - used / p) ** 2 * curve.test_error, rel=1e-5, abs=1e-9)
+
+
+def test_a_pool_without_end_is_unlimited_data_and_without_a_ridge_the_points_left_out_bear_all_the_error():
+    values, power = MODES[:300] ** -1.5, MODES[:300] ** -1.8
+    names = "kappa", "amplification", "bias", "variance", "test_error", "train_error", "sampled_excess"
+    for t in (0.0, 0.3):
+        free, wide = (RidgeTheory(values, [5.0, 200.0], ridge=t, pool=pool) for pool in (None, 10**12))
+        for name in names:
+            one, two = (getattr(theory.predict(power, noise_variance=0.2), name) for theory in (free, wide))
+            np.testing.assert_allclose(two, one, rtol=1e-7, atol=1e-10)
+    p = np.array([5.0, 150.0, 290.0])
+    free, pooled = (RidgeTheory(values, p, ridge=0.0, pool=pool).predict(power) for pool in (None, 300))
+    np.testing.assert_allclose(pooled.kappa, free.kappa, rtol=1e-12)
+    np.testing.assert_allclose(pooled.test_error * (1 - p / 300), free.test_error, rtol=1e-8)
+
+
+@pytest.mark.parametrize("t", [1e-9, 0.3, 40.0])
+def test_points_without_a_neighbour_in_their_pool_are_exact(t):
+    """K = 1: nothing is known of the points left out, and each that is seen pulls on itself alone."""
+    p, power = np.array([1.0, 30.0, 49.0]), np.full(50, 0.1)
+    curve = RidgeTheory(np.full(50, 1 / 50), p, ridge=t, pool=50).predict(power)
+    np.testing.assert_allclose(curve.test_error, 5.0, rtol=1e-9)
+    np.testing.assert_allclose(curve.train_error, 5.0 * (t / (1 + t)) ** 2, rtol=1e-5)
+    np.testing.assert_allclose(curve.variance, 0, atol=1e-9)
+    np.testing.assert_allclose(curve.sampled_excess, 1.0, rtol=1e-9)  # the prior's variance
+
+
+def test_pools_in_random_directions_follow_it_to_the_end():
+    """Kernels with given eigenvalues and random eigenvectors, at nine tenths of the pool, seen and left-out points."""
+    size, p, rng = 120, np.array([24, 60, 108]), np.random.default_rng(5)
+    values, power = MODES[:size] ** -1.5, MODES[:size] ** -1.6
+    for t in (1e-6, 1.0):
+        theory = RidgeTheory(values, p, ridge=t, pool=size).predict(power)
+        found = np.empty((300, 3, 4))
+        for trial in range(300):
+            axes = np.linalg.qr(rng.standard_normal((size, size)))[0] * rng.choice([-1, 1], size)
+            kernel, y = size * (axes * values) @ axes.T, np.sqrt(size) * axes @ np.sqrt(power)
+            for i, seen in enumerate(p):
+                inverse = np.linalg.inv(kernel[:seen, :seen] + t * np.eye(seen))
+                miss = kernel[:, :seen] @ inverse @ y[:seen] - y
+                left = kernel[seen:, seen:] - kernel[seen:, :seen] @ inverse @ kernel[:seen, seen:]
+                found[trial, i] = (miss[seen:] ** 2).mean(), (miss[:seen] ** 2).mean(), 0, np.trace(left) / len(left)
+        mean, error = found.mean(axis=0), found.std(axis=0) / np.sqrt(300)
+        neglected = 4 / p  # corrections of relative order 1/P
+        expected = np.transpose([theory.test_error, theory.train_error, 0 * p, theory.sampled_excess])
+        assert np.all(np.abs(mean - expected)[:, [0, 1, 3]] < (4 * error + neglected[:, None] * expected)[:, [0, 1, 3]])
+        free = RidgeTheory(values, p, ridge=t).predict(power).test_error  # the control
+        assert np.all(free[1:] < 0.85 * mean[1:, 0]) and free[2] < 0.75 * mean[2, 0]
+
+
+def test_what_a_pool_cannot_hold_is_refused():
+    with pytest.raises(ValueError, match="^samples must be fewer than the 50 points of the pool"):
+        RidgeTheory(np.ones(50), [10, 50], ridge=1.0, pool=50)
+    with pytest.raises(ValueError, match="^pool must have as many points as there are modes"):
+        RidgeTheory(np.ones(50), 10, ridge=1.0, pool=49)
+    theory = RidgeTheory(np.ones(50), 10, ridge=1.0, pool=50)
+    calls = (theory.equivalent_kernel, lambda: theory.closure_learnability("half", np.ones(50)),
+             theory.predict(np.ones(50)).coefficient_variance)  # fmt: skip
+    for call in calls:
+        with pytest.raises(ValueError, match="^pool must be None for"):
+            call()
+
+
 # --- learning curves ------------------------------------------------------------------------------
 
 

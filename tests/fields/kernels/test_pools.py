@@ -75,6 +75,65 @@ def test_a_kernel_of_one_function_learns_it_from_one_sample():
     np.testing.assert_allclose(curves.test_error[:, 1, 0], 4 * (1e-6 / (10 + 1e-6)) ** 2, rtol=1e-5)
 
 
+# --- tables of features ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("columns", [4, 60])
+def test_modes_of_a_table_are_those_of_its_kernel(columns):
+    features = RNG.standard_normal((30, columns))
+    table, pool = pools.modes(features, Y[:, None]), pools.Pool(features @ features.T, Y).modes
+    rank = min(columns, 30)
+    assert table.points == pool.points == 30 and table.spectrum.eigenvalues.size == rank
+    fit = np.linalg.lstsq(features, Y)[0]
+    unexplained = ((Y - features @ fit) ** 2).sum() / max(30 - rank, 1)
+    assert table.noise_variance == pytest.approx(unexplained, rel=1e-9, abs=1e-20)
+    np.testing.assert_allclose(table.spectrum.eigenvalues, np.linalg.svd(features)[1] ** 2 / 30, rtol=1e-9)
+    for name in ("test_error", "train_error", "kappa"):
+        one, other = (getattr(modes.predict([3, 20], ridge=0.7), name) for modes in (table, pool))
+        np.testing.assert_allclose(one, other, rtol=1e-8)
+
+
+def test_a_linear_model_of_known_law_is_found_in_its_sample_and_predicted_beyond_it():
+    """λ_k = k^-1.7, v_k² = λ_k, σ = 0.3: 4000 points give the curve of the law, against Gaussian data sets of it."""
+    rng, lam = np.random.default_rng(2), np.arange(1.0, 41) ** -1.7
+    draw = rng.standard_normal((4000, 40))
+    found = pools.modes(draw * np.sqrt(lam), draw @ np.sqrt(lam) + 0.3 * rng.standard_normal(4000))
+    assert found.noise_variance == pytest.approx(0.09, rel=4 * np.sqrt(2 / 3960))
+    np.testing.assert_allclose(found.spectrum.eigenvalues[:10], lam[:10], rtol=0.15)
+    curves = feature_regression.measure(
+        lam, np.sqrt(lam), [10, 80, 400], [0.1], rng=3, replicas=60, noise_variance=0.09
+    )
+    mean, error = Estimate.of(curves.test_error[:, :, 0])
+    predicted = found.predict([10, 80, 400], ridge=0.1, population=True).test_error
+    assert np.all(np.abs(mean - predicted) < 4 * error + 0.05 * predicted)  # 1/√400 of the eigenvalues' own errors
+    assert found.predict(400, ridge=0.1).test_error == pytest.approx(predicted[2], rel=0.05)
+
+
+def test_tables_of_pandas_and_columns_are_read_and_others_are_refused():
+    pandas = pytest.importorskip("pandas")
+    numbers = RNG.standard_normal((12, 2))
+    frame = pandas.DataFrame({"a": numbers[:, 0], "b": numbers[:, 1], "c": numbers[:, 0] > 0})
+    plain = np.c_[numbers, numbers[:, 0] > 0]
+    given = pools.modes(frame, frame[["a"]]), pools.modes(plain, plain[:, 0])
+    np.testing.assert_allclose(*(modes.spectrum.eigenvalues for modes in given), rtol=1e-12)
+    with pytest.raises(ValueError, match="^features must hold numbers: turn columns of text into them"):
+        pools.modes(frame.assign(d="x"), plain[:, 0])
+    with pytest.raises(ValueError, match="^features must be finite"):
+        pools.modes(frame.assign(d=[None, *range(11)]), plain[:, 0])
+
+
+def test_in_a_pool_of_digits_the_theory_of_pools_is_near_where_the_other_is_far():
+    """Half of 600 digits are seen: unlimited data would leave half the error that is found on the others."""
+    images = data.load("digits", size=8)
+    x = data.design(images.images)[:600] / 16
+    pool = pools.Pool(np.exp(-((x[:, None] - x) ** 2).sum(axis=2) / 8), 1.0 - 2 * (images.labels[:600] % 2))
+    mean, error = Estimate.of(pool.measure([30, 300], [1e-2], rng=1, replicas=12).test_error[:, :, 0])
+    pooled = pool.modes.predict([30, 300], ridge=1e-2).test_error
+    free = RidgeTheory(pool.eigenvalues, [30, 300], ridge=1e-2).predict(pool.coefficients**2).test_error
+    assert abs(mean[0] - pooled[0]) < 4 * error[0] and free[1] < 0.6 * mean[1]
+    assert np.all(np.abs(pooled - mean) < 0.5 * np.abs(free - mean) + 4 * error)
+
+
 # --- the handwritten digits -----------------------------------------------------------------------
 
 SAMPLES, RIDGES = np.array([25, 100, 400]), np.array([1e-8, 1e-3, 0.1])
@@ -123,7 +182,12 @@ def test_gaussian_surrogates_of_digits_follow_the_theory_where_the_digits_do_not
     [
         (lambda: pools.unit_rows([[1.0, 0.0], [3.0, 0.0], [2.0, 0.0]]), "inputs must have no point at their mean"),
         (lambda: pools.unit_rows(X[:1]), "inputs must hold two points or more"),
-        (lambda: pools.Pool(GRAM, Y[:-1]), "targets must have one axis of length 30"),
+        (lambda: pools.Pool(GRAM, Y[:-1]), "targets must have 30 rows, one a sample"),
+        (lambda: pools.modes(X, np.c_[Y, Y]), "targets must have 1 column: pass one at a time"),
+        (lambda: pools.modes(0 * X, Y), "features must differ from zero"),
+        (lambda: pools.modes(X[:, :, None], Y), "features must be a table of one sample or more"),
+        (lambda: pools.modes(X, Y).predict(30, ridge=1.0), "samples must be fewer than the 30 points of the pool"),
+        (lambda: pools.Pool(GRAM, Y).modes.predict(3, ridge=1.0, population=True), "population must be False where"),
         (lambda: pools.Pool(0 * GRAM, Y), "gram must have a trace > 0"),
         (lambda: pools.Pool(GRAM, Y).measure([30], [0.1], 1), "samples must have entries >= 1 and <= 29"),
         (lambda: pools.Pool(X @ X.T, Y).measure([20], [1e-14], 1), "ridges must be at least"),
