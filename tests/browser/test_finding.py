@@ -1,0 +1,211 @@
+"""How a reader finds things: the search, previews of what a link leads to, and how much a page fetches."""
+
+import tomllib
+
+import pytest
+
+from tools.build import project
+from tools.site import address, browser_checks
+from tools.sphinx_ext import search
+
+ROOT = address.prefix(project.remote(project.ROOT))
+WANTED = {  # a query, and the pages of which one comes first or second
+    "plateau length": {"book/scaling/plateaus"},
+    "SGD noise covariance": {"book/fluctuations/stochastic-descent", "book/fluctuations/exact-identity"},
+    "double descent": {"book/fields/overfitting"},
+    "learning rate threshold": {"book/fluctuations/exact-identity", "book/scaling/linear-student"},
+    "kernel ridge": {"book/fields/averaging-over-data"},
+    "feature learning": {"book/fields/kernel-adaptation", "book/fields/first-order-transition"},
+    "SGD temperature": {"book/foundations/langevin", "book/synthesis/noise-and-order"},
+    "noise_moment": {"book/library/fluctuations"},
+}
+NOTHING = ("constructor", "__proto__", "hasOwnProperty", "toString", "xylophone", "the", "")
+EQUATION = 'article a[href^="#equation-"]:visible'
+
+
+@pytest.fixture(scope="module")
+def found(chromium, server):
+    """Asks the search for a query: the pages that it finds, and milliseconds."""
+    from tools.site import browser
+
+    with browser.opened(chromium, server, "search.html") as (tab, faults):
+        script = "query => { const start = performance.now(); return [Search.find(query), performance.now() - start]; }"
+        tab.wait_for_function("Search.find('plateau').length > 0")
+        yield lambda query: tab.evaluate(script, query)
+        assert faults == []
+
+
+@pytest.mark.parametrize("query", WANTED)
+def test_a_query_finds_its_chapter(found, query):
+    assert WANTED[query] & {page["name"] for page in found(query)[0][:2]}
+
+
+@pytest.mark.parametrize("query", NOTHING)
+def test_what_every_object_has_is_not_found(found, query):
+    pages, milliseconds = found(query)
+    assert pages == [] and milliseconds < 300
+
+
+def test_words_of_readers_find_chapters(found):
+    said = tomllib.loads(project.read(project.ROOT / "tools" / "sphinx_ext" / "synonyms.toml"))
+    assert len(said) >= 20
+    missed = [one for one in said if not any(page["name"].count("/") == 2 for page in found(one)[0][:2])]
+    assert missed == []
+    lost = [other for others in said.values() for other in others if not found(other)[0]]
+    assert lost == [], "words that the book does not use"
+
+
+def test_titles_come_before_text_and_places_have_anchors(found):
+    pages = found("momentum")[0]
+    assert pages[0]["name"] == "book/fluctuations/momentum-and-currents"
+    for query, kind in (("on-line learning equations", "theorem"), ("detailed balance", "term")):
+        places = [place for page in found(query)[0] for place in page["places"]]
+        assert [place for place in places if place["kind"] == kind and place["anchor"]]
+
+
+def test_lines_of_results_hold_no_code(opened):
+    with opened("search.html?q=learning+rate") as (tab, faults):
+        tab.get_by_text("pages found").wait_for()
+        texts = tab.locator("#search-results p.context").all_inner_texts()
+        assert len(texts) == 10 and all(40 < len(text) < 300 for text in texts)
+        assert not [text for text in texts if "\\" in text or "import " in text or " = " in text]
+        assert tab.locator("#search-results p.context mark").count() >= 10
+        tab.locator("button.search-more").click()
+        tab.wait_for_function("document.querySelectorAll('#search-results ul.search > li').length > 10")
+        browser_checks.lighten(tab)
+        browser_checks.equations_to_words(tab)
+        assert browser_checks.rules(tab) + browser_checks.contrast(tab) + faults == []
+
+
+@pytest.fixture
+def reading(opened):
+    """Opens the chapter on on-line learning on a desk, its equations set, and counts what it fetches."""
+    return lambda path="book/foundations/online-learning.html", **options: opened(
+        path, **{"viewport": browser_checks.DESK} | options
+    )
+
+
+def box(tab):
+    return tab.locator("#preview:visible")
+
+
+def away(tab):
+    tab.mouse.move(1, 1)
+    tab.locator("#preview").wait_for(state="hidden")
+
+
+def test_an_equation_is_previewed_under_the_mouse_and_goes(reading):
+    with reading() as (tab, faults):
+        browser_checks.equations(tab)
+        link = tab.locator(EQUATION).first
+        link.hover()
+        box(tab).locator("mjx-container").first.wait_for()
+        assert link.get_attribute("aria-describedby") == "preview"
+        box(tab).hover()  # it may be pointed at
+        tab.wait_for_timeout(600)
+        assert box(tab).count() == 1
+        assert tab.locator("[id]").evaluate_all("all => new Set(all.map(one => one.id)).size === all.length")
+        tab.keyboard.press("Escape")
+        tab.locator("#preview").wait_for(state="hidden")
+        link.hover()
+        tab.mouse.move(0, 0)
+        link.hover()
+        box(tab).wait_for()
+        away(tab)
+        assert link.get_attribute("aria-describedby") is None and faults == []
+
+
+@pytest.mark.parametrize(
+    ("link", "shown"),
+    [
+        ("a[href^='#thm-']", "div.proof"),
+        ("a[href^='#fig-']", "figure img"),
+        ("a[href*='glossary.html#term-']", "dl dd"),
+        ("a[href*='bibliography.html#']", "div.citation"),
+        ("a[href^='gaussian-averages.html#equation-']", "div.math mjx-container"),
+    ],
+)
+def test_each_kind_is_previewed_at_the_focus_and_fetched_once(reading, link, shown):
+    with reading() as (tab, faults):
+        asked = []
+        tab.on("request", lambda request: asked.append(request.url.split("#")[0]))
+        browser_checks.equations(tab)
+        asked.clear()
+        place = tab.locator(f"article {link}:visible").first
+        for _ in range(2):
+            tab.keyboard.press("Tab")  # so that the focus is a keyboard's
+            place.focus()
+            box(tab).locator(shown).first.wait_for()
+            assert box(tab).locator(".headerlink").count() == 0
+            assert "\\(" not in box(tab).inner_text()
+            tab.keyboard.press("Escape")
+            tab.locator("#preview").wait_for(state="hidden")
+            place.blur()
+        pages = [url for url in asked if url.endswith(".html")]
+        assert len(pages) == (0 if link.startswith("a[href^='#") else 1) and faults == []
+
+
+def test_a_page_of_words_shows_a_term_with_mathematics(reading):
+    with reading("book/results.html") as (tab, faults):
+        assert tab.evaluate("typeof MathJax") == "undefined"
+        link = tab.locator("article a[href*='#thm-']").first
+        link.hover()
+        box(tab).locator("mjx-container").first.wait_for()
+        assert "\\(" not in box(tab).inner_text() and faults == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_preview_can_be_read(reading, scheme):
+    with reading(color_scheme=scheme) as (tab, faults):
+        browser_checks.equations(tab)
+        tab.locator("article a[href^='#thm-']:visible").first.hover()
+        box(tab).locator("div.proof").wait_for()
+        inside = box(tab).bounding_box()
+        assert inside["x"] >= 0 and inside["x"] + inside["width"] <= browser_checks.DESK["width"]
+        browser_checks.equations_to_words(tab)
+        assert browser_checks.contrast(tab) + browser_checks.rules(tab) + faults == []
+
+
+def test_a_finger_shows_a_preview_first_and_follows_second(opened):
+    with opened("book/foundations/online-learning.html", has_touch=True) as (tab, faults):
+        browser_checks.equations(tab)
+        link = tab.locator("article a[href^='gaussian-averages.html#equation-']:visible").first
+        link.tap()
+        box(tab).locator("mjx-container").first.wait_for()
+        place = box(tab).bounding_box()
+        assert place["x"] == 0 and place["width"] == browser_checks.PHONE["width"]
+        assert tab.url.endswith("online-learning.html") and box(tab).get_by_text("Go there").is_visible()
+        tab.locator("article h1").tap()
+        tab.locator("#preview").wait_for(state="hidden")
+        link.tap()
+        box(tab).wait_for()
+        link.tap()
+        tab.wait_for_url("**/gaussian-averages.html#equation-*")
+        assert faults == []
+
+
+@pytest.mark.parametrize(
+    ("page", "limit"),
+    [
+        ("book/index", 900_000),
+        ("book/paths", 900_000),
+        ("book/library/scaling", 900_000),
+        ("search", 900_000),
+        ("book/summaries/fields", 1_400_000),
+        ("book/foundations/online-learning", 2_500_000),
+        ("book/fluctuations/real-data", 2_500_000),
+    ],
+)
+def test_what_a_page_fetches(opened, page, limit):
+    """Bytes of all answers, before any is kept and without compression."""
+    with opened("404.html", viewport=browser_checks.DESK) as (tab, _):
+        sizes = {}
+        tab.context.clear_cookies()
+        tab.on("requestfinished", lambda one: sizes.update({one.url: one.sizes()["responseBodySize"]}))
+        cdp = tab.context.new_cdp_session(tab)
+        cdp.send("Network.setCacheDisabled", {"cacheDisabled": True})
+        tab.goto(tab.url.replace("404", page))
+        tab.wait_for_load_state("networkidle")
+        browser_checks.equations(tab)
+        tab.wait_for_load_state("networkidle")
+        assert 100_000 < sum(sizes.values()) < limit, sorted(sizes.items(), key=lambda one: -one[1])[:8]
