@@ -128,7 +128,7 @@ const Search = (() => {
     const address = `${found.name}.html`;
     entry.append(made("a", found.title, { href: address }));
     if (found.places.length) {
-      const places = made("ul");
+      const places = made("ul", "", { className: "places" });
       for (const { kind, text, anchor } of found.places) {
         const place = made("li", `${KIND[kind] ?? "Result"}: `);
         place.append(made("a", text, { href: `${address}#${anchor}` }));

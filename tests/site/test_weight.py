@@ -1,4 +1,4 @@
-"""What a page loads, before any of it is kept: the files that it names; tests/browser measures what Chromium fetches."""
+"""What a page loads, before any of it is kept: the files that it names.  Chromium's part is in tests/browser."""
 
 import pytest
 

@@ -11,8 +11,8 @@ from tools.sphinx_ext import search
 PAGES = {
     "index": "# Start\n\nThese are the first words of the book, see {doc}`a`.\n\n```{toctree}\na\n```\n",
     "a": "---\nabout: A page on heat.\n---\n# Warm $\\eta$\n\n## Second heading\n\n```{index} latent heat\n```\n\n"
-    "Here the rate $\\eta$ meets $\\frac12 x$ and some `code_name` in one sentence.\n\n```python\nsecret = 1\n```\n\n"
-    ":::{prf:theorem} A boxed result\n:label: thm-boxed\n\nThe statement of the boxed result in quite a few words.\n:::\n",
+    "Here the rate $\\eta$ meets $\\frac12 x$ and some `code_name` in one sentence.\n\n```python\nsecret = 1\n```\n"
+    "\n:::{prf:theorem} A boxed result\n:label: thm-boxed\n\nThe statement of a box, in quite a few words.\n:::\n",
 }
 
 
@@ -49,7 +49,7 @@ def test_excerpts_hold_no_code_and_no_tex(made):
     texts = json.loads((made / "search" / "a.json").read_text(encoding="utf-8"))
     assert ["Here the rate η meets … and some code_name in one sentence.", "second-heading"] in texts
     assert [text for text, anchor in texts if anchor == "thm-boxed"] == [
-        "The statement of the boxed result in quite a few words."
+        "The statement of a box, in quite a few words."
     ]
     start = json.loads((made / "search" / "index.json").read_text(encoding="utf-8"))
     assert start == [["These are the first words of the book, see Warm η.", ""]]

@@ -107,7 +107,7 @@ def packed(counts):
 
 
 def index(pages, synonyms):
-    """The index of `pages`: (name, title, what it is about, whether it is a chapter, places, texts), in reading order."""
+    """The index of pages in reading order: (name, title, what it is about, whether it is a chapter, places, texts)."""
     places, words = [], {}
     for number, (_, title, about, _, found, texts) in enumerate(pages):
         places += [[number, *place] for place in found]

@@ -1,7 +1,8 @@
 """What a page loads: the rules and icons that the site uses, and MathJax, in parts, where there is mathematics.
 
 The theme's style sheets serve any site, with 1 800 icons; when the site is written, rules that no page or script can
-use are dropped, and the font of icons keeps the glyphs that are left.
+use are dropped, and the font of icons keeps the glyphs that are left.  Drawings lose blanks, and pictures in them bytes,
+but no pixel changes.
 """
 
 import base64
@@ -13,6 +14,7 @@ from pathlib import Path
 import tinycss2
 from fontTools import subset
 from fontTools.ttLib import TTFont
+from PIL import Image, ImageChops
 
 from tools.build import project
 
@@ -26,6 +28,8 @@ WORD = re.compile(r"[\w-]+")
 ASIDE = re.compile(r"\([^()]*\)|\[[^\]]*\]")  # of a selector: what :not() and :is() name may be missing
 NAME = re.compile(r"[.#]([\w-]+)")
 GLYPH = re.compile(r"[\ue000-\uf8ff]|(?<=\\)f[0-9a-f]{3}\b")  # of the font of icons, as a character or its number
+PICTURE = re.compile(r"(?<=data:image/png;base64,)[^\"]*")
+BLANK = re.compile(r"<!--.*?-->|<metadata>.*?</metadata>|(?<=\n)\s+", re.DOTALL)  # in a drawing
 SOLID = re.compile(r"src:url\([^)]*fa-solid-900\.woff2\)[^}]*")
 
 
@@ -81,6 +85,19 @@ def icons(font, codes):
     return f"data:font/woff;base64,{base64.b64encode(file.getvalue()).decode()}"
 
 
+def few_colors(data):
+    """A picture of at most 256 colors, in base 64, with one byte a pixel; any other as it is."""
+    image = Image.open(io.BytesIO(base64.b64decode(data)))
+    plain, file = image.convert("RGB"), io.BytesIO()
+    colors = plain.getcolors(256)
+    if colors is None or "A" in image.mode and image.getchannel("A").getextrema()[0] < 255:
+        return data
+    listed = plain.quantize(len(colors), dither=Image.Dither.NONE)
+    listed.save(file, "png", optimize=True)
+    same = ImageChops.difference(plain, listed.convert("RGB")).getbbox() is None
+    return min(data, base64.b64encode(file.getvalue()).decode(), key=len) if same else data
+
+
 def lighten(app, error):
     """Drop from the theme's files what this site does not use."""
     if error is not None or app.builder.format != "html":
@@ -91,6 +108,9 @@ def lighten(app, error):
     for path in (static / "mathjax").rglob("*"):
         if path.is_file() and not path.relative_to(static / "mathjax").as_posix().startswith(KEPT):
             path.unlink()
+    for path in (site / "_images").glob("*.svg"):
+        drawing = BLANK.sub("", path.read_text(encoding="utf-8"))
+        path.write_text(PICTURE.sub(lambda match: few_colors(match[0]), drawing), encoding="utf-8")
     known = words(site)
     sheets = {path: path.read_text(encoding="utf-8") for kind in SHEETS for path in static.glob(kind)}
     for path, text in sheets.items():
