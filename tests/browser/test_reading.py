@@ -1,4 +1,4 @@
-"""What a reader does with the site as a whole: search, switch between light and dark, and move about on a phone."""
+"""What a reader does with the site as a whole: switch between light and dark, and move about on a phone."""
 
 import hashlib
 import re
@@ -6,12 +6,11 @@ import re
 import pytest
 
 from tools.build import project
-from tools.site import address, browser_checks
+from tools.site import browser_checks
 
 CHAPTERS = [page for page in project.toc_pages(project.ROOT) if page.count("/") > 1 and "summaries" not in page]
 CHAPTERS = [page for page in CHAPTERS if project.is_notebook(project.ROOT / f"{page}.md")]
 CHAPTER = CHAPTERS[0]
-SEARCH = "word => { document.querySelector('#search-results').replaceChildren(); Search.performSearch(word); }"
 
 
 @pytest.fixture
@@ -25,29 +24,6 @@ def search_word(page):
     lines = project.read(project.ROOT / f"{page}.md").splitlines()
     title = next(line for line in lines if line.startswith("# "))
     return max(re.findall(r"[a-z]+", title.lower()), key=len)
-
-
-def results(tab, word=None):
-    """Pages among the results, once the search (for another word) has ended."""
-    if word:
-        tab.evaluate(SEARCH, word)
-    tab.get_by_text(re.compile("Search finished|did not match")).wait_for()
-    links = tab.eval_on_selector_all(
-        "#search-results ul.search li > a", "links => links.map(link => new URL(link.href).pathname)"
-    )
-    root = address.prefix(project.remote(project.ROOT))
-    return {link.removeprefix(root).removesuffix(".html") for link in links}
-
-
-def test_search_finds_chapters_and_nothing_where_there_is_nothing(opened):
-    with opened(f"search.html?q={search_word(CHAPTER)}") as (tab, faults):
-        assert CHAPTER in results(tab)
-        assert [page for page in CHAPTERS[6::6] if page not in results(tab, search_word(page))] == []
-        assert results(tab, "xylophone") == set()
-        for word in ("constructor", "__proto__", "hasOwnProperty", "toString"):  # what every object has
-            found = results(tab, word)
-            assert "undefined" not in tab.locator("#search-results").inner_text() and None not in found
-        assert faults == []
 
 
 def test_search_from_a_page(desk):

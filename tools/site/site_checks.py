@@ -15,6 +15,7 @@ from bs4 import BeautifulSoup, Comment
 from lib.services import ledger
 from tools.build import project
 from tools.site import address
+from tools.sphinx_ext.weight import PARTS
 
 # Pages that Sphinx and its extensions write besides the ones in _toc.yml.
 GENERATED = {"index", "search", "404"}
@@ -118,6 +119,18 @@ class Links:
             elif parts.fragment and target.suffix == ".html" and unquote(parts.fragment) not in self.ids(target):
                 found.append(f"link {href} names no place in its page")
         return sorted(set(found))
+
+
+def weight(site, page):
+    """Bytes of what a page loads at once by its own words: itself, its style sheets, scripts and pictures, MathJax."""
+    path = html_path(site, page)
+    found = read(path).select("link[rel=stylesheet], script[src], img[src]:not([loading=lazy])")
+    named = {urlsplit(node.get("href") or node.get("src")).path for node in found}
+    files = {path, *((path.parent / unquote(name)).resolve() for name in named)}
+    if any(file.name == "startup.js" for file in files):
+        parts = (f"{name}.js" for name in ("core", "output/chtml/fonts/tex", *PARTS))
+        files |= {site / "_static" / "mathjax" / name for name in parts}
+    return sum(file.stat().st_size for file in files)
 
 
 def launch(root, site, page, soup):

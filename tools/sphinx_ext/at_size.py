@@ -21,7 +21,7 @@ def folded(address, alt, said):
     stale = "; the code has changed since" if said["stale"] else ""
     how = f"Computed in the preset <em>paper</em>, {said['minutes']} min, at commit {said['commit']}{stale}."
     alt = html.escape(f"The same figure at the size of the source. {alt}", quote=True)
-    drawing = f'<img src="{html.escape(address)}" alt="{alt}">'
+    drawing = f'<img src="{html.escape(address)}" alt="{alt}" loading="lazy">'
     note = f"<p>{how} Sizes that the caption names are those of this build.</p>"
     return f'<details class="at-size"><summary>At the source\'s own size</summary>{drawing}{note}</details>'
 

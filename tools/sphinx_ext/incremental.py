@@ -61,7 +61,7 @@ def read_alone(app):
 
 
 def keep(app, error):
-    """Keep what the search index learnt of every page while it was written; Sphinx keeps what it knew before."""
+    """Keep also what was learnt since all pages were read, the inventory; Sphinx keeps what it knew before."""
     if error is None:
         with (Path(app.doctreedir) / ENV_PICKLE_FILENAME).open("wb") as file:
             pickle.dump(app.env, file, pickle.HIGHEST_PROTOCOL)
