@@ -28,6 +28,7 @@ ON_SCREEN = ("book/ledger", "book/library", "book/general-index", "book/status")
 MARGIN, LINE = 51.0, 28.0  # points, of the foot of a page
 DIGIT = 0.556  # width of a digit of Helvetica, in sizes of the font
 FOOT = 8.0  # points
+FONT = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Helvetica", "/Encoding": "/WinAnsiEncoding"}
 
 # Title of the page and of its sections, each with the name of the place; an equation in one is read as it would be aloud.
 HEADINGS = """headings => headings.map(heading => {
@@ -118,8 +119,9 @@ def merge(title, contents, groups, server, online=None):
             number = first[one.page] + reader.get_destination_page_number(place)
             places[one.page, name.removeprefix("/")] = (number, float(place.top))
     writer.add_metadata({"/Title": title})
+    font = writer._add_object(DictionaryObject({NameObject(key): NameObject(value) for key, value in FONT.items()}))
     for number, (page, text) in enumerate(names):
-        _foot(writer, number, text)
+        _foot(writer, font, number, text)
         _lead(writer, writer.pages[number], page, first, places, server, online)
     for caption, prints in groups.items():
         above = writer.add_outline_item(title=caption, page_number=first[prints[0].page]) if caption else None
@@ -134,7 +136,7 @@ def merge(title, contents, groups, server, online=None):
     return made.getvalue()
 
 
-def _foot(writer, number, text):
+def _foot(writer, font, number, text):
     """Write a title and the page's number, from 1, under the page; Chromium leaves its own scale at the end of a page."""
     page = writer.pages[number]
     right = float(page.mediabox.width) - MARGIN - DIGIT * FOOT * len(str(number + 1))
@@ -146,8 +148,6 @@ def _foot(writer, number, text):
         stream.set_data(data)
     before, after = map(writer._add_object, streams)
     page[NameObject("/Contents")] = ArrayObject([before, page.raw_get("/Contents"), after])
-    font = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Helvetica", "/Encoding": "/WinAnsiEncoding"}
-    font = DictionaryObject({NameObject(key): NameObject(value) for key, value in font.items()})
     fonts = page["/Resources"].get_object().setdefault(NameObject("/Font"), DictionaryObject()).get_object()
     fonts[NameObject("/Foot")] = font
 
@@ -166,7 +166,13 @@ def _lead(writer, sheet, page, first, places, server, online):
             pass
         elif target in first:
             number, top = places.get((target, anchor), (first[target], float(sheet.mediabox.height)))
-            ends = [writer.pages[number].indirect_reference, NameObject("/XYZ"), NullObject(), Number(top), NullObject()]
+            ends = [
+                writer.pages[number].indirect_reference,
+                NameObject("/XYZ"),
+                NullObject(),
+                Number(top),
+                NullObject(),
+            ]
             note.pop("/A", None)
             note[NameObject("/Dest")] = ArrayObject(ends)
         elif online:
@@ -193,7 +199,9 @@ def print_all(root, chromium, server, online):
     """Print what is printed of the site, and put together its files: triples of name, bytes and number of pages."""
     wanted, commit = parts(root), git(root, "rev-parse", "--short", "HEAD")
     state = f"Printed from the site of commit {commit}. What only a screen can show, such as folded code, is there."
-    done = {one.page: one for one in print_pages(chromium, server, [page for group in wanted.values() for page in group])}
+    done = {
+        one.page: one for one in print_pages(chromium, server, [page for group in wanted.values() for page in group])
+    }
     groups = {caption: [done[page] for page in group] for caption, group in wanted.items()}
     yield pdf_name(), *assemble(chromium, server, "The Physics of Learning", state, groups, online)
     for caption, prints in groups.items():
