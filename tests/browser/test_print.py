@@ -6,7 +6,6 @@ import re
 import pytest
 from pypdf import PdfReader
 
-from tools.build import project
 from tools.release import pdf
 from tools.site import browser_checks
 

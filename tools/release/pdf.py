@@ -1,9 +1,9 @@
 """Print the built site into PDF files, one for the book and one for each part: ``python -m tools.release.pdf``.
 
 Chromium prints every page as the print style has it (the last block of ``book/_static/book.css``).  The prints are put
-together with a page of contents, page numbers and bookmarks; a link to a page that is in the same file leads there, any
-other to the published site.  The files lie in ``_build/pdf``; the site is written once more, takes them over, and offers
-them where a page has the directive ``pdf-files``.  Nothing in them depends on the time or on the machine's paths.
+together with contents, page numbers and bookmarks; a link to a page in the same file leads there, any other to the
+published site.  The files lie in ``_build/pdf``; the site is written once more, takes them over, and offers them
+where a page has the directive ``pdf-files``.  Nothing in them depends on the time or on the machine's paths.
 """
 
 import html
@@ -30,7 +30,7 @@ DIGIT = 0.556  # width of a digit of Helvetica, in sizes of the font
 FOOT = 8.0  # points
 FONT = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Helvetica", "/Encoding": "/WinAnsiEncoding"}
 
-# Title of the page and of its sections, each with the name of the place; an equation in one is read as it would be aloud.
+# Titles of the page and of its sections, each with the name of the place; an equation in one is read as its symbols.
 HEADINGS = """headings => headings.map(heading => {
     const copy = heading.cloneNode(true);
     for (const math of copy.querySelectorAll("mjx-container"))
@@ -92,8 +92,8 @@ def front(chromium, server, title, state, groups, numbers):
             f'<p><a href="{server}/{one.page}.html">{html.escape(one.title)}</a><i></i>{numbers.get(one.page, 0)}</p>'
             for one in prints
         ]
-    style = """@page { size: A4; margin: 18mm } h1 { margin-top: 20mm; font-size: 24pt } a { color: inherit; text-decoration: none }
-        body { font: 10pt/1.4 sans-serif } h2 { font-size: 10pt; margin: 1.2em 0 0.2em; break-after: avoid }
+    style = """@page { size: A4; margin: 18mm } body { font: 10pt/1.4 sans-serif } h1 { font-size: 24pt }
+        a { color: inherit; text-decoration: none } h2 { font-size: 10pt; margin: 1.2em 0 0.2em; break-after: avoid }
         p { display: flex; margin: 0 } i { flex: 1; border-bottom: 1px dotted gray; margin: 0 0.5em 0.3em }"""
     with chromium.new_page() as tab:
         head = f"<h1>{html.escape(title)}</h1>{html.escape(state)}"
@@ -137,7 +137,7 @@ def merge(title, contents, groups, server, online=None):
 
 
 def _foot(writer, font, number, text):
-    """Write a title and the page's number, from 1, under the page; Chromium leaves its own scale at the end of a page."""
+    """Write a title and the page's number, from 1, under the page, in points: Chromium leaves its own scale there."""
     page = writer.pages[number]
     right = float(page.mediabox.width) - MARGIN - DIGIT * FOOT * len(str(number + 1))
     words = text.encode("cp1252", "replace").replace(b"\\", b"\\\\").replace(b"(", b"\\(").replace(b")", b"\\)")
