@@ -10,7 +10,7 @@ export PYTHON TORCH_INDEX
 unexport PYTHONPATH PYTHONHOME
 bin := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help environment lock book test test-all seeds browser lab assignments rehearsal lowest paper bench clean
+.PHONY: help environment lock book test test-all seeds browser lab assignments rehearsal lowest paper pdf bench clean
 
 help:
 	@echo "make book         build the book into _build/html (the first run installs everything into .venv)"
@@ -23,6 +23,7 @@ help:
 	@echo "make rehearsal    do what a launch on Binder does, in an empty environment; print times and memory"
 	@echo "make lowest       try lib on the lowest versions that pyproject.toml declares (NAME=tests/fields: these tests, too)"
 	@echo "make paper        list the results at the sources' own size; NAME=part/chapter computes and compares those of one"
+	@echo "make pdf          print the built site into _build/pdf, the book and each part, and offer the files on the site (10 minutes)"
 	@echo "make lock         write requirements.txt, the versions of all packages, from requirements.in"
 	@echo "make bench        print the timed comparisons"
 	@echo "make clean        remove everything that was built, the environment included (a course stays)"
@@ -62,6 +63,9 @@ lowest: environment
 
 paper: environment
 	@$(bin)/python -m tools.release.paper $(NAME)
+
+pdf: environment
+	@$(bin)/python -m tools.release.pdf
 
 lock: environment
 	@$(bin)/uv pip compile --quiet requirements.in --output-file requirements.txt

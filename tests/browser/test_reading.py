@@ -41,17 +41,6 @@ def test_search_from_a_page(desk):
         assert faults == []
 
 
-def test_a_dark_page_is_printed_light(desk):
-    with desk(f"{CHAPTER}.html", color_scheme="dark") as (tab, faults):
-        theme = "document.documentElement.dataset.theme"
-        assert tab.evaluate(theme) == "dark"
-        tab.evaluate("dispatchEvent(new Event('beforeprint'))")
-        drawn = tab.locator(".cell_output img, figure.explorable svg").first
-        assert tab.evaluate(theme) == "light" and drawn.evaluate("one => getComputedStyle(one).filter") == "none"
-        tab.evaluate("dispatchEvent(new Event('afterprint'))")
-        assert tab.evaluate(theme) == "dark" and faults == []
-
-
 def paper(tab):
     return tab.evaluate("getComputedStyle(document.body).backgroundColor")
 

@@ -8,6 +8,7 @@ from tools.build import project
 from tools.site import chapters, ledger_text
 
 NOTATION = "book/notation"
+PRINTED = "pdf"  # folder of the printed files, in the build's folder and in the site
 CELLS = re.compile(r"(?<!\\)\|")  # what parts the cells of a line
 
 
@@ -50,6 +51,27 @@ def symbols(here):
     return "\n".join([*opening, *lines, "", f"All symbols of the book: {{doc}}`/{NOTATION}`.", "", "</details>"])
 
 
+def pdf_name(caption=None):
+    """The name of the printed file of a part, by its caption, or of the whole book; None for what is not a part."""
+    if caption is None:
+        return "the-physics-of-learning.pdf"
+    found = re.fullmatch(r"Part (\w+): (.+)", caption)
+    return f"part-{found[1]}-{found[2].replace(' ', '-')}.pdf".lower() if found else None
+
+
+def pdf_files(here):
+    """Where the printed book lies, whole and in parts; nothing if it was not printed."""
+    parts = dict.fromkeys(chapter.part for chapter in chapters.chapters(here.root).values())
+    files = {"the whole book": pdf_name()} | {part.replace(":", ""): pdf_name(part) for part in parts}
+    folder = here.root / "_build" / PRINTED
+    links = [
+        f"{{site-file}}`{text} <{PRINTED}/{name}>` ({(folder / name).stat().st_size / 1e6:.1f} MB)"
+        for text, name in files.items()
+        if (folder / name).is_file()
+    ]
+    return f"**On paper.** As a PDF, with links and bookmarks: {', '.join(links)}." if links else ""
+
+
 # Name of the directive -> what writes it, and what a page with it is read again for: the lists of chapters,
 # the ledger, or its words, which stay when a number moves in its last digit.
 DIRECTIVES = {
@@ -59,6 +81,7 @@ DIRECTIVES = {
     "parts": (chapters.parts, "chapters"),
     "problem-sets": (chapters.problem_sets, "chapters"),
     "symbols": (symbols, "chapters"),
+    "pdf-files": (pdf_files, PRINTED),
     "correction": (ledger_text.correction, "words"),
     "source-and-page": (ledger_text.source_and_page, "words"),
     "correction-list": (ledger_text.correction_list, "ledger"),

@@ -15,10 +15,10 @@ from sphinx.util.docutils import ReferenceRole, SphinxDirective, SphinxRole
 
 from tools.build import project
 from tools.site import ledger_text
-from tools.site.written import DIRECTIVES, Here
+from tools.site.written import DIRECTIVES, PRINTED, Here, pdf_name
 
 PUBLISHED = {"ledger.json": "ledger.json", "notebooks": "_sources", "notebooks.zip": "notebooks.zip"}
-PUBLISHED |= {"assignments": "assignments"}  # in the build's folder -> in the site
+PUBLISHED |= {"assignments": "assignments", PRINTED: PRINTED}  # in the build's folder -> in the site
 
 
 def rows(env, numbers=True):
@@ -45,7 +45,9 @@ class Written(SphinxDirective):
     def run(self):
         write, made_from = DIRECTIVES[self.name]
         root = Path(self.env.srcdir)
-        found = [] if made_from == "chapters" else rows(self.env, made_from == "ledger")
+        if made_from == PRINTED:  # a file that is not there makes Sphinx read the page each time
+            self.env.note_dependency(str(root / "_build" / PRINTED / pdf_name()))
+        found = [] if made_from in ("chapters", PRINTED) else rows(self.env, made_from == "ledger")
         if made_from == "chapters":
             for path in _sources(root):
                 self.env.note_dependency(str(path))
