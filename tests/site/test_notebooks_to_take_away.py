@@ -51,7 +51,7 @@ def test_published_notebook_is_plain_and_leads_to_its_neighbours(site, page):
 
 
 def test_all_notebooks_are_offered_in_one_file_that_can_be_run(site):
-    soup = site_checks.read(site_checks.html_path(site, "book/how-to-read"))
+    soup = site_checks.read(site_checks.html_path(site, "book/run"))
     assert soup.select(f"article a[href='../{takeaway.ARCHIVE}']")
     with zipfile.ZipFile(site / takeaway.ARCHIVE) as archive:
         assert archive.testzip() is None

@@ -144,10 +144,28 @@ def test_the_library_leads_to_its_source_and_back(site, links):
     assert [links.problems(path, site_checks.read(path)) for path in sources] == [[]] * len(sources)
 
 
-@pytest.mark.parametrize(
-    ("page", "place"), [("instructors", "table.prerequisites td:first-child a"), ("index", "table a")]
-)
-def test_lists_of_chapters_name_each_once(soups, page, place):
+def test_the_table_of_prerequisites_names_each_chapter_once(soups):
     wanted = [f"{page.removeprefix('book/')}.html" for page in CHAPTERS]
-    links = [link["href"] for link in soups(f"book/{page}").select(f"article {place}")]
+    links = [link["href"] for link in soups("book/instructors").select("table.prerequisites td:first-child a")]
     assert [link for link in links if link in wanted] == wanted
+
+
+def test_the_first_page_states_each_result_and_opens_four_doors(soups):
+    """A card has a picture, a sentence, a number out of the ledger, and leads to its part; no part is left out."""
+    soup = soups("book/index")
+    cards, doors = soup.select("section#five-results > section"), soup.select("section#four-doors > section")
+    assert [len(card.select("figure img")) for card in cards] == [1] * 5 and len(doors) == 4
+    assert all(card.select("p strong a[href*='#ledger-']") for card in cards)
+    parts = [link["href"] for card in cards for link in card.select("a[href^='summaries/']")]
+    folders = list(dict.fromkeys(page.split("/")[1] for page in CHAPTERS))
+    assert parts == [f"summaries/{name}.html" for name in folders[1:-1]]  # those with a source
+    assert all(door.select("p a") for door in doors) and len(soup.select("figure.explorable")) == 1
+    first = soup.select_one("article h1").find_next("p").get_text().split()
+    assert len(first) <= 60, "what, for whom and why, in fifty words"
+
+
+def test_an_open_problem_has_its_number_and_leads_to_its_place(soups):
+    problems = soups("book/open-problems").select("article li")
+    numbers = [len(problem.select("a[href*='#ledger-']")) for problem in problems]
+    assert len(problems) >= 12 and sum(map(bool, numbers)) >= len(problems) - 2
+    assert all(problem.select("em") and problem.select("a.internal, a.reference") for problem in problems)

@@ -6,6 +6,7 @@ import statistics
 import pytest
 
 from tools.build import project
+from tools.site.chapters import words
 
 RULES = dict(re.findall(r"^(\d+)\. (.+)$", project.read(project.ROOT / "HOW-A-CHAPTER-IS-MADE.md"), re.MULTILINE))
 NOTATION = project.read(project.ROOT / "book" / "notation.md").split("\n## ")
@@ -37,11 +38,6 @@ def code(cells):
 
 def prose(cells):
     return "\n".join(cell.source for cell in cells if cell.cell_type != "code")
-
-
-def words(text):
-    """Words of prose, a formula counted as one."""
-    return len(re.sub(r"\$\$.*?\$\$|\$[^$]*\$|```.*?```|:::\{[^\n]*|\{[a-z:]+\}", " x ", text, flags=re.DOTALL).split())
 
 
 def test_the_rules_are_numbered_through():

@@ -17,6 +17,9 @@ from tools.course import assignments
 BOX = re.compile(r"\*\*Prerequisites:\*\*(?P<needs>.*?)\*\*Time:\*\*\s+about\s+(?P<minutes>\d+)\s+minutes", re.S)
 ROLE = re.compile(r"\{(doc|ref)\}`(?:[^`<]*<)?([^`<>]+)>?`")
 LABEL = re.compile(r"^\(([^()\s]+)\)=", re.M)
+FOLDED = re.compile(r"^(:{3,})\{[^\n]*\n(?::[^\n]*\n)*?:class:[^\n]*dropdown.*?^\1\s*$", re.M | re.S)
+DERIVES = re.compile(r"^\$\$|\\begin\{align|\bshow\(", re.M)
+WORDS_A_MINUTE = {True: 15, False: 30}  # of a student with a pencil, in a section that derives and in one that does not
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,21 @@ class Chapter:
     about: str
     minutes: int
     needs: tuple
+
+
+def words(text):
+    """Words of prose, a formula counted as one."""
+    return len(re.sub(r"\$\$.*?\$\$|\$[^$]*\$|```.*?```|:::\{[^\n]*|\{[a-z:]+\}", " x ", text, flags=re.DOTALL).split())
+
+
+def reading_minutes(text):
+    """The time of a chapter by the book's one rule; a section derives if it displays an equation.
+
+    Exercises, what follows them, and folded text are left out.
+    """
+    main = FOLDED.sub("", re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.S).partition("\n## Exercises")[0])
+    sections = re.split(r"^## ", main, flags=re.M)
+    return sum(words(section) / WORDS_A_MINUTE[bool(DERIVES.search(section))] for section in sections)
 
 
 def front_matter(text):
@@ -190,20 +208,6 @@ def prerequisites(here):
         needs = ", ".join(map(_doc, chapter.needs)) or "no other chapter"
         rows.append((_doc(page), f"{chapter.minutes} min", needs, whole))
     return table({"Chapter": 26, "Time": 12, "Needs": 40, "With all before it": 22}, rows, "prerequisites")
-
-
-def parts(here):
-    """The parts of the book with the question of each, its chapters, and its source, out of the summaries."""
-    found = chapters(here.root)
-    lines = ["| part | the question | the source |", "| --- | --- | --- |"]
-    for caption in dict.fromkeys(chapter.part for chapter in found.values()):
-        pages = [page for page, chapter in found.items() if chapter.part == caption]
-        folder = pages[0].split("/")[1]
-        about = front_matter(project.read(here.root / "book" / "summaries" / f"{folder}.md"))
-        source = f"{{cite:t}}`{about['source']}`" if "source" in about else "–"
-        name = caption.removeprefix("Part ").replace(":", "")
-        lines.append(f"| **{name}** | {about['about']} {', '.join(map(_doc, pages))}. | {source} |")
-    return "\n".join(lines)
 
 
 def problem_sets(here):

@@ -20,7 +20,7 @@ WORDS = {
 }
 MEANING = {
     "reproduced": "derived here and confirmed within the stated tolerance",
-    "error": "a statement that is wrong, read with its hedges, and that something depends on; the right one is shown",
+    "error": "a statement wrong even with the authors' qualifications, and that matters; the right one is shown",
     "slip": "a letter, sign, index or factor that the source has right elsewhere or that changes nothing",
     "refuted": "does not hold, as the chapter shows",
     "open": "not checked; the row says why",
@@ -181,6 +181,14 @@ def ledger_tallies(here):
             link = f"{{doc}}`{title} </book/ledger/{name}>`" if title else f"{{doc}}`/book/ledger/{name}`"
             made.append(f"| {link} | {' | '.join(cells)} |")
     return "\n".join([*made, "", "All rows, for programs: {site-file}`ledger.json <ledger.json>`."])
+
+
+def ledger_sentence(here):
+    """The tallies in one sentence, for a page that is about something else."""
+    sources, own = ledger.tallies(here.rows)
+    found = listed({verdict: number for verdict, number in sources.items() if number})
+    text = f"Of {sum(sources.values())} claims of the sources, {found}; {sum(own.values())} results of the book's own"
+    return f"{text} are checked as well. All are in {{doc}}`the ledger </book/ledger>`."
 
 
 def _rows(name, number, query):

@@ -78,7 +78,6 @@ DIRECTIVES = {
     "reading-path": (chapters.reading_path, "chapters"),
     "syllabus": (chapters.syllabus, "chapters"),
     "prerequisites": (chapters.prerequisites, "chapters"),
-    "parts": (chapters.parts, "chapters"),
     "problem-sets": (chapters.problem_sets, "chapters"),
     "symbols": (symbols, "chapters"),
     "pdf-files": (pdf_files, PRINTED),
@@ -88,5 +87,6 @@ DIRECTIVES = {
     "ledger-summary": (ledger_text.ledger_summary, "words"),
     "ledger-tallies": (ledger_text.ledger_tallies, "ledger"),
     "ledger-claims": (ledger_text.ledger_claims, "ledger"),
+    "ledger-sentence": (ledger_text.ledger_sentence, "words"),
     "part-ledger": (ledger_text.part_ledger, "words"),
 }
