@@ -13,6 +13,8 @@ assignment: {title: Small, part: "Part I", chapters: [a], minutes: 5}
 ---
 # Small set
 
+## Halves (10 points)
+
 ```{code-cell} ipython3
 import math
 ```

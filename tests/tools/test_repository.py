@@ -49,7 +49,7 @@ def test_a_file_fits_its_schema(schema, files):
 
 
 def test_a_loose_workflow_is_found(tmp_path):
-    """An action by its tag, a token for everything, a stranger's title in a script: the stage of `make test` objects."""
+    """An action by its tag, a token for everything, a stranger's title in a script: the stage objects."""
     (tmp_path / ".github" / "workflows").mkdir(parents=True)
     steps = [{"uses": "actions/checkout@v7"}, {"run": "echo ${{ github.event.pull_request.title }}"}]
     job = {"runs-on": "ubuntu-24.04", "permissions": "write-all", "steps": steps}

@@ -88,6 +88,7 @@ class GuardedExecute(Execute):
 
     def preprocess(self, nb, resources, km=None):
         self.stopped, self.line, self.tests = set(), None, None
+        self.student = resources.get("nbgrader", {}).get("student", "")
         trees = [parsed(cell.source) for cell in nb.cells if is_given(cell) or is_test(cell)]
         self.modules = sorted(set().union(*(imported(tree)[0] for tree in trees)))
         with tempfile.TemporaryDirectory() as scratch:
@@ -110,6 +111,7 @@ class GuardedExecute(Execute):
             "memory": self.memory,
             "scratch": self.scratch,
             "modules": self.modules,
+            "student": self.student,
             "hidden": [str(folder) for folder in hidden_folders()],
         }
         environment = os.environ | dict.fromkeys(("TMPDIR", "IPYTHONDIR", "MPLCONFIGDIR"), self.scratch)
