@@ -19,16 +19,11 @@ def nbgrader(course, *arguments):
 
 def answers(root, name, edition):
     """The cells that a student fills in: a dict from id to source.  Editions: reference, blank, wrong."""
-    source = assignments.read(root, name)
-    if edition == "blank":
-        return {}
-    found = {}
-    for cell in assignments.of_kind(source, "answer"):
-        found[assignments.identity(cell)] = "\n".join(line for line in cell.source.split("\n") if "### " not in line)
-    found |= {assignments.identity(cell): cell.source for cell in assignments.of_kind(source, "essay")}
-    if edition == "wrong":
-        found |= {cell.metadata["problem"]["replaces"]: cell.source for cell in assignments.of_kind(source, "wrong")}
-    return found
+    filled = {"reference": ("answer", "essay"), "blank": (), "wrong": ("answer", "essay", "wrong")}[edition]
+    cells = [cell for kind in filled for cell in assignments.of_kind(assignments.read(root, name), kind)]
+    names = [cell.metadata["problem"].get("replaces") or cell.metadata["problem"]["id"] for cell in cells]
+    texts = ["\n".join(line for line in cell.source.split("\n") if "### " not in line) for cell in cells]
+    return dict(zip(names, texts, strict=True))
 
 
 def hand_in(course, name, student, filled):

@@ -59,27 +59,18 @@ def test_grades_are_what_the_answers_deserve(name, tmp_path):
     course.nbgrader(tmp_path, "autograde", name)
     source = assignments.read(ROOT, name)
     by_machine, by_hand = assignments.points(source)
-    for cell in assignments.of_kind(source, "essay"):
-        course.mark(tmp_path, name, "reference", assignments.identity(cell), cell.metadata["problem"]["points"])
+    for essay in assignments.problems(source, "essay"):
+        course.mark(tmp_path, name, "reference", essay["id"], essay["points"])
     given = scores.read(tmp_path, name)
 
     assert given["reference"]["score"] == given["reference"]["of"] == by_machine + by_hand, given["reference"]
-    assert given["blank"]["score"] == 0, given["blank"]
-    loses = {
-        wrong.metadata["problem"]["replaces"]: set(wrong.metadata["problem"]["loses"])
-        for wrong in assignments.of_kind(source, "wrong")
-    }
-    expected = {"wrong": set().union(*loses.values())} | (
-        {"ann": set(), "copied from ann": loses["student-name"]} if named else {}
-    )
+    assert given["blank"]["score"] == 0 < given["wrong"]["score"] < by_machine, given["blank"]
+    loses = {one["replaces"]: set(one["loses"]) for one in assignments.problems(source, "wrong")}
+    expected = {"wrong": set().union(*loses.values())}
+    expected |= {"ann": set(), "copied from ann": loses["student-name"]} if named else {}
     for student, lost in expected.items():
-        found = {
-            cell
-            for cell in map(assignments.identity, assignments.of_kind(source, "test"))
-            if not given[student]["cells"][cell]
-        }
-        assert found == lost, student
-    assert 0 < given["wrong"]["score"] < by_machine
+        cells = given[student]["cells"]
+        assert {one["id"] for one in assignments.problems(source, "test") if not cells[one["id"]]} == lost, student
 
     course.nbgrader(tmp_path, "generate_feedback", name)
     hidden = course.secrets(ROOT, name)
@@ -166,6 +157,7 @@ def test_what_is_missing_is_named(checkout, tmp_path, monkeypatch):
 
 
 HANGS = "def half(x):\n    while True:\n        try:\n            while True: pass\n        except BaseException: pass"
+WARNS = "import sys\ndef half(x):\n    print(1, file=sys.stderr)\n    return x / 2"
 GOOD = {"half": "def half(x):\n    return x / 2", "twice": "twice_seven = 14"}
 CHANGED = dict.fromkeys(("half-of-even", "half-of-odd"), "assert True")
 SUBMISSIONS = {  # and the points of the three tests
@@ -175,7 +167,7 @@ SUBMISSIONS = {  # and the points of the three tests
     "never-ends": (GOOD | {"half": "while True:\n    pass"}, (0, 0, 4)),
     "talks-forever": (GOOD | {"half": "while True:\n    print('and')"}, (0, 0, 4)),
     "second-dies": (GOOD | {"twice": "twice_seven = 14\nimport os\nos._exit(1)"}, (1, 2, 0)),
-    "warns": (GOOD | {"half": "import sys\ndef half(x):\n    print(1, file=sys.stderr)\n    return x / 2"}, (1, 2, 4)),
+    "warns": (GOOD | {"half": WARNS, "why": "An answer that waits for its mark."}, (1, 2, 4)),
     "edits-tests": (CHANGED | {"twice": GOOD["twice"]}, (0, 0, 4)),
     "deletes-tests": (GOOD, (1, 2, 4)),
 }
@@ -207,7 +199,7 @@ def test_a_cell_that_hangs_or_crashes_costs_its_own_points_and_scores_go_out_by_
     scores.export(classroom, ["small"])
     printed = capsys.readouterr().out
     assert printed.startswith("small: 9 students, 5.4 of 10 points on average\n")  # 6 x 5, 4, 7 and 8
-    lines = {line.split()[0]: line.split()[1:] for line in printed.splitlines()[1:]}
+    lines = {first: rest.split() for first, rest in re.findall(r"^ *(\S+) +(.*)$", printed, re.M)}
     assert lines["half-of-even"] == ["1", "33%", "33%", "0.16"] and lines["twice-value"][:3] == ["4", "89%", "89%"]
     assert lines["Halves"] == ["10", "54%", "0%", "-"], "the only problem: there is no rest"
     assert "no total is exported" in printed and "of warns:" in printed

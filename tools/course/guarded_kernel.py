@@ -234,16 +234,8 @@ class Reader(pickle.Unpickler):
     """Reads plain values: numbers, arrays, expressions, and what Python and the libraries put them into."""
 
     known = {"numpy", "scipy", "sympy", "mpmath", "lib", "collections", "fractions", "decimal"}
-    making = {
-        "_reconstruct",
-        "scalar",
-        "_frombuffer",
-        "__newobj__",
-        "__newobj_ex__",
-        "_reconstructor",
-        "mpf",
-        "make_mpf",
-    }
+    making = {"_reconstruct", "scalar", "_frombuffer", "__newobj__", "__newobj_ex__"}
+    making |= {"_reconstructor", "mpf", "make_mpf"}
 
     def find_class(self, module, name):
         top = module.split(".")[0]

@@ -61,29 +61,22 @@ def problems(course, name):
     return found
 
 
-def statistics(given, cells):
-    """Of some cells of a set: points, mean share, share with all, discrimination (None where there is none)."""
-    of = sum(cells.values())
-    points = [sum(one["cells"][cell] for cell in cells) for one in given.values()]
-    rest = [sum(one["cells"].values()) - own for one, own in zip(given.values(), points, strict=True)]
-    try:
-        discrimination = correlation(points, rest)
-    except StatisticsError:  # one student, or no differences
-        discrimination = None
-    return of, fmean(points) / of, fmean(own >= of for own in points), discrimination
-
-
 def table(name, given, asked):
     """The lines of a set's statistics."""
-    of = next(iter(given.values()))["of"]
-    mean = fmean(one["score"] for one in given.values())
+    of, mean = next(iter(given.values()))["of"], fmean(one["score"] for one in given.values())
     yield f"{name}: {len(given)} students, {mean:.1f} of {of:g} points on average"
     yield f"{'':48}{'points':>8}{'mean':>8}{'all':>8}{'discrimination':>16}"
     for heading, cells in asked.items():
         for label, part in ((heading, cells), *((f"  {cell}", {cell: cells[cell]}) for cell in cells)):
-            points, mean, full, discrimination = statistics(given, part)
-            last = "-" if discrimination is None else f"{discrimination:.2f}"
-            yield f"{label[:47]:48}{points:8g}{mean:8.0%}{full:8.0%}{last:>16}"
+            of = sum(part.values())
+            points = [sum(one["cells"][cell] for cell in part) for one in given.values()]
+            rest = [sum(one["cells"].values()) - own for one, own in zip(given.values(), points, strict=True)]
+            try:
+                together = f"{correlation(points, rest):.2f}"
+            except StatisticsError:  # one student, or no differences
+                together = "-"
+            full = fmean(own >= of for own in points)
+            yield f"{label[:47]:48}{of:8g}{fmean(points) / of:8.0%}{full:8.0%}{together:>16}"
     if waiting := [student for student, one in given.items() if one["waits"]]:
         yield f"Answers wait for a mark, and count 0 here, of {', '.join(waiting)}: no total is exported."
 
