@@ -1,8 +1,9 @@
 # Variables:
 #   PYTHON=python3.12          the Python to start from (3.11 or newer)
 #   PHYSICS_OF_LEARNING_PRESET=paper    the sources' own sizes (hours; what is finished is kept), instead of quick
-#   NAME=scaling COURSE=folder  which problem set (all), and the course folder (course), of `make assignments`;
-#                              NAME also names the chapter of `make paper` and more tests of `make lowest`
+#   NAME=scaling COURSE=folder  which problem set (all), and the course folder (course), of `make assignments` and `make scores`;
+#                              NAME also names the chapter of `make paper` and more tests of `make lowest` and `make newest`
+#   OVER=versions.txt          versions, as pip freeze prints them, that `make newest` keeps where they are allowed
 #   OFFSETS="1000 2000" SAMPLES=4 PAGES=book/part/chapter.md   what `make seeds` adds to seeds, multiplies samples by, and runs
 #   TORCH_INDEX=<index URL>    take torch from this package index, for example one with CPU-only wheels
 #   CHROMIUM=<path>            the browser for the tests of the built site, if it is not on PATH
