@@ -28,7 +28,7 @@ STEPS = [
 DEVICE = json.loads(project.read(ROOT / ".devcontainer" / "devcontainer.json"))
 STEPS += [(f"devcontainer: {key}", value) for key, value in DEVICE.items() if key.endswith("Command")]
 SCRIPT = dict(STEPS)
-OUTSIDE = {"apt-get", "gh", "pipx", "sudo"}  # what a runner has, and this machine may lack
+OUTSIDE = {"apt-get", "curl", "gh", "pipx", "sudo"}  # what a runner has, and this machine may lack
 
 
 @pytest.mark.parametrize(
