@@ -1,8 +1,9 @@
 # Variables:
 #   PYTHON=python3.12          the Python to start from (3.11 or newer)
 #   PHYSICS_OF_LEARNING_PRESET=paper    the sources' own sizes (hours; what is finished is kept), instead of quick
-#   NAME=scaling COURSE=folder  which problem set (all), and the course folder (course), of `make assignments`;
-#                              NAME also names the chapter of `make paper` and more tests of `make lowest`
+#   NAME=scaling COURSE=folder  which problem set (all), and the course folder (course), of `make assignments` and `make scores`;
+#                              NAME also names the chapter of `make paper` and more tests of `make lowest` and `make newest`
+#   OVER=versions.txt          versions, as pip freeze prints them, that `make newest` keeps where they are allowed
 #   OFFSETS="1000 2000" SAMPLES=4 PAGES=book/part/chapter.md   what `make seeds` adds to seeds, multiplies samples by, and runs
 #   TORCH_INDEX=<index URL>    take torch from this package index, for example one with CPU-only wheels
 #   CHROMIUM=<path>            the browser for the tests of the built site, if it is not on PATH
@@ -10,7 +11,7 @@ export PYTHON TORCH_INDEX
 unexport PYTHONPATH PYTHONHOME
 bin := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help environment lock book test test-all seeds browser lab assignments rehearsal lowest paper pdf bench clean
+.PHONY: help environment lock book test test-all seeds browser lab assignments scores rehearsal lowest newest paper pdf bench clean
 
 help:
 	@echo "make book         build the book into _build/html (the first run installs everything into .venv)"
@@ -20,8 +21,10 @@ help:
 	@echo "make browser      test the built site in Chromium, as make test does at its end"
 	@echo "make lab          write the pages as plain notebooks into notebooks/ and open them in JupyterLab"
 	@echo "make assignments  make the nbgrader course from the problem sets (NAME=scaling for one of them, COURSE=folder)"
+	@echo "make scores       print the scores of a graded problem set by question, and write them for Canvas and Moodle (NAME, COURSE)"
 	@echo "make rehearsal    do what a launch on Binder does, in an empty environment; print times and memory"
 	@echo "make lowest       try lib on the lowest versions that pyproject.toml declares (NAME=tests/fields: these tests, too)"
+	@echo "make newest       the same on the newest that it allows (OVER=list of versions to keep, as pip freeze prints it)"
 	@echo "make paper        list the results at the sources' own size; NAME=part/chapter computes and compares those of one"
 	@echo "make pdf          print the built site into _build/pdf, the book and each part, and offer the files on the site (10 minutes)"
 	@echo "make lock         write requirements.txt, the versions of all packages, from requirements.in"
@@ -55,11 +58,17 @@ lab: environment
 assignments: environment
 	@$(bin)/python -m tools.course.assignments $(NAME) $(if $(COURSE),--course "$(COURSE)")
 
+scores: environment
+	@$(bin)/python -m tools.course.scores $(NAME) $(if $(COURSE),--course "$(COURSE)")
+
 rehearsal: environment
 	@$(bin)/python -m tools.release.rehearsal
 
 lowest: environment
 	@$(bin)/python -m tools.release.lowest $(NAME)
+
+newest: environment
+	@$(bin)/python -m tools.release.lowest --newest $(if $(OVER),--over "$(OVER)") $(NAME)
 
 paper: environment
 	@$(bin)/python -m tools.release.paper $(NAME)

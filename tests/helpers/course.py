@@ -1,30 +1,12 @@
 """A class of made-up students for the tests of the problem sets: what they hand in, and what nbgrader gives them."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
 
 import nbformat
 
-from tools.course import assignments
-
-GRADES = """
-import json, sys
-from nbgrader.api import Gradebook
-with Gradebook("sqlite:///gradebook.db") as book:
-    for mark in json.loads(sys.argv[2]):
-        grade = book.find_grade(mark["cell"], sys.argv[1], sys.argv[1], mark["student"])
-        grade.manual_score, grade.needs_manual_grade = mark["points"], False
-    book.db.commit()
-    print(json.dumps({
-        submission.student_id: {
-            "score": submission.score, "of": submission.max_score,
-            "cells": {grade.name: grade.score for notebook in submission.notebooks for grade in notebook.grades},
-        }
-        for submission in book.assignment_submissions(sys.argv[1])
-    }))
-"""
+from tools.course import assignments, scores
 
 
 def nbgrader(course, *arguments):
@@ -37,16 +19,11 @@ def nbgrader(course, *arguments):
 
 def answers(root, name, edition):
     """The cells that a student fills in: a dict from id to source.  Editions: reference, blank, wrong."""
-    source = assignments.read(root, name)
-    if edition == "blank":
-        return {}
-    found = {}
-    for cell in assignments.of_kind(source, "answer"):
-        found[assignments.identity(cell)] = "\n".join(line for line in cell.source.split("\n") if "### " not in line)
-    found |= {assignments.identity(cell): cell.source for cell in assignments.of_kind(source, "essay")}
-    if edition == "wrong":
-        found |= {cell.metadata["problem"]["replaces"]: cell.source for cell in assignments.of_kind(source, "wrong")}
-    return found
+    filled = {"reference": ("answer", "essay"), "blank": (), "wrong": ("answer", "essay", "wrong")}[edition]
+    cells = [cell for kind in filled for cell in assignments.of_kind(assignments.read(root, name), kind)]
+    names = [cell.metadata["problem"].get("replaces") or cell.metadata["problem"]["id"] for cell in cells]
+    texts = ["\n".join(line for line in cell.source.split("\n") if "### " not in line) for cell in cells]
+    return dict(zip(names, texts, strict=True))
 
 
 def hand_in(course, name, student, filled):
@@ -61,10 +38,12 @@ def hand_in(course, name, student, filled):
     nbformat.write(notebook, target)
 
 
-def scores(course, name, marks=()):
-    """What each student has, after the marks that a human gives: dicts with student, cell and points."""
-    command = [sys.executable, "-W", "ignore", "-c", GRADES, name, json.dumps(list(marks))]
-    return json.loads(subprocess.run(command, cwd=course, capture_output=True, text=True, check=True).stdout)
+def mark(course, name, student, cell, points):
+    """Give points to an answer, as a human does."""
+    with scores.gradebook(course) as book:
+        grade = book.find_grade(cell, name, name, student)
+        grade.manual_score, grade.needs_manual_grade = points, False
+        book.db.commit()
 
 
 def lines(text):

@@ -1,17 +1,18 @@
 """A problem set of two problems that needs nothing but Python, for the tests of the tools."""
 
+import shutil
+
+from tools.build import project
+from tools.course import assignments
+
 SOURCE = '''---
-jupytext:
-  text_representation:
-    extension: .md
-    format_name: myst
-kernelspec:
-  display_name: Python 3
-  language: python
-  name: python3
+jupytext: {text_representation: {extension: .md, format_name: myst}}
+kernelspec: {name: python3, display_name: Python 3, language: python}
 assignment: {title: Small, part: "Part I", chapters: [a], minutes: 5}
 ---
 # Small set
+
+## Halves (10 points)
 
 ```{code-cell} ipython3
 import math
@@ -92,12 +93,9 @@ The end.
 
 def write(root, text=SOURCE, name="small"):
     """A checkout that has this problem set and the course's settings; returns its root."""
-    from tools.build import project
-    from tools.course import assignments
-
-    (root / "book" / "assignments").mkdir(parents=True, exist_ok=True)
+    for folder in ("book/assignments", "tools/course"):
+        (root / folder).mkdir(parents=True, exist_ok=True)
     (root / "book" / "assignments" / f"{name}.md").write_text(text, encoding="utf-8")
-    (root / "tools" / "course").mkdir(parents=True, exist_ok=True)
-    for settings in (project.ROOT / "tools" / "course" / file for file in assignments.SETTINGS):
-        (root / "tools" / "course" / settings.name).write_text(settings.read_text(encoding="utf-8"), encoding="utf-8")
+    for settings in assignments.SETTINGS:
+        shutil.copy(project.ROOT / "tools" / "course" / settings, root / "tools" / "course")
     return root

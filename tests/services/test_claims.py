@@ -52,7 +52,7 @@ def test_declarations_load(tmp_path):
         ("atol = 0.1", "atol = 0.1\ncause = 'x/1'", "goes with a correction"),
         ("atol = 0.1", "atol = 0.1\nprinted = 'a'\nright = 'b'", "printed and right go with"),
         ("atol = 0.1", "atol = 0.1\nverdict = 'proven'", "verdict must be one of"),
-        ("atol = 0.1", "atol = 0.1\ntolerence = 3", "tolerence"),
+        ("atol = 0.1", "atol = 0.1\ntolerances = 3", "tolerances"),
         ('id = "x/1"', 'id = "y/1"', "part/one.toml: claim id 'y/1' must start with a family of sources.toml"),
         ("atol = 0.1", "atol = inf", "finite number, got"),
         ("atol = 0.1", "atol = 0.1\nfull = nan", "finite number, got"),
@@ -79,7 +79,7 @@ def test_faulty_declaration_is_refused(tmp_path, old, new, message):
 
 
 @pytest.mark.parametrize(
-    ("old", "new"), [("name", "nmae"), ("[x]", "[x"), ('name = "A source"', ""), ("[x]", 'x = "A source"\n[y]')]
+    ("old", "new"), [("name", "names"), ("[x]", "[x"), ('name = "A source"', ""), ("[x]", 'x = "A source"\n[y]')]
 )
 def test_faulty_source_is_refused(tmp_path, old, new):
     assert old in SOURCES

@@ -76,4 +76,7 @@ def test_the_page_offers_every_student_edition(site):
         assert about["title"] in row.get_text()
         notebook = nbformat.read(site / "assignments" / f"{name}.ipynb", as_version=4)
         nbformat.validate(notebook)
-        assert any("# YOUR CODE HERE" in cell.source for cell in notebook.cells)
+        assert not any("problem" in cell.metadata or cell.get("outputs") for cell in notebook.cells)
+        blanks = [cell for cell in notebook.cells if re.search("# YOUR CODE HERE\n|^YOUR ANSWER HERE$", cell.source)]
+        source = assignments.read(project.ROOT, name)
+        assert len(blanks) == len(assignments.of_kind(source, "answer") + assignments.of_kind(source, "essay"))

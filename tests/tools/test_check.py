@@ -58,7 +58,7 @@ def test_all_stages_run_and_the_site_is_looked_at_where_it_was_built(monkeypatch
     with pytest.raises(SystemExit, match="make test failed in: build"):
         check.main()
     assert capsys.readouterr().out.endswith("== FAILED in build:\nit broke\n    again: make book\n")
-    assert len(ran) == 5 and "--ignore=tests/site" in ran[-1] and "not slow" in ran[-1]
+    assert len(ran) == 7 and "--ignore=tests/site" in ran[-1] and "not slow" in ran[-1]
     every = list(check.steps(True, {}))[-1][1]
     assert "not slow" not in every and "--ignore=tests/site" not in every
 

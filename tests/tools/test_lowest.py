@@ -24,6 +24,12 @@ def test_pins_are_the_lowest_versions():
         lowest.lowest('[project]\ndependencies = ["a>=1.2", "b<3"]')
 
 
+def test_the_newest_keep_what_is_there_and_allowed():
+    declared = '[project]\ndependencies = ["a>=1.2", "b>=2", "c>=3", "d>=1"]'
+    there = "a==1.10.1\nb==1.9\nd @ https://example.org/whl/d-1.5.0%2Bcpu-cp313-cp313-linux_x86_64.whl\nother==7\n"
+    assert lowest.newest(declared, there) == ["a==1.10.1", "b>=2", "c>=3", "d==1.5.0"]
+
+
 def test_the_run_installs_these_and_passes_on_what_pytest_says(monkeypatch):
     commands = []
 

@@ -90,6 +90,7 @@ def test_gitlab_has_binder_but_no_colab():
     remote = project.parse_remote("git@gitlab.com:group/sub/book.git", "main")
     assert remote.binder("book/a") == f"{BINDER}/gl/group%2Fsub%2Fbook/main{PAGE}"
     assert remote.colab("book/a") is None
+    assert remote.report("book/a", "A page").startswith(f"{remote.url}/-/issues/new?issue%5Btitle%5D=Error%3A+A+page&")
 
 
 @pytest.mark.parametrize("address", ["", "/srv/git/book.git", "https://example.org/a/b.git", "https://github.com/only"])
@@ -177,7 +178,10 @@ def test_binder_installs_the_same_lock():
 
 def test_version_is_the_same_wherever_a_reader_sees_it():
     """The citation, the page on citing, and the newest entry of the page on changes."""
-    assert yaml.safe_load(project.read(ROOT / "CITATION.cff"))["version"] == lib.__version__
+    cited = yaml.safe_load(project.read(ROOT / "CITATION.cff"))
+    assert cited["version"] == cited["preferred-citation"]["version"] == lib.__version__
+    address = cited.get("repository-code")  # of the first repository, also in a fork of it
+    assert address is None or project.parse_remote(address, "main").url == address
     assert f"Version {lib.__version__}}}" in project.read(ROOT / "book" / "citing.md")
     lines = project.read(ROOT / "book" / "changes.md").splitlines()
     newest = next(line for line in lines if line.startswith("## Version"))

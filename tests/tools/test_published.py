@@ -7,7 +7,7 @@ from tools.build import project
 from tools.site import address
 from tools.sphinx_ext import published
 
-EXTENSIONS = ("sphinxext.opengraph", "notfound.extension", "tools.sphinx_ext.published")
+EXTENSIONS = ("sphinxext.opengraph", "notfound.extension", "tools.sphinx_ext.published", "tools.sphinx_ext.launch")
 PAGES = {
     "index": "---\nabout: \"The first line & more 'words'.\"\n---\n# Start\n\n```{toctree}\nbook/p/a\n```\n",
     "book/p/a": "# Formula\n\n$$x$$\n",
@@ -39,6 +39,9 @@ def test_previews_and_the_page_for_a_wrong_address(tmp_path, remote):
         meta = read(tmp_path, name).select("meta[property^='og:'], meta[name=description]")
         tags = {node.get("property") or node["name"]: node["content"] for node in meta}
         assert (tags["og:title"], tags["og:description"], tags["description"]) == (title, text, text)
+    reports = [link["href"] for link in read(tmp_path, "book/p/a").select("p.report-error a")]
+    wanted = "https://github.com/Someone/fork/issues/new?template=error.yml&title=Error%3A+Formula&page=Formula"
+    assert reports == ([f"{wanted}+%28book%2Fp%2Fa%29"] if remote else [])
     if remote:
         assert tags["og:url"] == "https://someone.github.io/fork/book/p/a.html"
         assert tags["og:image"] == "https://someone.github.io/fork/_static/preview.png"

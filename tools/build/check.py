@@ -1,6 +1,6 @@
 """Everything that ``make test`` promises: ``python -m tools.build.check``, with ``--all`` the slow tests too.
 
-1. the style of the code: ruff, as a linter and as a formatter;
+1. the style of the code: ruff, as a linter and as a formatter; the workflows: zizmor; the spelling: codespell;
 2. every notebook under nbval, which keeps what it computed for the build;
 3. a strict build;
 4. side by side on all cores: the tests of ``lib`` and of the tools with the examples in docstrings, the checks of the
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections import deque
+from pathlib import Path
 
 from tools.build import faults, project
 from tools.site import browser
@@ -28,6 +29,8 @@ def steps(every, failed):
     python, places = [sys.executable, "-m"], ["lib", "tests", "tools", "benchmarks"]
     yield "lint", [*python, "ruff", "check", *places]
     yield "format", [*python, "ruff", "format", "--check", *places]
+    yield "workflows", [Path(sys.executable).with_name("zizmor"), "--offline", "--no-progress", "--quiet", ".github"]
+    yield "spelling", [*python, "codespell_lib"]
     yield "notebooks", [*python, "tools.build.notebooks"]
     yield "build", [*python, "tools.build.book"]
     options = ["-p", faults.__name__, f"--numprocesses={project.cores()}", "--dist=worksteal", "--durations=10"]
@@ -44,7 +47,8 @@ def run(command):
         for line in process.stdout:
             print(line, end="", flush=True)
             (marked if line.startswith(faults.MARK) else last).append(line.rstrip().removeprefix(faults.MARK))
-    again = " ".join(".venv/bin/python" if part == sys.executable else part for part in command)
+    home = f"{Path(sys.executable).parent}/"
+    again = " ".join(str(part).replace(home, ".venv/bin/", 1) for part in command)
     return process.returncode, marked or [*last, f"    again: {again}"]
 
 

@@ -10,7 +10,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import yaml
 from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_notebook
@@ -187,6 +187,14 @@ class Remote:
         if self.host != "github.com":
             return None
         return f"https://colab.research.google.com/github/{self.repository}/blob/gh-pages/_sources/{page}.ipynb"
+
+    def report(self, page, title):
+        """The form for an error on a page, with the page filled in."""
+        about, where = f"Error: {title}", f"{title} ({page})"
+        if self.host == "github.com":  # the form is .github/ISSUE_TEMPLATE/error.yml, its first field is `page`
+            return f"{self.url}/issues/new?" + urlencode({"template": "error.yml", "title": about, "page": where})
+        asked = f"Page: {where}\n\nEquation, figure or sentence:\n\nWhat it should be:\n"
+        return f"{self.url}/-/issues/new?" + urlencode({"issue[title]": about, "issue[description]": asked})
 
 
 def parse_remote(address, branch):

@@ -22,8 +22,8 @@ import re
 import shutil
 import sys
 import tempfile
-from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 import jupytext
 import nbformat
@@ -35,7 +35,7 @@ KINDS = ("answer", "test", "essay", "wrong")
 SOLUTION = re.compile(r"^([ \t]*)### BEGIN SOLUTION\n.*?^[ \t]*### END SOLUTION$", re.S | re.M)
 SETTINGS = ("guarded_kernel.py", "nbgrader_config.py")  # what a course takes along from here
 MADE_FROM = ["book/assignments", "tools/course", "tools/build/project.py", "requirements.txt"]  # the student editions
-SCHEMA = 3  # of nbgrader's metadata
+PLAIN = {"grade": False, "solution": False, "locked": False, "task": False, "schema_version": 3}  # nbgrader's metadata
 PARTS = ("foundations", "fluctuations", "scaling", "representations", "criticality", "fields")
 
 
@@ -74,65 +74,49 @@ def of_kind(notebook, wanted):
     return [cell for cell in notebook.cells if kind(cell) == wanted]
 
 
-def identity(cell):
-    return cell.metadata["problem"]["id"]
+def problems(notebook, wanted):
+    """What the cells of a kind say of themselves."""
+    return [cell.metadata["problem"] for cell in of_kind(notebook, wanted)]
 
 
 def points(notebook):
     """Points of a set: those of the tests, and those that a human gives."""
-    return tuple(
-        sum(cell.metadata["problem"]["points"] for cell in of_kind(notebook, one)) for one in ("test", "essay")
-    )
+    return tuple(sum(one["points"] for one in problems(notebook, kind)) for kind in ("test", "essay"))
 
 
 def _mistakes(notebook):
     """What is wrong with a problem set, in words."""
-    about = notebook.metadata.get("assignment", {})
-    yield from (
-        f"the front matter lacks assignment.{key}"
-        for key in ("title", "part", "chapters", "minutes")
-        if key not in about
-    )
-    seen = set()
+    about, seen = notebook.metadata.get("assignment", {}), set()
+    missing = [key for key in ("title", "part", "chapters", "minutes") if key not in about]
+    yield from (f"the front matter lacks assignment.{key}" for key in missing)
     for cell in notebook.cells:
         problem = cell.metadata.get("problem")
         if problem is None:
             if "### BEGIN" in cell.source:
                 yield f"a cell without `problem` has a region: {cell.source[:40]!r}"
             continue
-        name = problem.get("id") or problem.get("replaces")
-        if problem.get("kind") not in KINDS or not name:
+        name, what, points = problem.get("id") or problem.get("replaces"), problem.get("kind"), problem.get("points")
+        if what not in KINDS or not name:
             yield f"`problem` needs a kind of {', '.join(KINDS)} and an id, got {dict(problem)}"
             continue
-        if (cell.cell_type == "markdown") != (problem["kind"] == "essay"):
+        if (cell.cell_type == "markdown") != (what == "essay"):
             yield f"{name}: an essay is text and everything else is code"
-        if problem["kind"] != "wrong" and name in seen:
+        if what != "wrong" and name in seen:
             yield f"{name}: used twice"
         seen.add(name)
-        if problem["kind"] in ("test", "essay") and not (
-            isinstance(problem.get("points"), int) and problem["points"] > 0
-        ):
+        if what in ("test", "essay") and not (isinstance(points, int) and points > 0):
             yield f"{name}: points must be a whole number above zero"
-        if len(SOLUTION.findall(cell.source)) != (problem["kind"] == "answer"):
-            yield (
-                f"{name}: an answer has one region from ### BEGIN SOLUTION to ### END SOLUTION, and no other "
-                "cell has one"
-            )
-        if problem["kind"] == "test" and cell.cell_type == "code" and _ends_in_a_value(cell.source):
+        if len(SOLUTION.findall(cell.source)) != (what == "answer"):
+            yield f"{name}: an answer has one region from ### BEGIN SOLUTION to ### END SOLUTION, no other cell has one"
+        if what == "test" and cell.cell_type == "code" and isinstance(ast.parse(cell.source).body[-1], ast.Expr):
             yield f"{name}: a test that ends in a bare expression would be read as a grade; end it in an assert"
-    tests = {identity(cell) for cell in of_kind(notebook, "test")}
-    answers = {identity(cell) for cell in of_kind(notebook, "answer")}
-    replaced = [cell.metadata["problem"]["replaces"] for cell in of_kind(notebook, "wrong")]
+    answers, tests = ({one["id"] for one in problems(notebook, kind)} for kind in ("answer", "test"))
+    replaced = [one["replaces"] for one in problems(notebook, "wrong")]
     if sorted(replaced) != sorted(answers):
         yield f"every answer needs one wrong answer: {sorted(set(replaced) ^ answers) or 'one has two'}"
-    for cell in of_kind(notebook, "wrong"):
-        loses = cell.metadata["problem"].get("loses", [])
-        if not loses or not set(loses) <= tests:
-            yield f"the wrong answer to {cell.metadata['problem']['replaces']} must lose tests of the set, got {loses}"
-
-
-def _ends_in_a_value(source):
-    return isinstance(ast.parse(source).body[-1], ast.Expr)
+    for one in problems(notebook, "wrong"):
+        if not one.get("loses") or not set(one["loses"]) <= tests:
+            yield f"the wrong answer to {one['replaces']} must lose tests of the set, got {one.get('loses')}"
 
 
 def instructor_edition(root, name):
@@ -142,47 +126,19 @@ def instructor_edition(root, name):
     for number, cell in enumerate(notebook.cells):
         cell.id = f"{name}-{number}"
         problem = cell.metadata.pop("problem", None)
-        if problem is None and cell.cell_type == "code":
-            cell.metadata["nbgrader"] = _metadata(f"given-{number}", locked=True)
-        elif problem is not None:
-            graded = problem["kind"] != "answer"
-            cell.metadata["nbgrader"] = _metadata(
-                problem["id"],
-                grade=graded,
-                solution=problem["kind"] != "test",
-                locked=problem["kind"] == "test",
-                **({"points": problem["points"]} if graded else {}),
-            )
+        if problem is not None:
+            graded, test = problem["kind"] != "answer", problem["kind"] == "test"
+            points = {"points": problem["points"]} if graded else {}
+            about = {"grade_id": problem["id"], "grade": graded, "solution": not test, "locked": test, **points}
+            cell.metadata["nbgrader"] = PLAIN | about
+        elif cell.cell_type == "code":
+            cell.metadata["nbgrader"] = PLAIN | {"grade_id": f"given-{number}", "locked": True}
     remote = project.remote(root)
     if remote is not None:
-        notebook.cells.insert(
-            0, nbformat.v4.new_code_cell(remote.install_cell, id=f"{name}-hosted", metadata={"tags": ["hosted"]})
-        )
+        about = {"id": f"{name}-hosted", "metadata": {"tags": ["hosted"]}}
+        notebook.cells.insert(0, nbformat.v4.new_code_cell(remote.install_cell, **about))
     notebook.metadata.pop("jupytext", None)
     return notebook
-
-
-def _metadata(name, *, grade=False, solution=False, locked=False, **more):
-    return {
-        "grade_id": name,
-        "grade": grade,
-        "solution": solution,
-        "locked": locked,
-        "task": False,
-        "schema_version": SCHEMA,
-        **more,
-    }
-
-
-@contextmanager
-def _own_commands():
-    """Let this environment's commands be found by their names: nbgrader calls alembic when it makes the gradebook."""
-    path = os.environ["PATH"]
-    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{path}"
-    try:
-        yield
-    finally:
-        os.environ["PATH"] = path
 
 
 def make_course(root, course, chosen):
@@ -193,9 +149,7 @@ def make_course(root, course, chosen):
     try:
         from nbgrader.apps import NbGraderAPI
     except ImportError:
-        raise AssignmentError(
-            "nbgrader is not installed; `make assignments` installs it, or run `pip install -r requirements.txt`"
-        ) from None
+        raise AssignmentError("nbgrader is not installed; `make assignments` installs it") from None
     from traitlets.config import Config
 
     course.mkdir(parents=True, exist_ok=True)
@@ -208,7 +162,8 @@ def make_course(root, course, chosen):
         source = course / "source" / name / f"{name}.ipynb"
         source.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(notebook, source)
-        with _own_commands():
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        with patch.dict(os.environ, PATH=path):  # nbgrader calls alembic by its name when it makes the gradebook
             result = api.generate_assignment(name)
         if not result["success"]:
             raise AssignmentError(f"nbgrader could not make {name}:\n{result.get('error', '')}{result['log']}")
@@ -236,9 +191,7 @@ def student_editions(root, target):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="the problem sets to make (default: all)")
-    parser.add_argument(
-        "--course", type=Path, default=project.ROOT / "course", help="the course folder (default: course)"
-    )
+    parser.add_argument("--course", type=Path, default=project.ROOT / "course", help="the course folder")
     options = parser.parse_args()
     try:
         made = make_course(project.ROOT, options.course.resolve(), options.names or names(project.ROOT))

@@ -3,7 +3,8 @@
 A notebook runs in the first, IPython's kernel.  The tests run in the second, which the notebook cannot reach: given
 cells define their own names there, and what a test takes from the student comes over a line.  Plain values come as
 copies; a function stays where it is and is called there, with copies of its arguments.  So neither the code of a test
-nor what it compares with is ever in the student's process, and nothing that is changed there changes a test.
+nor what it compares with is ever in the student's process, and nothing that is changed there changes a test.  The name
+``student_name`` is there whose submission it is, whatever the notebook says: given cells may draw numbers from it.
 
 An answer must be a plain value: an object of a class from the notebook could agree with every test, and is refused.
 
@@ -233,16 +234,8 @@ class Reader(pickle.Unpickler):
     """Reads plain values: numbers, arrays, expressions, and what Python and the libraries put them into."""
 
     known = {"numpy", "scipy", "sympy", "mpmath", "lib", "collections", "fractions", "decimal"}
-    making = {
-        "_reconstruct",
-        "scalar",
-        "_frombuffer",
-        "__newobj__",
-        "__newobj_ex__",
-        "_reconstructor",
-        "mpf",
-        "make_mpf",
-    }
+    making = {"_reconstruct", "scalar", "_frombuffer", "__newobj__", "__newobj_ex__"}
+    making |= {"_reconstructor", "mpf", "make_mpf"}
 
     def find_class(self, module, name):
         top = module.split(".")[0]
@@ -298,8 +291,9 @@ class Names(dict):
 class Tests:
     """Runs given cells and tests as the grader sends them."""
 
-    def __init__(self, grader, student):
-        self.grader, self.student, self.given = grader, student, {"__name__": "__main__"}
+    def __init__(self, grader, student, name):
+        self.grader, self.student = grader, student
+        self.given = {"__name__": "__main__", "student_name": name}
 
     def serve(self):
         while True:
@@ -359,7 +353,7 @@ def run_tests(told):
         student = Connection(door.accept()[0].detach())  # once, and before the first cell runs
     os.unlink(told["address"])
     guard(told)()
-    Tests(grader, student).serve()
+    Tests(grader, student, told["student"]).serve()
 
 
 def run_notebook(told):

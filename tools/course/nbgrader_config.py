@@ -67,11 +67,8 @@ def defined(tree):
         if isinstance(statement, ast.FunctionDef | ast.ClassDef):
             found.add(statement.name)
         else:
-            found |= {
-                node.id
-                for node in ast.walk(statement)
-                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-            }
+            nodes = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
+            found |= {node.id for node in nodes if isinstance(node.ctx, ast.Store)}
     return found
 
 
@@ -88,6 +85,7 @@ class GuardedExecute(Execute):
 
     def preprocess(self, nb, resources, km=None):
         self.stopped, self.line, self.tests = set(), None, None
+        self.student = resources.get("nbgrader", {}).get("student", "")
         trees = [parsed(cell.source) for cell in nb.cells if is_given(cell) or is_test(cell)]
         self.modules = sorted(set().union(*(imported(tree)[0] for tree in trees)))
         with tempfile.TemporaryDirectory() as scratch:
@@ -110,6 +108,7 @@ class GuardedExecute(Execute):
             "memory": self.memory,
             "scratch": self.scratch,
             "modules": self.modules,
+            "student": self.student,
             "hidden": [str(folder) for folder in hidden_folders()],
         }
         environment = os.environ | dict.fromkeys(("TMPDIR", "IPYTHONDIR", "MPLCONFIGDIR"), self.scratch)
@@ -173,10 +172,8 @@ class GuardedExecute(Execute):
     def _give_up(self, index, problem):
         self.stopped.add(index)
         reason = f"stopped after {self.timeout} s" if isinstance(problem, CellTimeoutError) else "the kernel died"
-        failure = new_output(
-            "error", ename=type(problem).__name__, evalue=reason, traceback=[f"This cell did not end: {reason}."]
-        )
-        self.nb.cells[index].outputs = [failure]
+        words = {"ename": type(problem).__name__, "evalue": reason, "traceback": [f"This cell did not end: {reason}."]}
+        self.nb.cells[index].outputs = [new_output("error", **words)]
 
     def _start_again(self, end):
         """A new kernel in the state before the cell `end`."""
@@ -213,13 +210,8 @@ class HideTests(ClearHiddenTests):
     longest = 200  # characters of a message
 
     def preprocess(self, nb, resources):
-        lines = {
-            line.strip()
-            for cell in nb.cells
-            if is_test(cell)
-            for part in HIDDEN.findall(cell.source)
-            for line in part.split("\n")
-        }
+        hidden = "\n".join(part for cell in nb.cells if is_test(cell) for part in HIDDEN.findall(cell.source))
+        lines = {line.strip() for line in hidden.split("\n")}
         shown = {line.strip() for cell in nb.cells for line in HIDDEN.sub("", cell.source).split("\n")}
         self.secrets = [self._squeezed(line) for line in lines - shown if len(line) >= 15]
         return super().preprocess(nb, resources)
@@ -245,9 +237,8 @@ class HideTests(ClearHiddenTests):
                 output.evalue = output.evalue[: self.longest]
                 output.traceback = [": ".join(part for part in (output.ename[: self.longest], output.evalue) if part)]
             if self._tells(json.dumps(output, ensure_ascii=False)):
-                cell.outputs[number] = new_output(
-                    "error", ename="Withheld", evalue="", traceback=["Withheld: this output shows a hidden test."]
-                )
+                words = "Withheld: this output shows a hidden test."
+                cell.outputs[number] = new_output("error", ename="Withheld", evalue="", traceback=[words])
         return cell, resources
 
 
@@ -263,9 +254,8 @@ def tidy(assignment, student, notebooks):
         try:
             _mend(Path(notebooks[place]))
         except (OSError, ValueError, AttributeError, KeyError, TypeError):
-            print(
-                f"{notebooks[place]} CANNOT BE READ as a notebook: it is not graded; ask for it again", file=sys.stderr
-            )
+            said = f"{notebooks[place]} CANNOT BE READ as a notebook: it is not graded; ask for it again"
+            print(said, file=sys.stderr)
 
 
 def _mend(path):
@@ -302,17 +292,10 @@ def _named(cell):
     return "grade_id" in cell["metadata"].get("nbgrader", {})
 
 
-def usual(converter, name):
-    """The preprocessors that nbgrader itself uses."""
-    return list(converter.class_traits()[name].default())
-
-
 c = get_config()  # noqa: F821 - the configuration loader defines it
-c.Autograde.autograde_preprocessors = [
-    GuardedExecute if preprocessor is Execute else preprocessor
-    for preprocessor in usual(Autograde, "autograde_preprocessors")
-]
-c.GenerateFeedback.preprocessors = [HideTests, *usual(GenerateFeedback, "preprocessors")]
+usual = Autograde.class_traits()["autograde_preprocessors"].default()
+c.Autograde.autograde_preprocessors = [GuardedExecute if one is Execute else one for one in usual]
+c.GenerateFeedback.preprocessors = [HideTests, *GenerateFeedback.class_traits()["preprocessors"].default()]
 c.Autograde.pre_convert_hook = tidy
 c.GuardedExecute.timeout = 30  # seconds for each cell
 c.GuardedExecute.startup_timeout = 3600  # a machine that is busy with a class starts kernels slowly

@@ -1,9 +1,11 @@
-"""Header buttons of a notebook page: its executed notebook to download, and links that launch it.
+"""Header buttons of a notebook page: its executed notebook to download, and links that launch it; at every page's end
+a link that reports an error on it.
 
-The launch links are made from the checkout's own git remote, so a fork's book opens the fork; without a remote there
-are none.
+These links are made from the checkout's own git remote, so a fork's book opens the fork; without a remote there are
+none.
 """
 
+import html
 from pathlib import Path
 
 from tools.build import project
@@ -31,8 +33,17 @@ def offer_launch(app, pagename, templatename, context, doctree):
     context["header_buttons"].append(menu | {"buttons": buttons})
 
 
+def offer_report(app, pagename, templatename, context, doctree):
+    """End the page with a link to the form for errors, in which the page is filled in."""
+    remote = project.remote(Path(app.srcdir))
+    if remote is not None and doctree is not None:
+        form = html.escape(remote.report(pagename, app.env.titles[pagename].astext()))
+        context["body"] += f'<p class="report-error"><a href="{form}">Report an error on this page</a></p>\n'
+
+
 def setup(app):
     # The theme fills the header at priority 501: the notebook must be there before, the menu goes in after.
     app.connect("html-page-context", offer_notebook, priority=450)
     app.connect("html-page-context", offer_launch, priority=502)
+    app.connect("html-page-context", offer_report)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
