@@ -156,7 +156,7 @@ def instructor_edition(root, name):
     remote = project.remote(root)
     if remote is not None:
         notebook.cells.insert(
-            0, nbformat.v4.new_code_cell(remote.install_cell, id=f"{name}-hosted", metadata={"tags": ["hosted"]})
+            0, nbformat.v4.new_code_cell(remote.install_cell(), id=f"{name}-hosted", metadata={"tags": ["hosted"]})
         )
     notebook.metadata.pop("jupytext", None)
     return notebook
