@@ -26,9 +26,6 @@ class _Loops:
     def __call__(self, *arguments):
         return self.dispatcher(*arguments)
 
-    def __reduce__(self):
-        return self.__qualname__  # by name, as functions are
-
     @functools.cached_property
     def dispatcher(self):
         with _lock:
@@ -37,6 +34,9 @@ class _Loops:
                     self.dispatcher = numba.njit(cache=True, **self._options)(self.py_func)
                 except RuntimeError:  # neither beside the module nor in the home is there a folder that can be written
                     self.dispatcher = numba.njit(**self._options)(self.py_func)
+                around = self.py_func.__globals__
+                if around.get(self.__name__) is self:
+                    around[self.__name__] = self.dispatcher  # which the module's next call finds at once
             return vars(self)["dispatcher"]
 
     @property

@@ -2,7 +2,6 @@
 
 import ast
 import os
-import pickle
 import shutil
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from numba.core.dispatcher import Dispatcher
 
 import lib
 from lib.common import compiled
@@ -83,9 +83,11 @@ def ninth(x):
     return third(x) / 3
 
 
-def test_a_loop_calls_another_one_and_is_known_by_its_name():
-    assert ninth(18.0) == 2 and pickle.loads(pickle.dumps(ninth)) is ninth
-    assert (ninth.__name__, ninth.py_func.__name__, third.py_func(6.0)) == ("ninth", "ninth", 2)
+def test_a_loop_calls_another_one_and_is_numbas_from_its_first_call_on():
+    before = ninth
+    assert before.__name__ == "ninth" and third.py_func(6.0) == 2 and isinstance(third, compiled._Loops)
+    assert before(18.0) == before(18.0) == 2
+    assert isinstance(ninth, Dispatcher) and isinstance(third, Dispatcher), "the module's next call finds it at once"
 
 
 def test_threads_that_call_first_compile_once(monkeypatch):
