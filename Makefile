@@ -27,7 +27,7 @@ help:
 	@echo "make newest       the same on the newest that it allows (OVER=list of versions to keep, as pip freeze prints it)"
 	@echo "make paper        list the results at the sources' own size; NAME=part/chapter computes and compares those of one"
 	@echo "make pdf          print the built site into _build/pdf, the book and each part, and offer the files on the site (10 minutes)"
-	@echo "make lock         write requirements.txt, the versions of all packages, from requirements.in"
+	@echo "make lock         write requirements.txt, the versions of all packages, from requirements.in, and Binder's part of it"
 	@echo "make bench        print the timed comparisons"
 	@echo "make clean        remove everything that was built, the environment included (a course stays)"
 	@echo "Variables: PYTHON (which Python, 3.11 or newer), TORCH_INDEX (an index with CPU-only torch wheels),"
@@ -78,6 +78,7 @@ pdf: environment
 
 lock: environment
 	@$(bin)/uv pip compile --quiet requirements.in --output-file requirements.txt
+	@{ echo "--extra-index-url https://download.pytorch.org/whl/cpu"; $(bin)/uv pip compile --quiet pyproject.toml --extra book --group launch --constraints requirements.txt; } >binder/requirements.txt
 
 bench: environment
 	@for script in benchmarks/[a-z]*.py; do $(bin)/python $$script || exit 1; done

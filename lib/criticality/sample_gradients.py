@@ -7,15 +7,14 @@ The models tell classes t = 0, 1 apart by the cross-entropy  H = ln(1 + e^u)  or
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from scipy import linalg, optimize
-from sklearn.decomposition import PCA
-from torch.func import grad, grad_and_value, jacrev, vmap
 
 from lib.common import checks
+from lib.common.extras import needs
 from lib.common.shapes import Array, ArrayLike, Rng
 from lib.services import data
 
+torch, func = needs("torch"), needs("torch.func")
 LOSSES = ("cross_entropy", "squared")
 
 
@@ -86,7 +85,7 @@ class Model:
 
     def _loss_gradient(self, q, x, t, argument):
         """∂H/∂q (`argument` 0), (K,), or ∂H/∂x (1), (d,), of one sample."""
-        gradient, y = grad_and_value(self._logit, argument)(q, x)  # as q or x, ()
+        gradient, y = func.grad_and_value(self._logit, argument)(q, x)  # as q or x, ()
         sign = 1 - 2 * t
         # The derivative of the loss by hand keeps its relative precision where a sample is classified with certainty.
         wrong = torch.sigmoid(sign * y)  # ()
@@ -143,7 +142,8 @@ class Model:
         tolerance = checks.number("tolerance", tolerance, above=0)
 
         def value_and_slope(q):
-            slope, value = grad_and_value(lambda q: self._objective(q, x, t))(torch.from_numpy(np.array(q)))  # (K,), ()
+            q = torch.from_numpy(np.array(q))
+            slope, value = func.grad_and_value(lambda q: self._objective(q, x, t))(q)  # (K,), ()
             return float(value), slope.numpy()
 
         stop = {"ftol": 0.0, "gtol": tolerance / np.sqrt(self.size), "maxcor": 30, "maxiter": 20_000, "maxfun": 40_000}
@@ -152,7 +152,7 @@ class Model:
         for _ in range(5):  # each doubles the correct digits, so more cannot help
             if np.linalg.norm(slope) <= tolerance or not np.isfinite(slope).all():
                 break
-            second = jacrev(grad(lambda q: self._objective(q, x, t)))(torch.from_numpy(q)).numpy()  # (K, K)
+            second = func.jacrev(func.grad(lambda q: self._objective(q, x, t)))(torch.from_numpy(q)).numpy()  # (K, K)
             try:
                 q = q - linalg.cho_solve(linalg.cho_factor(second), slope)  # (K,)
             except linalg.LinAlgError:  # no Cholesky factor: a saddle, which the check below reports
@@ -185,7 +185,7 @@ class Model:
         """
         q, (x, t) = self._parameters(parameters), self._samples(inputs, labels)
         rate = checks.number("learning_rate", learning_rate, above=0)
-        gradients = vmap(lambda x, t: self._loss_gradient(q, x, t, 0))(x, t).numpy()  # (N, K)
+        gradients = func.vmap(lambda x, t: self._loss_gradient(q, x, t, 0))(x, t).numpy()  # (N, K)
         return checks.finite("inputs", -rate * gradients)
 
     def jacobians(
@@ -220,8 +220,8 @@ class Model:
         """
         q, (x, t) = self._parameters(parameters), self._samples(inputs, labels)
         rate, chunk = checks.number("learning_rate", learning_rate, above=0), checks.integer("chunk", chunk)
-        mixed = jacrev(lambda q, x, t: self._loss_gradient(q, x, t, 1))  # gives (d, K)
-        found = vmap(mixed, in_dims=(None, 0, 0), chunk_size=chunk)(q, x, t).numpy()  # (N, d, K)
+        mixed = func.jacrev(lambda q, x, t: self._loss_gradient(q, x, t, 1))  # gives (d, K)
+        found = func.vmap(mixed, in_dims=(None, 0, 0), chunk_size=chunk)(q, x, t).numpy()  # (N, d, K)
         return checks.finite("inputs", -rate * found).transpose(0, 2, 1)  # (N, K, d)
 
     def local_exponents(
@@ -253,11 +253,11 @@ class Model:
         checks.fail_if(u.shape[2] == 0, "left", "hold one direction or more a sample", f"shape {tuple(u.shape)}")
 
         def derivatives(x, t, u, v):
-            phi = grad_and_value(lambda along: u @ self._loss_gradient(q, x + along * v, t, 0))  # φ', φ
-            curvature, (slope, value) = grad_and_value(phi, has_aux=True)(torch.zeros((), dtype=torch.float64))
+            phi = func.grad_and_value(lambda along: u @ self._loss_gradient(q, x + along * v, t, 0))  # φ', φ
+            curvature, (slope, value) = func.grad_and_value(phi, has_aux=True)(torch.zeros((), dtype=torch.float64))
             return torch.stack([value, slope, curvature])  # (3,)
 
-        pairs = vmap(vmap(derivatives, in_dims=(None, None, 1, 1)))  # over N outside, over r inside
+        pairs = func.vmap(func.vmap(derivatives, in_dims=(None, None, 1, 1)))  # over N outside, over r inside
         value, slope, curvature = pairs(x, t, u, v).unbind(2)  # (N, r) three times
         exponents = value / slope * (curvature / slope)  # (N, r)
         if not torch.isfinite(exponents).all():
@@ -288,5 +288,10 @@ def two_digits(*, components: int | None = None) -> tuple[Array["N d"], Array[" 
     x = data.design(images.images[kept]) / 16  # (360, 64)
     if components is not None and (components := checks.integer("components", components)) > x.shape[1]:
         checks.fail("components", f"be at most {x.shape[1]}", components)
-    x = x - x.mean(axis=0) if components is None else PCA(components, svd_solver="full").fit_transform(x)  # (360, d)
+    if components is None:
+        x = x - x.mean(axis=0)
+    else:
+        from sklearn.decomposition import PCA  # takes most of a second
+
+        x = PCA(components, svd_solver="full").fit_transform(x)  # (360, d)
     return x, images.labels[kept].astype(float)

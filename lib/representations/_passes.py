@@ -4,15 +4,15 @@ Of the loss summed over replicas, which are independent, autograd gives the grad
 the weights are outer products of them, which descent adds in place.  Written by hand they took 0.7 to 0.9 of the time.
 """
 
-import torch
-from torch.nn import functional
+from lib.common.extras import needs
 
+torch, functional = needs("torch"), needs("torch.nn.functional")
 ACTIVATIONS = {
     "leaky_relu": lambda z: functional.leaky_relu(z, 0.01),
-    "relu": torch.relu,
-    "elu": functional.elu,
-    "tanh": torch.tanh,
-    "swish": functional.silu,
+    "relu": lambda z: torch.relu(z),
+    "elu": lambda z: functional.elu(z),
+    "tanh": lambda z: torch.tanh(z),
+    "swish": lambda z: functional.silu(z),
     "linear": lambda z: z,
 }
 

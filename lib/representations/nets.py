@@ -10,13 +10,14 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import torch
 
 from lib.common import checks
+from lib.common.extras import needs
 from lib.common.random import children
 from lib.common.shapes import Array, ArrayLike, Rng
 from lib.representations import _passes
 
+torch = needs("torch")
 ACTIVATIONS = tuple(_passes.ACTIVATIONS)
 BIASES = ("all", "output", "none")
 PRECISIONS = ("float64", "float32")
@@ -96,7 +97,7 @@ class Net:
         """Whether the bias of each layer is trained, the output last."""
         return *[self.biases == "all"] * (len(self.layers) - 1), self.biases != "none"
 
-    def stacked(self, inputs: ArrayLike, replicas: int, dtype: torch.dtype) -> torch.Tensor:
+    def stacked(self, inputs: ArrayLike, replicas: int, dtype: "torch.dtype") -> "torch.Tensor":
         """Inputs, checked, as a tensor: the same for each replica.
 
         Parameters

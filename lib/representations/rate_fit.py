@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import least_squares, minimize_scalar
-from sklearn.metrics import r2_score
 
 from lib.common import checks
 from lib.common.shapes import Array, ArrayLike, Rng
@@ -200,6 +199,8 @@ def fit(
     >>> round(found.encoder_rate, 6), round(found.decoder_rate, 6), round(found.mean_rate, 6)
     (0.01, 0.02, 0.004)
     """
+    from sklearn.metrics import r2_score  # takes most of a second
+
     data = _data(times, states, loss, input_distance, target_distance, start, final_loss)
     rng = checks.generator("rng", rng)
     checks.one_of("weighting", weighting, ("raw", "range"))

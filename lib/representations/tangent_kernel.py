@@ -6,11 +6,13 @@ Not in the source (vanrossem2024), which fits both rates.
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
 from lib.common import checks
+from lib.common.extras import needs
 from lib.common.shapes import Array, ArrayLike
 from lib.representations import _passes, nets
+
+torch = needs("torch")
 
 
 @dataclass(frozen=True, eq=False)

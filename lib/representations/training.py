@@ -7,13 +7,14 @@ vanrossem2024, eqs. (1), (4) and section B.1 of its appendix.
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
 from lib.common import checks
+from lib.common.extras import needs
 from lib.common.random import children
 from lib.common.shapes import Array, ArrayLike, Rng
 from lib.representations import _passes, nets
 
+torch = needs("torch")
 LOSSES = {"half": 0.5, "whole": 1.0}
 _WATCH = 100  # epochs from one look for overflow to the next, where none is recorded
 

@@ -19,8 +19,10 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
+from lib.common.extras import needs
 from lib.services import provenance
 
+distributed = needs("distributed")
 ENVIRONMENT = "PHYSICS_OF_LEARNING_SCHEDULER"
 PATIENCE = 60  # seconds to wait for the scheduler, and for the first worker
 BUNDLE = 0.2  # seconds of short tasks that travel together
@@ -53,14 +55,12 @@ def _address() -> str | None:
 @contextmanager
 def _connected():
     """A client of the scheduler, closed at the end."""
-    from distributed import Client  # takes a second, and is used on a cluster only
-
     where = _address()
     if "://" not in where and not Path(where).is_file():
         raise ClusterError(f"{ENVIRONMENT} must be tcp://host:port or the path of a scheduler file, got {where!r}")
     named = {"address": where} if "://" in where else {"scheduler_file": where}
     try:
-        client = Client(**named, timeout=PATIENCE, set_as_default=False)
+        client = distributed.Client(**named, timeout=PATIENCE, set_as_default=False)
     except (OSError, ValueError, TypeError) as problem:  # nobody answers, or what the text names is no scheduler
         remedy = f"start it, correct {ENVIRONMENT}, or unset it to run on this machine"
         raise ClusterError(f"no scheduler answers at {where}: {remedy}") from problem
@@ -139,11 +139,9 @@ def _bundle(compute, task, digest, jobs):
 
 def _problem(error, place, expected):
     """The error to raise for a failed task: its own, or a sentence on the worker."""
-    from distributed import KilledWorker
-
     if isinstance(error, _Unlike):
         return _unlike("that came later", expected, *error.args)
-    if isinstance(error, KilledWorker):
+    if isinstance(error, distributed.KilledWorker):
         return ClusterError(f"task {place} ended every worker that tried it: it may need more memory than they have")
     if isinstance(error, ImportError):
         return ClusterError(f"a worker cannot import what task {place} needs ({error}): install the book there")
@@ -181,14 +179,12 @@ def _completed(compute: Callable, task: Callable, jobs: list[tuple]) -> Iterator
     >>> dict(_completed(compute, task, [(1,), (2,)]))  # doctest: +SKIP
     {1: 20, 0: 10}
     """
-    from distributed import as_completed
-
     expected, failed, size = provenance._provenance(task), None, 1
     digest, ahead, places = provenance._digest(expected), enumerate(jobs), {}
     lost = ClusterError(f"the scheduler at {_address()} was lost: start it and run again")
     with _connected() as client:
         _compare(client, task, expected)
-        arriving = as_completed(loop=client.loop)
+        arriving = distributed.as_completed(loop=client.loop)
 
         def submit(count):
             bundles = [bundle for _ in range(count) if (bundle := list(itertools.islice(ahead, size)))]

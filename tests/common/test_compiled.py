@@ -5,10 +5,14 @@ import os
 import shutil
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from numba.core.dispatcher import Dispatcher
 
 import lib
 from lib.common import compiled
@@ -67,3 +71,34 @@ def test_everybody_asks_for_compilation_here():
             nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
             taken = {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
             assert "numba" not in {str(name).split(".")[0] for name in taken}, path
+
+
+@compiled.loops
+def third(x):
+    return x / 3
+
+
+@compiled.loops
+def ninth(x):
+    return third(x) / 3
+
+
+def test_a_loop_calls_another_one_and_is_numbas_from_its_first_call_on():
+    before = ninth
+    assert before.__name__ == "ninth" and third.py_func(6.0) == 2 and isinstance(third, compiled._Loops)
+    assert before(18.0) == before(18.0) == 2
+    assert isinstance(ninth, Dispatcher) and isinstance(third, Dispatcher), "the module's next call finds it at once"
+
+
+def test_threads_that_call_first_compile_once(monkeypatch):
+    made = []
+
+    def slow(*_, **options):
+        time.sleep(0.05)
+        return lambda function: made.append(options) or function
+
+    monkeypatch.setattr(compiled, "numba", SimpleNamespace(njit=slow))
+    new = compiled.loops(lambda x: 2 * x)
+    with ThreadPoolExecutor(4) as pool:
+        assert [*pool.map(new, range(4))] == [0, 2, 4, 6]
+    assert len(made) == 1 and made[0]["error_model"] == "numpy"

@@ -46,7 +46,7 @@ def test_post_build_writes_the_notebooks_and_removes_the_problem_sets(tmp_path):
     """The lines of ``binder/postBuild`` after the installation, run for real; only the environment is another."""
     lines = (project.ROOT / "binder" / "postBuild").read_text().splitlines()
     installing = [line for line in lines if "pip install" in line]
-    assert installing == ["python -m pip install --no-deps --no-build-isolation -e ."]
+    assert len(installing) == 2 and all("pip install --no-deps" in line for line in installing)
     book = tmp_path / "book"
     rehearsal.copy_checkout(project.ROOT, book)
     pages = rehearsal.chapters(book)

@@ -1,5 +1,6 @@
 """Facts about a checkout that the build, the Sphinx extensions and the tests share."""
 
+import ast
 import hashlib
 import os
 import re
@@ -16,7 +17,7 @@ import yaml
 from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_notebook
 from myst_parser.config.main import MdParserConfig
 
-from lib.services import presets
+from lib.services import presets, provenance
 
 ROOT = Path(__file__).resolve().parents[2]
 SAID = "ledger-words.json"  # beside the gathered ledger: its rows without numbers, for pages that show none
@@ -146,6 +147,21 @@ def kernel_environment(root):
     return KERNELS | own | {"PYTHONPATH": str(root)}
 
 
+EXTRAS = ("numba", "torch")  # of pyproject.toml; the third one is for sweeps on a cluster
+ASKED = re.compile(r"""\bneeds\(["'](\w+)""")
+
+
+def extras(notebook):
+    """The :data:`EXTRAS` that the cells of a notebook and the modules of lib that they reach ask for or import."""
+    trees = [ast.parse(cell.source) for cell in notebook.cells if cell.cell_type == "code"]
+    modules = {node.module or "" for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    modules |= {
+        name.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names
+    }
+    asked = {name for path in provenance.reached(trees).values() for name in ASKED.findall(read(path))}
+    return tuple(sorted((asked | {name.partition(".")[0] for name in modules}) & {*EXTRAS}))
+
+
 LAUNCHED = "lab/tree/notebooks/"  # where a launched server shows the reader's notebooks
 HOSTED = """# Only where the book's library is not installed, as on Colab.
 import importlib.util
@@ -155,7 +171,7 @@ try:
 except ModuleNotFoundError:  # there is no lib, or another one
     found = False
 if not found:
-    %pip install -q "physics-of-learning @ git+{url}@{branch}\"
+    %pip install -q "physics-of-learning{extras} @ git+{url}@{branch}\"
 """
 
 
@@ -171,10 +187,9 @@ class Remote:
     def url(self):
         return f"https://{self.host}/{self.repository}"
 
-    @property
-    def install_cell(self):
+    def install_cell(self, extras=EXTRAS):
         """The first cell of a notebook that leaves this checkout: it installs ``lib`` where it is missing."""
-        return HOSTED.format(url=self.url, branch=self.branch)
+        return HOSTED.format(extras=f"[{','.join(extras)}]" if extras else "", url=self.url, branch=self.branch)
 
     def binder(self, page):
         """The Binder link that opens the plain notebook of a page, which ``binder/postBuild`` writes."""

@@ -136,7 +136,7 @@ def instructor_edition(root, name):
     remote = project.remote(root)
     if remote is not None:
         about = {"id": f"{name}-hosted", "metadata": {"tags": ["hosted"]}}
-        notebook.cells.insert(0, nbformat.v4.new_code_cell(remote.install_cell, **about))
+        notebook.cells.insert(0, nbformat.v4.new_code_cell(remote.install_cell(), **about))
     notebook.metadata.pop("jupytext", None)
     return notebook
 

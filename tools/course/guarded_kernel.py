@@ -126,6 +126,8 @@ def guard(told):
             importlib.import_module(name)
         except ImportError:
             pass  # a name in a module, which is listed beside it
+    if "lib.common.extras" in sys.modules:
+        sys.modules["lib.common.extras"].load()
     if "numba" in sys.modules:  # it keeps machine code beside the modules of `lib`: what is there is used
         from numba.core import caching
 

@@ -31,10 +31,12 @@ QUICK = (
 
 
 def lowest(text):
-    """The dependencies of a ``pyproject.toml`` pinned to the lowest version that each declares."""
-    pins = []
-    for line in tomllib.loads(text)["project"]["dependencies"]:
+    """The dependencies of a ``pyproject.toml``, and its extras, pinned to the lowest version that each declares."""
+    declared, pins = tomllib.loads(text)["project"], []
+    for line in sum(declared.get("optional-dependencies", {}).values(), declared["dependencies"]):
         need = Requirement(line)
+        if need.name == declared.get("name"):  # extras that gather extras
+            continue
         bounds = [part.version for part in need.specifier if part.operator == ">="]
         if len(bounds) != 1:
             raise ValueError(f"pyproject.toml must declare one lowest version of {need.name}, got {line!r}")

@@ -10,7 +10,11 @@ from tools.build import project
 from tools.release import plain
 
 ARCHIVE = "notebooks.zip"
-SENT_ALONG = ("requirements.txt", "pyproject.toml", "LICENSE")  # besides lib: what it takes to install and run
+SENT_ALONG = {  # besides lib: what it takes to install and run, by its name there
+    "requirements.txt": "binder/requirements.txt",
+    "pyproject.toml": "pyproject.toml",
+    "LICENSE": "LICENSE",
+}
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the same notebooks make the same file, whenever it is written
 
 README = """The Physics of Learning: all notebooks of the book, executed.
@@ -24,10 +28,8 @@ To run them you need Python 3.11 or newer. In this folder:
     .venv/bin/python -m pip install --no-deps --no-build-isolation .
     .venv/bin/jupyter lab book/index.ipynb
 
-On Windows write .venv\\Scripts in place of .venv/bin. On Linux, PyTorch brings several gigabytes of GPU
-libraries; before the second step, this gets the small build instead:
-
-    .venv/bin/python -m pip install {torch} --index-url https://download.pytorch.org/whl/cpu
+On Windows write .venv\\Scripts in place of .venv/bin. The second step installs a PyTorch without the several
+gigabytes of GPU libraries.
 
 The code is under the BSD 3-Clause licence (LICENSE), the text and the figures are under CC BY 4.0.
 """
@@ -38,7 +40,9 @@ def with_hosted_cell(notebook, remote):
     from.
     """
     if remote is not None:
-        cell = nbformat.v4.new_code_cell(remote.install_cell, metadata={"tags": ["hosted"]}, id="hosted")
+        cell = nbformat.v4.new_code_cell(
+            remote.install_cell(project.extras(notebook)), metadata={"tags": ["hosted"]}, id="hosted"
+        )
         notebook.cells.insert(0, cell)
     return notebook
 
@@ -67,15 +71,12 @@ def write(root, notebooks, rows, output):
 
 def write_archive(root, notebooks, path):
     """Write one file with the notebooks of a folder, the library that they import, and how to run them."""
-    lines = (root / "requirements.txt").read_text(encoding="utf-8").splitlines()
-    torch = next((line.split()[0] for line in lines if line.startswith("torch==")), "torch")
     library = [file for file in (root / "lib").rglob("*") if file.is_file() and "__pycache__" not in file.parts]
-    files = {
-        file.relative_to(root): file for file in [*library, *(root / name for name in SENT_ALONG)] if file.exists()
-    }
+    files = {file.relative_to(root): file for file in library}
+    files |= {Path(name): root / place for name, place in SENT_ALONG.items() if (root / place).exists()}
     files |= {file.relative_to(notebooks): file for file in notebooks.rglob("*.ipynb")}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        _add(archive, Path("README.txt"), README.format(torch=torch).encode())
+        _add(archive, Path("README.txt"), README.encode())
         for name in sorted(files):
             _add(archive, name, files[name].read_bytes())
 
