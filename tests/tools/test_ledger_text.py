@@ -69,7 +69,7 @@ def test_open_rows_belong_to_the_part_of_their_family():
 def test_values_and_counts_in_a_summary(tmp_path):
     text = (
         "Measured {ledger-value}`fdt/a` and {ledger-value}`linear/d`, see {correction-ref}`fdt/b`.\n\n"
-        "```{part-ledger} fluctuations\n```\n\n```{part-ledger} other\n```"
+        "```{part-ledger} fluctuations\n```\n\n```{part-ledger} other\n```\n\n```{ledger-sentence}\n```"
     )
     assert site(tmp_path, text) == (0, "")
     soup = read(tmp_path, "index")
@@ -81,6 +81,8 @@ def test_values_and_counts_in_a_summary(tmp_path):
     assert "3 claims of the sources for this part: 1 reproduced, 1 corrected (an error), " in first
     assert "0 corrected (a slip), 0 refuted, 1 open. Beside them stand 0 results of the book itself" in first
     assert second == "The ledger has 1 rows for this part, all of them results of the book itself."
+    counted = "Of 3 claims of the sources, 1 reproduced, 1 corrected (an error), 1 open; 1 results of the book's own"
+    assert counted in soup.get_text().replace("’", "'")
 
 
 def test_the_overview_the_rows_and_the_list_of_corrections(tmp_path):

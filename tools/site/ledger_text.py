@@ -188,7 +188,7 @@ def ledger_sentence(here):
     sources, own = ledger.tallies(here.rows)
     found = listed({verdict: number for verdict, number in sources.items() if number})
     text = f"Of {sum(sources.values())} claims of the sources, {found}; {sum(own.values())} results of the book's own"
-    return f"{text} are checked as well. All are in {{doc}}`the ledger </book/ledger>`."
+    return f"{text} are checked as well."
 
 
 def _rows(name, number, query):
