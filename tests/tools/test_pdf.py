@@ -111,3 +111,12 @@ def test_files_are_offered_where_they_are(tmp_path, monkeypatch):
     (tmp_path / "_build" / "pdf" / "part-i-ends-of-it.pdf").write_bytes(b"")
     assert "`Part I Ends of it <pdf/part-i-ends-of-it.pdf>`" in written.pdf_files(here)
     assert written.pdf_name("Back matter") is None
+
+
+def test_without_a_browser_or_a_site_a_sentence_says_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setattr(pdf.browser, "find", lambda: None)
+    with pytest.raises(pdf.BuildFailed, match="there is no Chromium; install it, or set CHROMIUM to one"):
+        pdf.offer(tmp_path)
+    monkeypatch.setattr(pdf.browser, "find", lambda: "chromium")
+    with pytest.raises(pdf.BuildFailed, match="holds no built site; run `make book` first"):
+        pdf.offer(tmp_path)

@@ -18,7 +18,8 @@ from pypdf import PdfReader, PdfWriter
 from pypdf.generic import ArrayObject, DictionaryObject, Fit, NameObject, NullObject, StreamObject, TextStringObject
 from pypdf.generic import FloatObject as Number
 
-from tools.build import project, site
+from tools.build import project, results, site
+from tools.build.results import BuildFailed
 from tools.release.paper import git
 from tools.site import address, browser, browser_checks, site_checks
 from tools.site.written import PRINTED, pdf_name
@@ -38,10 +39,6 @@ HEADINGS = """headings => headings.map(heading => {
     copy.querySelectorAll(".headerlink").forEach(link => link.remove());
     return [heading.localName, copy.textContent.trim().replace(/\\s+/g, " "), heading.closest("section").id];
 })"""
-
-
-class NotPrinted(RuntimeError):
-    """Why there are no files."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +62,7 @@ def parts(root):
 def print_page(tab):
     """The file that a loaded page gives on paper."""
     if found := browser_checks.equations(tab):
-        raise NotPrinted("; ".join(found))
+        raise BuildFailed("; ".join(found))
     return tab.pdf(prefer_css_page_size=True, print_background=True)
 
 
@@ -76,7 +73,7 @@ def print_pages(chromium, server, pages):
             file = print_page(tab)
             headings = tab.eval_on_selector_all("article h1, article section > h2", HEADINGS)
             if faults:
-                raise NotPrinted(f"{page}: {'; '.join(faults)}")
+                raise BuildFailed(f"{page}: {'; '.join(faults)}")
         (_, title, _), *rest = headings
         sections = [(text, anchor) for kind, text, anchor in rest if kind == "h2"]
         print(f"printed {page}", flush=True)
@@ -96,7 +93,7 @@ def front(chromium, server, title, state, groups, numbers):
         a { color: inherit; text-decoration: none } h2 { font-size: 10pt; margin: 1.2em 0 0.2em; break-after: avoid }
         p { display: flex; margin: 0 } i { flex: 1; border-bottom: 1px dotted gray; margin: 0 0.5em 0.3em }"""
     with chromium.new_page() as tab:
-        head = f"<h1>{html.escape(title)}</h1>{html.escape(state)}"
+        head = f"<h1>{html.escape(title)}</h1><p>{html.escape(state)}</p>"
         tab.set_content(f'<!doctype html><html lang="en"><style>{style}</style>{head}{"".join(lines)}')
         return tab.pdf(prefer_css_page_size=True)
 
@@ -210,13 +207,14 @@ def print_all(root, chromium, server, online):
             yield pdf_name(caption), *assemble(chromium, server, title, state, {"": prints}, online)
 
 
-def main():
-    root, remote = project.ROOT, project.remote(project.ROOT)
-    folder, target = site_checks.site_folder(root), root / "_build" / PRINTED
+def offer(root):
+    """Print the built site into its files, and write it once more, so that it offers them."""
+    remote, target = project.remote(root), root / "_build" / PRINTED
+    folder = site_checks.site_folder(root)
     if browser.find() is None:
-        sys.exit(f"Nothing was printed: {browser.missing()}")
+        raise BuildFailed(f"there is no Chromium; install it, or set {browser.VARIABLE} to one")
     if not (folder / "index.html").is_file():
-        sys.exit(f"Nothing was printed: {folder} holds no built site; run `make book` first")
+        raise BuildFailed(f"{folder} holds no built site; run `make book` first")
     project.remove(target)
     target.mkdir(parents=True)
     with (
@@ -224,14 +222,20 @@ def main():
         browser.start(playwright) as chromium,
         browser.serve(folder, address.prefix(remote)) as server,
     ):
-        try:
-            for name, file, count in print_all(root, chromium, server, address.site(remote)):
-                (target / name).write_bytes(file)
-                print(f"{target / name}: {count} pages, {len(file) / 1e6:.1f} MB", flush=True)
-        except NotPrinted as problem:
-            sys.exit(f"The printing stopped: {problem}")
+        for name, file, count in print_all(root, chromium, server, address.site(remote)):
+            (target / name).write_bytes(file)
+            print(f"{target / name}: {count} pages, {len(file) / 1e6:.1f} MB", flush=True)
     if not site.write(root, project.cores()):
-        sys.exit("The files are there, but Sphinx reported the problems above")
+        raise BuildFailed("the files are there, but Sphinx reported the problems above")
+
+
+def main():
+    root = project.ROOT
+    try:
+        with results.alone(root / "_build"):
+            offer(root)
+    except BuildFailed as problem:
+        sys.exit(f"The book was not printed: {problem}")
 
 
 if __name__ == "__main__":
