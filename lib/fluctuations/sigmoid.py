@@ -118,7 +118,7 @@ def _labels(targets):
 
 @dataclass(frozen=True, eq=False)
 class Unit:
-    """A sigmoid unit at a minimum of its loss, as :meth:`at_minimum` returns it: N samples, d inputs.
+    """A sigmoid unit at a minimum of its loss, as :meth:`Unit.at_minimum` returns it: N samples, d inputs.
 
     Its methods describe descent in minibatches of `batch` samples (m >= 1), by default distinct ones (then m <= N);
     with `replacement` a sample may occur twice.
