@@ -149,17 +149,18 @@ def kernel_environment(root):
 
 EXTRAS = ("numba", "torch")  # of pyproject.toml; the third one is for sweeps on a cluster
 ASKED = re.compile(r"""\bneeds\(["'](\w+)""")
+IMPORTED = re.compile(r"^\s*(?:import|from) (\w+)", re.MULTILINE)
 
 
 def extras(notebook):
-    """The :data:`EXTRAS` that the cells of a notebook and the modules of lib that they reach ask for or import."""
-    trees = [ast.parse(cell.source) for cell in notebook.cells if cell.cell_type == "code"]
-    modules = {node.module or "" for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    modules |= {
-        name.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names
-    }
-    asked = {name for path in provenance.reached(trees).values() for name in ASKED.findall(read(path))}
-    return tuple(sorted((asked | {name.partition(".")[0] for name in modules}) & {*EXTRAS}))
+    """The :data:`EXTRAS` that the cells of a notebook import, or the modules of lib that they reach ask for."""
+    cells = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    try:
+        reached = provenance.reached([ast.parse(cell) for cell in cells])
+    except SyntaxError:  # a cell that is not plain Python may reach anything
+        return EXTRAS
+    asked = {name for path in reached.values() for name in ASKED.findall(read(path))}
+    return tuple(sorted((asked | {*IMPORTED.findall("\n".join(cells))}) & {*EXTRAS}))
 
 
 LAUNCHED = "lab/tree/notebooks/"  # where a launched server shows the reader's notebooks

@@ -116,8 +116,8 @@ def main():
             print("== installing binder/requirements.txt into an empty environment (minutes)", flush=True)
             copy_checkout(root, book)
             environment = install(folder)
-            large_as = sum(path.lstat().st_size for path in (folder / "env").rglob("*"))
-            print(f"== installed {large_as / 1e6:.0f} MB in {time.perf_counter() - began:.0f} s", flush=True)
+            weight = sum(path.lstat().st_size for path in (folder / "env").rglob("*"))
+            print(f"== installed {weight / 1e6:.0f} MB in {time.perf_counter() - began:.0f} s", flush=True)
             if found := faults(book, pages):
                 raise LaunchFailed("after binder/postBuild " + "; ".join(found))
             with lab_server.running(folder, book, environment, start) as server:
