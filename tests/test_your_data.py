@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas
 import pytest
 import torch
 
@@ -170,7 +171,6 @@ def test_what_cannot_be_answered_is_refused_with_a_remedy(call, said):
 def test_rough_inputs_are_read():
     values = np.linalg.eigvalsh(X[:60] @ X[:60].T)  # rank 40
     assert values.min() < 0 and RidgeTheory(values, 10, ridge=0.1).kappa > 0
-    pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(X[:, :5], columns=list("abcde")).assign(f=X[:, 5] > 0)
     plain = np.c_[X[:, :5], X[:, 5] > 0]
     one, two = pools.modes(table, pandas.Series(Y)), pools.modes(plain, Y[:, None])

@@ -9,12 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import torch
-from torch.func import functional_call, grad, jacrev, vmap
 
 from lib.common import checks
+from lib.common.extras import needs
 from lib.common.shapes import Array, ArrayLike
 from lib.fluctuations import _sums
+
+torch, func = needs("torch"), needs("torch.func")
 
 LARGEST = 2**25  # numbers in the Hessians of all samples: a quarter of a gigabyte
 _REST = 0.01  # the part of the excess loss that descent may still find
@@ -129,7 +130,7 @@ class GradientNoise:
 
 
 def measure(
-    module: torch.nn.Module, loss: Callable, inputs: ArrayLike, targets: ArrayLike, *, weight_decay: float = 0.0
+    module: "torch.nn.Module", loss: Callable, inputs: ArrayLike, targets: ArrayLike, *, weight_decay: float = 0.0
 ) -> GradientNoise:
     """Gradients and Hessians of the loss of every sample at the module's present weights, in double precision.
 
@@ -176,14 +177,15 @@ def measure(
 
     def one(q, x, y):
         parts = {name: part.view(shape) for name, part, shape in zip(names, q.split(sizes), shapes)}
-        value = loss(functional_call(module, parts | buffers, (x[None],))[0], y)  # ()
+        value = loss(func.functional_call(module, parts | buffers, (x[None],))[0], y)  # ()
         wanted = "give one number for one sample: sum or average over its outputs"
         checks.fail_if(value.numel() != 1, "loss", wanted, f"shape {tuple(value.shape)}")
         return value.reshape(()) + decay / 2 * (q @ q)
 
     over = {"in_dims": (None, 0, 0)}
-    first = vmap(grad(one), **over)(q, x, y).numpy()  # (N, K)
-    second = vmap(jacrev(grad(one)), **over, chunk_size=max(1, 2**22 // sum(sizes) ** 2))(q, x, y).numpy()  # (N, K, K)
+    first = func.vmap(func.grad(one), **over)(q, x, y).numpy()  # (N, K)
+    size = max(1, 2**22 // sum(sizes) ** 2)
+    second = func.vmap(func.jacrev(func.grad(one)), **over, chunk_size=size)(q, x, y).numpy()  # (N, K, K)
     checks.finite("module", second)
     return GradientNoise(checks.finite("module", first), (second + second.swapaxes(1, 2)) / 2)
 

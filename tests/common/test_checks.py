@@ -97,7 +97,6 @@ def test_shapes_are_told_in_words(value, options, said):
 
 def test_a_table_is_read_from_rows_columns_and_pandas():
     assert checks.table("x", [1, 2, 3]).shape == (3, 1) and checks.table("x", np.ones((2, 3)), rows=2).shape == (2, 3)
-    pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"a": [0.5, 1.5], "b": [True, False]})
     assert checks.table("x", frame).tolist() == [[0.5, 1.0], [1.5, 0.0]]
     assert checks.table("x", frame["b"], columns=1).tolist() == [[1.0], [0.0]]

@@ -51,7 +51,8 @@ def book(tmp_path_factory):
     root = tmp_path_factory.mktemp("checkout")
     for folder in ("lib", "tools", "book/_static", "book/_templates"):
         shutil.copytree(project.ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__", "claims"))
-    for name in ("_config.yml", "requirements.txt", "book/references.bib"):
+    (root / "binder").mkdir()
+    for name in ("_config.yml", "requirements.txt", "binder/requirements.txt", "book/references.bib"):
         shutil.copy(project.ROOT / name, root / name)
     (root / "lib" / "claims" / "part").mkdir(parents=True)
     (root / "lib" / "claims" / "sources.toml").write_text('[toy]\nname = "A toy"\n')

@@ -10,13 +10,14 @@ from lib.services import _files, presets, provenance
 from tools.build import project
 
 FILE = "fingerprints.json"  # in the build's folder
+LOCK = "binder/requirements.txt"  # the versions of what a chapter may use
 
 
 def surroundings(root):
     """Sums over what every executed result depends on besides code.
 
-    These are Python, the preset, the kernels' settings, the locked versions, and files of the library that are
-    neither code nor claims.
+    These are Python, the preset, the kernels' settings, the locked versions of what a chapter may use, and files of the
+    library that are neither code nor claims.
     """
     settings = [sys.version, presets.current(), project.KERNELS]
     sums = {"Python, the preset or the kernels": _sum(json.dumps(settings).encode())}
@@ -24,7 +25,7 @@ def surroundings(root):
         p for p in (root / "lib").rglob("*") if p.is_file() and p.suffix != ".py" and "__pycache__" not in p.parts
     ]
     others = [path for path in others if path.relative_to(root / "lib").parts[0] != "claims"]
-    return sums | {p.relative_to(root).as_posix(): _sum(p.read_bytes()) for p in [*others, root / "requirements.txt"]}
+    return sums | {p.relative_to(root).as_posix(): _sum(p.read_bytes()) for p in [*others, root / LOCK]}
 
 
 def _sum(data):
@@ -87,7 +88,7 @@ class Fingerprints:
         """When each file that a look may read was written, and which files of data there are."""
         inside = [path for name in ("lib", "book") for path in (self.root / name).rglob("*") if path.is_file()]
         inside = [path for path in inside if "__pycache__" not in path.parts]
-        inside += [self.root / name for name in ("_config.yml", "_toc.yml", "requirements.txt")]
+        inside += [self.root / name for name in ("_config.yml", "_toc.yml", LOCK)]
         return {path: path.stat().st_mtime_ns for path in inside if path.exists()}, _files.data_present()
 
     def look(self):
