@@ -140,14 +140,16 @@ def gather_ledger(notebooks, target, archived=None, prints=None):
         row["margin"] = ledger_text.margin(here, row["measured"], row["error"])
         if at_size:
             at_size["margin"] = ledger_text.margin(full, at_size["measured"], at_size["error"])
+    write_ledger(target, rows)
+    return rows
+
+
+def write_ledger(target, rows):
+    """Write the rows, and beside them what chapters quote: the last digit of a number is none of it."""
     numbers = ("measured", "error", "control", "control_value", "at_size", "margin")
     words = [{key: value for key, value in row.items() if key not in numbers} for row in rows]
-    for path, content in (
-        (target, rows),
-        (target.with_name(project.SAID), words),  # what chapters quote: the last digit of a number is none of it
-    ):
+    for path, content in ((target, rows), (target.with_name(project.SAID), words)):
         _write_if_new(path, json.dumps(content, indent=1, ensure_ascii=False))
-    return rows
 
 
 def _write_if_new(target, text):
