@@ -134,14 +134,14 @@ def test_the_ledger_is_filtered_and_sorted_and_its_address_tells_how(opened):
         errors = tab.evaluate(SHOWN)
         assert 0 < len(errors) < every and {row["verdict"] for row in errors} == {"error"}
         assert tab.locator(".claims-control output").inner_text() == f"{len(errors)} of {every} rows"
-        tab.get_by_label("Verdict").select_option("all")
+        tab.locator("select[name=verdict]").select_option("all")
         chapter = tab.locator("select[name=chapter] option").nth(1).inner_text()
         assert re.match(r"\d+\. ", chapter)
-        tab.get_by_label("Chapter").select_option(chapter)
+        tab.locator("select[name=chapter]").select_option(chapter)
         assert len({row["chapter"] for row in tab.evaluate(SHOWN)}) == 1
-        tab.get_by_label("Chapter").select_option("all")
-        tab.get_by_label("Order").select_option("nearest to the tolerance first")
-        tab.get_by_label("Size").select_option("also at full size")
+        tab.locator("select[name=chapter]").select_option("all")
+        tab.locator("select[name=sort]").select_option("nearest to the tolerance first")
+        tab.locator("select[name=size]").select_option("also at full size")
         used = [float(row.get("full", -1)) for row in tab.evaluate(SHOWN)]
         assert len(used) > 1 and used == sorted(used, reverse=True)
         assert tab.url.endswith("?size=full&sort=margin")

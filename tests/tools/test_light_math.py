@@ -33,10 +33,10 @@ def test_a_formula_looks_as_in_tex(tex, wanted):
     assert wanted in markup(tex)
 
 
-def test_a_long_formula_may_break_behind_a_relation_that_stands_in_no_bracket():
+def test_a_long_formula_may_break_behind_a_relation_that_stands_in_no_parenthesis():
     assert markup("a=b").count("<math") == 1
     made = markup(r"f(a,b,c,d,e)=1+2+3+4+5\le6")
-    assert made.count("</math><wbr><math>") == 2 and made.count('<mo form="infix">') == 2
+    assert made.count("</math><wbr><math>") == made.count('<mo form="infix">') == 6
 
 
 def test_pages_that_ask_for_markup_need_no_script(tmp_path):

@@ -237,7 +237,7 @@ def _found(row):
     if row["expected"] is not None:
         expected = html.escape(_number(row["expected"])) + (f" within {row['tolerance']}" if row["tolerance"] else "")
         if isinstance((at_size or row)["measured"], bool):
-            return f'<details class="claim-found"><summary>{"; ".join(found)}</summary>{expected}.</details>'
+            return f'<details class="claim-found"><summary>{"; ".join(found)}</summary><p>{expected}.</p></details>'
         found.insert(0, f"expected {expected}")
     return f'<p class="claim-found">{" ".join(f"<span>{text}</span>" for text in found)}</p>'
 

@@ -17,13 +17,13 @@ ACCENTS = set("˙¨ˉ^~¯˜ˆ→⃗")
 # What docutils does not know, or reads otherwise than TeX, as what it knows.
 DIALECT = [
     (r"\\rm\s+([^{}]*)", r"\\mathrm{\1}"),
-    (r"\\([bB]igg?)(?![a-zA-Z])", r"\\\1l"),
+    (r"\\[bB]igg?(?![a-zA-Z])", ""),
     (r"(?<=\d),(?=\d)", " , "),
     (r"\\dots(?![a-zA-Z])", r"\\ldots "),
     (r"(\\[dt]?frac|\\sqrt|[\^_])\s*(\d)", r"\1{\2}"),
     (r"(\\[dt]?frac\{[^{}]*\})\s*(\d)", r"\1{\2}"),
 ]
-BREAKS = set("=<>≤≥→∝≈≃≪≫∼≡≠∈↦,;")
+BREAKS = set("=<>≤≥→∝≈≃≪≫∼≡≠∈↦,;+−")
 LONG = 12  # tokens that a narrow window shows in one line
 
 
@@ -66,12 +66,12 @@ def _as_in_tex(node):
 
 
 def _pieces(tree):
-    """The formula in parts, each but the last ends with a relation or a comma that stands in no bracket."""
+    """The formula in parts; each but the last ends with a relation, a sign or a comma outside all parentheses."""
     made, depth = [ElementTree.Element("math")], 0
     for node in tree:
         made[-1].append(node)
-        depth += (node.text in set("([⟨{")) - ((node.text or node.findtext("mo")) in set(")]⟩}"))
-        if depth == 0 and node.tag == "mo" and node.text in BREAKS:
+        depth += (node.text in set("(⟨{")) - ((node.text or node.findtext("mo")) in set(")⟩}"))
+        if depth == 0 and node.tag == "mo" and node.text in BREAKS and len(made[-1]) > 1:
             node.set("form", "infix")
             made.append(ElementTree.Element("math"))
     return [piece for piece in made if len(piece)]
