@@ -1,8 +1,8 @@
 """What a page loads: the rules and icons that the site uses, and MathJax, in parts, where there is mathematics.
 
 The theme's style sheets serve any site, with 1 800 icons; when the site is written, rules that no page or script can
-use are dropped, and the font of icons keeps the glyphs that are left.  Drawings lose blanks, and pictures in them bytes,
-but no pixel changes.
+use are dropped, and the font of icons keeps the glyphs that are left.  Drawings lose blanks, and pictures in them
+bytes, but no pixel changes.
 """
 
 import base64
