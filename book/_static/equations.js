@@ -3,7 +3,7 @@ addEventListener("load", async () => {
   await window.MathJax?.startup?.promise;
   const watch = new ResizeObserver((changed) => {
     for (const { target } of changed) {
-      if (target.scrollWidth > target.clientWidth + 1) target.tabIndex = 0;
+      if (target.scrollWidth > target.clientWidth) target.tabIndex = 0;
       else target.removeAttribute("tabindex");
     }
   });

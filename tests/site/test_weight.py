@@ -10,14 +10,14 @@ WORDS, MATHEMATICS = 900_000, 2_500_000  # bytes, of a page without and with equ
 
 
 def test_a_page_is_light(site):
-    sizes = {page: site_checks.weight(site, page) for page in [*PAGES, "search", "404"]}
+    sizes = {page: site_checks.weight(site, page) for page in [*PAGES, "search"]}
     equations = {page for page in PAGES if "mathjax/startup.js" in site_checks.html_path(site, page).read_text("utf-8")}
     assert {page: size for page, size in sizes.items() if size > (MATHEMATICS if page in equations else WORDS)} == {}
     assert {"book/index", "book/paths", "book/results", "book/library/scaling", "search"} & equations == set()
 
 
 def test_the_search_is_loaded_by_its_own_page_alone(site):
-    named = {page: site_checks.html_path(site, page).read_text("utf-8") for page in [*PAGES, "search", "404"]}
+    named = {page: site_checks.html_path(site, page).read_text("utf-8") for page in [*PAGES, "search"]}
     assert [page for page, text in named.items() if "searchindex.js" in text] == ["search"]
     assert (site / "searchindex.js").stat().st_size < 500_000
 
