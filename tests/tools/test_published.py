@@ -31,6 +31,9 @@ def test_site_of_a_remote(repository, site, prefix):
 @pytest.mark.parametrize("remote", ["https://github.com/Someone/fork.git", None], ids=["fork", "no remote"])
 def test_previews_and_the_page_for_a_wrong_address(tmp_path, remote):
     write(tmp_path, PAGES, remote=remote)
+    notebook = tmp_path / "_build" / "notebooks" / "book" / "p" / "a.ipynb"
+    notebook.parent.mkdir(parents=True)
+    notebook.write_text("{}")
     assert build(tmp_path, *EXTENSIONS, first="index") == (0, "")
     for name, title, text in (
         ("index", "Start", "The first line & more 'words'."),
@@ -42,6 +45,7 @@ def test_previews_and_the_page_for_a_wrong_address(tmp_path, remote):
     reports = [link["href"] for link in read(tmp_path, "book/p/a").select("p.report-error a")]
     wanted = "https://github.com/Someone/fork/issues/new?template=error.yml&title=Error%3A+Formula&page=Formula"
     assert reports == ([f"{wanted}+%28book%2Fp%2Fa%29"] if remote else [])
+    assert not read(tmp_path, "book/p/a").select("a[class*='btn-launch-']"), "a page of text has nothing to launch"
     if remote:
         assert tags["og:url"] == "https://someone.github.io/fork/book/p/a.html"
         assert tags["og:image"] == "https://someone.github.io/fork/_static/preview.png"

@@ -18,9 +18,9 @@ def offer_notebook(app, pagename, templatename, context, doctree):
 
 
 def offer_launch(app, pagename, templatename, context, doctree):
-    """Add the launch menu to notebook pages."""
+    """Add the launch menu to notebook pages; the glossary has a notebook, too, but nothing in it runs."""
     remote = project.remote(Path(app.srcdir))
-    if remote is None or "ipynb_source" not in context:
+    if remote is None or "ipynb_source" not in context or not project.is_notebook(Path(app.env.doc2path(pagename))):
         return
     links = [("Binder", remote.binder(pagename), "fas fa-rocket"), ("Colab", remote.colab(pagename), "fas fa-cloud")]
     buttons = [
