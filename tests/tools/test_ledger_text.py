@@ -104,7 +104,7 @@ def test_the_overview_the_rows_and_the_list_of_corrections(tmp_path):
     assert items[1].details.summary.get_text() == "this build holds" and items[1].details.text.endswith(
         "one and one is two."
     )
-    assert "Printed: two" in items[1].get_text() and "open: no data" in items[2].get_text()
+    assert "Printed: two" in items[1].get_text() and "Open: no data" in items[2].get_text()
     box = " ".join(soup.select_one("div.correction-error#correction-fdt-b").get_text(" ").split())
     assert "Error 1: A source, eq. (1) Printed: two Right: one Proof: one and one is two, in fdt/b , chapter" in box
     assert soup.select_one("div.correction a[href$='#ledger-fdt-a']") is not None

@@ -221,25 +221,25 @@ def _claim(row, name):
     pieces = [f'<li class="claim" id="{ledger.anchor(row["id"])}" {attributes}>', head, row["statement"]]
     if row["printed"]:
         pieces += [f"**Printed:** {row['printed']}", f"**Right:** {row['right']}"]
-    return "\n\n".join([*pieces, _found(row), "</li>"])
+    if not row["chapter"]:
+        pieces += [f"*{'Open' if row['verdict'] == 'open' else 'Not in this build'}:* {row['reason']}"]
+    return "\n\n".join([*pieces, *_found(row), "</li>"])
 
 
 def _found(row):
-    """What was expected and measured, in HTML; of a property what was tested is folded."""
+    """What was expected and measured, if anything, in HTML; of a property what was tested is folded."""
     at_size, found = row["at_size"], []
     for where, record in {"this build": row if row["chapter"] else None, "full size": at_size}.items():
         if record:
             used = "" if record["margin"] is None else f" ({100 * record['margin']:.0f} % of the tolerance)"
             stale = ", by earlier code" if where == "full size" and record["stale"] else ""
             found.append(f"{where} <b>{_measured(record)}</b>{used}{stale}")
-    if not row["chapter"]:
-        found.append(f"{'open' if row['verdict'] == 'open' else 'not in this build'}: {html.escape(row['reason'])}")
     if row["expected"] is not None:
         expected = html.escape(_number(row["expected"])) + (f" within {row['tolerance']}" if row["tolerance"] else "")
         if isinstance((at_size or row)["measured"], bool):
-            return f'<details class="claim-found"><summary>{"; ".join(found)}</summary><p>{expected}.</p></details>'
+            return [f'<details class="claim-found"><summary>{"; ".join(found)}</summary><p>{expected}.</p></details>']
         found.insert(0, f"expected {expected}")
-    return f'<p class="claim-found">{" ".join(f"<span>{text}</span>" for text in found)}</p>'
+    return [f'<p class="claim-found">{" ".join(f"<span>{text}</span>" for text in found)}</p>'] if found else []
 
 
 def margin(claim, measured, error=None):
