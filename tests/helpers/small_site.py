@@ -1,6 +1,5 @@
 """A site of a few pages, written by Sphinx with the book's own extensions, for tests of single extensions."""
 
-import json
 import os
 import subprocess
 import sys
@@ -8,7 +7,7 @@ import sys
 import yaml
 from bs4 import BeautifulSoup
 
-from tools.build import project
+from tools.build import book, project
 
 CONFIG = yaml.safe_load(project.read(project.ROOT / "_config.yml"))["sphinx"]["config"]
 
@@ -45,7 +44,7 @@ def write(root, pages, rows=(), remote=None):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     (root / "_build").mkdir(exist_ok=True)
-    (root / "_build" / "ledger.json").write_text(json.dumps([ROW | row for row in rows]), encoding="utf-8")
+    book.write_ledger(root / "_build" / "ledger.json", [ROW | row for row in rows])
     subprocess.run(["git", "init", "-q", root], check=True)
     if remote is not None:
         subprocess.run(["git", "-C", root, "remote", "add", "origin", remote], check=True)

@@ -3,6 +3,7 @@
 import pytest
 from small_site import ROW, build, read, write
 
+from tools.build import project
 from tools.site import ledger_text
 from tools.site.ledger_text import part_of, shown
 
@@ -113,7 +114,7 @@ def test_ids_that_do_not_serve_stop_the_build(tmp_path):
     }
     status, printed = site(tmp_path, "\n\n".join(faults))
     assert status != 0 and [message for message in faults.values() if message not in printed] == []
-    (tmp_path / "_build" / "ledger.json").unlink()
+    (tmp_path / "_build" / project.SAID).unlink()
     status, printed = build(tmp_path, EXTENSION, first="index")
     assert status != 0 and "build with `make book`" in printed
 

@@ -136,14 +136,16 @@ def gather_ledger(notebooks, target, archived=None, prints=None):
         if row["chapter"] is None and row["at_size"]:  # the build lacks the data; the cell is there
             inside = notebooks[row["at_size"]["page"]].cells
             cells[row["id"]] = next(cell.source for cell in inside if f'"{row["id"]}"' in cell.source)
-    numbers = ("measured", "error", "control", "control_value", "at_size")
-    words = [{key: value for key, value in row.items() if key not in numbers} for row in rows]
-    for path, content in (
-        (target, [row | {"cell": cells.get(row["id"])} for row in rows]),
-        (target.with_name(project.SAID), words),  # what chapters quote: the last digit of a number is none of it
-    ):
-        _write_if_new(path, json.dumps(content, indent=1, ensure_ascii=False))
+    write_ledger(target, [row | {"cell": cells.get(row["id"])} for row in rows])
     return rows
+
+
+def write_ledger(target, rows):
+    """Write the rows, and beside them what chapters quote: the last digit of a number is none of it."""
+    numbers = ("measured", "error", "control", "control_value", "at_size", "cell")
+    words = [{key: value for key, value in row.items() if key not in numbers} for row in rows]
+    for path, content in ((target, rows), (target.with_name(project.SAID), words)):
+        _write_if_new(path, json.dumps(content, indent=1, ensure_ascii=False))
 
 
 def _write_if_new(target, text):

@@ -80,7 +80,7 @@ class LibraryPackage(SphinxDirective):
         (name,) = self.arguments
         package = importlib.import_module(name)
         (folder,), about = package.__path__, package.__doc__.strip()
-        self.env.metadata[self.env.docname]["about"] = about
+        self.env.metadata[self.env.docname]["about"] = about.split("\n\n")[0].replace("\n", " ")
         public = [info.name for info in pkgutil.iter_modules([folder]) if not (info.ispkg or info.name.startswith("_"))]
         page = nodes.Element()
         self.rst([about, "", f".. currentmodule:: {name}", *self.summary(public)], page)
