@@ -93,6 +93,19 @@ def test_modes_of_a_table_are_those_of_its_kernel(columns):
         np.testing.assert_allclose(one, other, rtol=1e-8)
 
 
+def test_noise_has_its_place_in_a_pool_and_its_part_taken_from_the_modes_beyond_it():
+    """Two features of 30 points: all 30 modes of the pool written out; and with a huge ridge nothing is learned."""
+    features, noisy = X[:, :2], X[:, 0] + 3 * np.random.default_rng(6).standard_normal(30)
+    found = pools.modes(features, noisy)
+    every = np.linalg.svd(features)[0].T @ noisy / np.sqrt(30)  # (30,)
+    values = np.append(np.linalg.svd(features)[1] ** 2 / 30, np.zeros(28))
+    written = RidgeTheory(values, [3, 20], ridge=0.7, pool=30).predict(every**2)
+    np.testing.assert_allclose(found.predict([3, 20], ridge=0.7).test_error, written.test_error, rtol=1e-9)
+    noise = (every[2:] ** 2).sum() * 30 / 28
+    unlearned = np.maximum(every[:2] ** 2 - noise / 30, 0).sum() + noise
+    assert found.predict(5, ridge=1e12, population=True).test_error == pytest.approx(unlearned, rel=1e-9)
+
+
 def test_a_linear_model_of_known_law_is_found_in_its_sample_and_predicted_beyond_it():
     """λ_k = k^-1.7, v_k² = λ_k, σ = 0.3: 4000 points give the curve of the law, against Gaussian data sets of it."""
     rng, lam = np.random.default_rng(2), np.arange(1.0, 41) ** -1.7
