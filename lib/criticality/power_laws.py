@@ -430,7 +430,7 @@ def _curved(first, second, widths, counts):
     for (tilt, bend), covariance, gain, width, count in zip(
         *_tilted.curved(np.stack([x[0], 1.5 * x[1] - 0.5], axis=1)), widths, np.broadcast_to(counts, first.shape)
     ):
-        ratio = max(0.0, 2 * count * float(gain))  # below zero by rounding only
+        ratio = max(0.0, 2 * int(count) * float(gain))  # below zero by rounding only
         curved = 12 / width**2  # d²/du² of the second polynomial
         error = float(np.sqrt(covariance[1, 1] / count) * curved)
         exponents = tuple(float(1 - 2 * slope / width) for slope in (tilt - 3 * bend, tilt + 3 * bend))

@@ -164,6 +164,7 @@ def test_curved_law_is_the_maximum_of_the_likelihood_written_out(name):
         ratio = 2 * (log_likelihood(u, a, c, WIDTH) - log_likelihood(u, straight, 0.0, WIDTH))
         assert test.likelihood_ratio == pytest.approx(ratio, rel=1e-6, abs=1e-7)
     assert test.aic_difference == test.likelihood_ratio - 2 and test.count == len(u)
+    assert type(test.likelihood_ratio) is type(test.p_value) is type(test.error) is float and type(test.count) is int
     assert test.p_value == pytest.approx(erfc(np.sqrt(test.likelihood_ratio / 2)), rel=1e-9, abs=1e-300)
 
 
