@@ -105,7 +105,7 @@ def _known(path):
     return _read(path, stat.st_mtime_ns, stat.st_size)
 
 
-def _reached(trees: Iterable[ast.AST], package: Path = PACKAGE) -> dict[str, Path]:
+def reached(trees: Iterable[ast.AST], package: Path = PACKAGE) -> dict[str, Path]:
     """All modules that some code reaches, with the packages that hold them.
 
     Parameters
@@ -122,7 +122,7 @@ def _reached(trees: Iterable[ast.AST], package: Path = PACKAGE) -> dict[str, Pat
 
     Examples
     --------
-    >>> list(_reached([ast.parse("from lib.common import shapes")]))
+    >>> list(reached([ast.parse("from lib.common import shapes")]))
     ['', 'common', 'common.shapes']
     """
     known = files(package)
@@ -182,7 +182,7 @@ def sums(trees: Iterable[ast.AST], package: Path = PACKAGE) -> dict[str, str]:
     >>> list(sums([ast.parse("import lib")]))
     ['lib/__init__.py']
     """
-    return {path.relative_to(package.parent).as_posix(): _known(path)[1] for path in _reached(trees, package).values()}
+    return {path.relative_to(package.parent).as_posix(): _known(path)[1] for path in reached(trees, package).values()}
 
 
 def _installed(path):

@@ -60,7 +60,7 @@ def package(tmp_path):
     ],
 )
 def test_imports_are_followed_to_the_end(package, code, wanted):
-    assert list(provenance._reached([ast.parse(code)], package)) == wanted
+    assert list(provenance.reached([ast.parse(code)], package)) == wanted
 
 
 def test_a_file_that_was_written_again_is_read_again(package):
