@@ -33,7 +33,7 @@ HEADINGS = {
     "refuted": "Not found to hold",
     "open": "Open",
 }
-COLUMNS = {"reproduced": "reproduced", "error": "errors", "slip": "slips", claims.CONVERSION: "perhaps the text's"}
+COLUMNS = {"reproduced": "reproduced", "error": "errors", "slip": "slips", claims.CONVERSION: "perhaps the conversion's"}
 COLUMNS |= {"refuted": "refuted", claims.OWN: "hold", "open": "open"}  # of the tallies
 TITLES = {"error": "Error", "slip": "Slip", claims.CONVERSION: "Text"}  # of the numbered boxes
 
@@ -239,7 +239,7 @@ def _found(row):
         if isinstance((at_size or row)["measured"], bool):
             return [f'<details class="claim-found"><summary>{"; ".join(found)}</summary><p>{expected}.</p></details>']
         found.insert(0, f"expected {expected}")
-    return [f'<p class="claim-found">{" ".join(f"<span>{text}</span>" for text in found)}</p>'] if found else []
+    return [f'<p class="claim-found">{"; ".join(f"<span>{text}</span>" for text in found)}</p>'] if found else []
 
 
 def margin(claim, measured, error=None):
