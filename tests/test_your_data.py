@@ -158,7 +158,7 @@ NET, POINTS, TIMES = neuron([1.0, 0.5]), X[:20, :2], np.geomspace(0.1, 100, 50)
         (lambda: decay(np.exp(-np.arange(100.0))), "values must fall with one exponent over 1 decade: state a window"),
         (lambda: decay(np.r_[LAW, -1e-3]), "values must have entries >= 0"),
         (lambda: decay(LAW[:4]), "values must leave five ranks or more"),
-        (lambda: decay(LAW, last=41), "last must leave five ranks or more up to the last value > 0, the 40th"),
+        (lambda: decay(LAW, last=41), "last must leave five ranks or more up to the last value > 0, rank 40"),
         (lambda: decay(np.where(LAW < 0.1, 0, LAW) + np.eye(40)[39]), "values must be > 0 up to the last that is: add"),
     ],
 )  # fmt: skip
@@ -175,6 +175,8 @@ def test_rough_inputs_are_read():
     plain = np.c_[X[:, :5], X[:, 5] > 0]
     one, two = pools.modes(table, pandas.Series(Y)), pools.modes(plain, Y[:, None])
     np.testing.assert_allclose(one.coefficients, two.coefficients, rtol=1e-12)
+    with pytest.raises(ValueError, match="^targets must have the index of features"):
+        pools.modes(table, pandas.Series(Y).sample(frac=1, random_state=0))
     first, second = (gradient_noise.measure(neuron(np.ones(6)), half, each, Y).gradients for each in (table, plain))
     np.testing.assert_allclose(first, second, rtol=1e-12)
 

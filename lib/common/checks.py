@@ -193,7 +193,7 @@ def array(
 
 
 def table(name: str, value: ArrayLike, *, rows: int | None = None, columns: int | None = None) -> Array["n d"]:
-    """Read a table of data, a row a sample: of pandas too, where truth values are 0 and 1; a column may lack its axis.
+    """Read a table of data, a row a sample: also of pandas; truth values are 0 and 1, and a column may lack its axis.
 
     Parameters
     ----------
@@ -219,6 +219,8 @@ def table(name: str, value: ArrayLike, *, rows: int | None = None, columns: int 
             fail(
                 name, "hold numbers: turn columns of text into them, as pandas.get_dummies does", "a table with others"
             )
+    elif getattr(value, "dtype", None) == np.bool_:
+        value = value.astype(np.float64)
     result = array(name, value)  # (n,) or (n, d)
     result = result[:, None] if result.ndim == 1 else result  # (n, d)
     if result.ndim != 2 or result.size == 0:

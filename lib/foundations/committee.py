@@ -168,8 +168,8 @@ class Overlaps:
     `growth_rate` and `fixed_point` are for isotropic inputs, Σ = 1, whatever inputs the overlaps were measured with.
     For a spectrum use :meth:`lib.scaling.structured.ResolvedOverlaps.solve`.
 
-    Saad & Solla (1995) have no factors √M/K, 1/√M in front of their sums: for K = M their learning rate is η/K of this
-    one, at the same α and overlaps, and their error M ε_g.
+    Saad & Solla (1995) have no factors √M/K, 1/√M in front of their sums: with as many student units as teacher units
+    their learning rate is η/K of this one, at the same α and overlaps, and their error M ε_g.
 
     Parameters
     ----------

@@ -99,6 +99,7 @@ def test_a_table_is_read_from_rows_columns_and_pandas():
     assert checks.table("x", [1, 2, 3]).shape == (3, 1) and checks.table("x", np.ones((2, 3)), rows=2).shape == (2, 3)
     frame = pandas.DataFrame({"a": [0.5, 1.5], "b": [True, False]})
     assert checks.table("x", frame).tolist() == [[0.5, 1.0], [1.5, 0.0]]
+    assert checks.table("x", np.array([True, False])).tolist() == [[1.0], [0.0]]
     assert checks.table("x", frame["b"], columns=1).tolist() == [[1.0], [0.0]]
     for value, options, said in (
         (frame.assign(c=["x", "y"]), {}, "hold numbers: turn columns of text"), (1.0, {}, "be a table of one sample"),

@@ -13,7 +13,7 @@ def checkout(tmp_path):
     for folder in ("lib", "tools"):
         shutil.copytree(project.ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "binder").mkdir()
-    for name in ("_config.yml", "binder/requirements.txt"):
+    for name in ("_config.yml", "requirements.txt", "binder/requirements.txt"):
         shutil.copy(project.ROOT / name, tmp_path / name)
     (tmp_path / "_toc.yml").write_text(
         "format: jb-book\nroot: book/index\nparts:\n- caption: A\n  chapters:\n  - file: book/part/a\n"

@@ -11,7 +11,7 @@ from tools.build import project
 from tools.site import chapters
 from tools.sphinx_ext.light_math import markup
 
-FORMULA = re.compile(r"(?<!\\)\$([^$]+)\$")
+FORMULA = re.compile(r"(?<!\\)\$\$?([^$]+)\$\$?")
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ kernelspec: {name: python3, display_name: Python 3, language: python}
 def book(tmp_path):
     """A book of one notebook."""
     (tmp_path / "book").mkdir()
-    for name in ("lib", "tools", "requirements.txt", "_config.yml"):
+    for name in ("lib", "tools", "binder", "_config.yml"):
         (tmp_path / name).symlink_to(project.ROOT / name)
     (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: book/page\n")
     return tmp_path

@@ -33,7 +33,12 @@ HEADINGS = {
     "refuted": "Not found to hold",
     "open": "Open",
 }
-COLUMNS = {"reproduced": "reproduced", "error": "errors", "slip": "slips", claims.CONVERSION: "perhaps the conversion's"}
+COLUMNS = {
+    "reproduced": "reproduced",
+    "error": "errors",
+    "slip": "slips",
+    claims.CONVERSION: "perhaps the conversion's",
+}
 COLUMNS |= {"refuted": "refuted", claims.OWN: "hold", "open": "open"}  # of the tallies
 TITLES = {"error": "Error", "slip": "Slip", claims.CONVERSION: "Text"}  # of the numbered boxes
 

@@ -172,7 +172,8 @@ def decay(
     Parameters
     ----------
     values : array_like (n,)
-        By rank, in the order of the modes; what follows the last one > 0 is left out.
+        By rank, largest first or in the order of the modes (numpy.linalg.eigvalsh returns them the other way round:
+        pass ``values[::-1]``); those below n times the rounding of the largest, and what follows them, are left out.
     first, last : int, optional
         The window, if it is to be this one whatever the drift.
     decades : float
@@ -192,13 +193,20 @@ def decay(
     >>> decay(np.arange(1.0, 101) ** -1.7, first=5, last=50).last
     50
     """
-    values = checks.entries("values", values, at_least=0, ndim=1)  # (n,)
+    values = checks.entries("values", values, ndim=1)  # (n,)
+    rounding = len(values) * np.finfo(float).eps * np.abs(values).max(initial=0.0)
+    checks.fail_if(np.any(values < -rounding), "values", "have entries >= 0", values)
+    values = np.where(values > rounding, values, 0.0)
+    wanted = "come with the largest first: pass values[::-1]"
+    checks.fail_if(
+        len(values) > 1 and values[0] < values[-1] and np.all(np.diff(values) >= 0), "values", wanted, values
+    )
     decades, tolerance = checks.number("decades", decades, above=0), checks.number("tolerance", tolerance, above=0)
     size = int(np.flatnonzero(values)[-1]) + 1 if values.any() else 0
     stated = first is not None or last is not None
     first = 1 if first is None else checks.integer("first", first)
     last = size if last is None else checks.integer("last", last)
-    wanted = f"leave five ranks or more up to the last value > 0, the {size}th"
+    wanted = f"leave five ranks or more up to the last value > 0, rank {size}"
     checks.fail_if(last > size or last - first < 4, "last" if stated else "values", wanted, last if stated else values)
     wanted = "be > 0 up to the last that is: add the squared coefficients of neighbours, or leave zeros out"
     checks.fail_if(np.any(values[first - 1 : last] == 0), "values", wanted, values)

@@ -138,6 +138,9 @@ def modes(features: ArrayLike, targets: ArrayLike) -> Modes:
     >>> found.spectrum.eigenvalues.round(3).tolist(), round(found.noise_variance, 12)
     ([3.0, 0.667], 2.0)
     """
+    rows = [getattr(table, "index", None) for table in (features, targets)]
+    parted = all(hasattr(index, "equals") for index in rows) and not rows[0].equals(rows[1])
+    checks.fail_if(parted, "targets", "have the index of features, row by row: use .loc[features.index]", rows[1])
     x = checks.table("features", features)  # (M, d)
     y = checks.table("targets", targets, rows=len(x), columns=1)  # (M, 1)
     checks.fail_if(len(x) < 2, "features", "hold two samples or more", f"shape {x.shape}")

@@ -130,6 +130,7 @@ def test_the_window_is_the_part_that_is_straight():
         (np.ones(30), {"last": 31}, "last must leave five ranks or more"),
         ([1.0, 0.0, 0.5, 0.4, 0.3, 0.2], {}, "values must be > 0 up to the last"),
         ([1.0, -0.1, 0.5], {}, "values must have entries >= 0"),
+        (np.arange(1.0, 101) ** 2, {}, "values must come with the largest first"),
         ([], {}, "values must leave five ranks"),
     ],
 )
@@ -144,3 +145,11 @@ def test_what_does_not_fit_is_refused():
             effective_ranks(values)
     with pytest.raises(ValueError, match="^decay must keep the result inside"):
         PowerLaw(1.001).crossover(1e-3)
+
+
+def test_rounding_of_an_eigensolver_is_no_spectrum():
+    exact, noise = 10.0 ** -np.arange(0, 60, 0.5), 1e-17 * np.random.default_rng(0).random(300)
+    with pytest.raises(ValueError, match="^values must fall with one exponent"):
+        decay(np.concatenate([exact, np.sort(noise)[::-1]]), decades=0.7)
+    law = np.arange(1.0, 201) ** -2.0
+    assert decay(np.append(law, -1e-17)) == decay(law)
