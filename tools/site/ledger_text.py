@@ -244,7 +244,7 @@ def _found(row):
         if isinstance((at_size or row)["measured"], bool):
             return [f'<details class="claim-found"><summary>{"; ".join(found)}</summary><p>{expected}.</p></details>']
         found.insert(0, f"expected {expected}")
-    return [f'<p class="claim-found">{"; ".join(f"<span>{text}</span>" for text in found)}</p>'] if found else []
+    return [f'<p class="claim-found">{" ".join(f"<span>{text}</span>" for text in found)}</p>'] if found else []
 
 
 def margin(claim, measured, error=None):
