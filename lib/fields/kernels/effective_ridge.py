@@ -1,8 +1,8 @@
 """The effective ridge of kernel regression: one number that says which modes P samples teach, at ridge T.
 
 The unlearned modes of a kernel act as noise on the learned ones, so that the ridge is renormalized,  T → T_eff = Pκ,
-and mode k is learned to the fraction  L_k = λ_k/(λ_k + κ).  Bias, variance and errors follow.  Source: ringel2025talk.
-The theory of samples that are drawn from a finite pool, without replacement, is not in it.
+and mode k is learned to the fraction  L_k = λ_k/(λ_k + κ).  Bias, variance and errors follow.  Source: ringel2025talk,
+but for samples that are drawn from a finite pool without replacement, which it does not treat.
 """
 
 from dataclasses import dataclass, field
