@@ -155,7 +155,7 @@ def classify(loss: sympy.Expr, points: ArrayLike, biases: ArrayLike, *, toleranc
     loss : sympy.Expr
         H(y), in one symbol.
     points, biases : array_like (P,), (n,)
-        Three or more different y, two or more different b.
+        Three or more different y; two or more different b (two suffice to refute).
     tolerance : float, optional
         What counts as rounding of exponents, > 0, by default 1e-8.
 
