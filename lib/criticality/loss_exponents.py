@@ -148,14 +148,14 @@ def weight_exponents(loss: sympy.Expr, points: ArrayLike, bias: float, *, shifte
 def classify(loss: sympy.Expr, points: ArrayLike, biases: ArrayLike, *, tolerance: float = 1e-8) -> Classification:
     """Does a loss give  dẇ/dx = (Aẇ + B)^k  exactly?  Yes if the shift-free exponent is the same everywhere.
 
-    At one isolated b a higher power passes too, as (y + c)³ at b = -c.
+    Three biases decide.  At one a higher power may pass, as (y + c)³ at b = -c, and at two  y³/3 + y, at b = ±√3.
 
     Parameters
     ----------
     loss : sympy.Expr
         H(y), in one symbol.
     points, biases : array_like (P,), (n,)
-        Three or more different y, two or more different b.
+        Three or more different y; two or more different b (two suffice to refute).
     tolerance : float, optional
         What counts as rounding of exponents, > 0, by default 1e-8.
 
@@ -165,7 +165,7 @@ def classify(loss: sympy.Expr, points: ArrayLike, biases: ArrayLike, *, toleranc
 
     Examples
     --------
-    >>> classify(sympy.Symbol("y") ** 2, np.linspace(0.5, 3, 11), [-1.0, 0.2], tolerance=1e-8).exponent
+    >>> classify(sympy.Symbol("y") ** 2, np.linspace(0.5, 3, 11), [-1.0, 0.2, 0.9], tolerance=1e-8).exponent
     0.5
     """
     tolerance = checks.number("tolerance", tolerance, above=0)

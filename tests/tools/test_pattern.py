@@ -11,7 +11,6 @@ from tools.site.chapters import words
 RULES = dict(re.findall(r"^(\d+)\. (.+)$", project.read(project.ROOT / "HOW-A-CHAPTER-IS-MADE.md"), re.MULTILINE))
 NOTATION = project.read(project.ROOT / "book" / "notation.md").split("\n## ")
 PAGES = [path for path in project.notebooks(project.ROOT) if "```{symbols}" in project.read(path)]
-PAGES = [path for path in PAGES if path.stem != "exact-power-laws"]  # whose measures are to come
 
 
 def rule(number):
