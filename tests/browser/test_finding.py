@@ -125,7 +125,7 @@ def test_an_equation_is_previewed_under_the_mouse_and_goes(reading):
     ("link", "shown", "fetched"),
     [
         ("a[href^='#fig-']", "figure img", 0),
-        ("a[href*='online-learning.html#thm-']", "div.proof mjx-container", 1),
+        ("a[href*='committee-in-general.html#thm-']", "div.proof mjx-container", 1),
         ("a[href*='closure-problem.html#equation-']", "div.math mjx-container", 1),
         ("a[href*='glossary.html#term-']", "dl dd", 1),
         ("a[href*='bibliography.html#']", "div.citation", 1),

@@ -10,7 +10,7 @@ from pypdf import PdfReader
 from tools.release import pdf
 from tools.site import browser_checks
 
-CHAPTER, OTHER = "book/foundations/online-learning", "book/foundations/approaching-the-teacher"
+CHAPTER, OTHER = "book/foundations/committee-in-general", "book/foundations/approaching-the-teacher"
 SHEET = {
     "width": round((210 - 2 * 18) / 25.4 * 96),
     "height": 900,
@@ -77,7 +77,7 @@ def test_the_book_is_printed_with_its_contents(chromium, server, printed):
     assert contents == [book.pages[number].indirect_reference.idnum for number in (1, 1 + parts[0])]
     assert re.search(rf"{1 + 1 + parts[0]}\s", book.pages[0].extract_text())
     part, (first, sections, *_) = book.outline
-    assert part.title == "Part I: Foundations" and first.title.endswith("On-line learning with order parameters")
+    assert part.title == "Part I: Foundations" and first.title.endswith("The committee in general")
     places = [book.get_destination_page_number(one) for one in sections]
     assert len(places) > 6 and places == sorted(places) and len(set(places)) > 4
     crossing = [note.get_object() for sheet in book.pages[1 : 1 + parts[0]] for note in sheet.get("/Annots", [])]

@@ -119,7 +119,7 @@ def test_a_slider_moves_the_figure_by_keyboard_and_by_mouse(opened, page):
 
 
 def test_a_link_to_a_check_opens_the_folded_line(opened):
-    with opened("book/foundations/online-learning.html#ledger-online-bridge") as (tab, faults):
+    with opened("book/foundations/committee-in-general.html#ledger-online-bridge") as (tab, faults):
         tab.locator("#ledger-online-bridge").wait_for(state="visible")
         assert faults == []
 

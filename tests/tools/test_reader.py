@@ -42,7 +42,7 @@ def test_every_link_opens_a_notebook_and_every_term_its_heading(folder):
 
 
 def test_a_page_knows_its_neighbours_and_its_sources(folder):
-    page = text(folder / "book" / "foundations" / "online-learning.ipynb")
+    page = text(folder / "book" / "foundations" / "committee-in-general.ipynb")
     first, last = page.split("\n\n")[0], page.split("\n\n")[-1]
     assert first == last and "← " in first and "[Contents](../index.ipynb)" in first and " →" in first
     assert "**Printed:**" in page and "**Right:**" in page and "Symbols of this chapter" in page
