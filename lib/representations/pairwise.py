@@ -15,7 +15,11 @@ from lib.common.shapes import Array, ArrayLike
 
 
 def _points(name, value, rows=None):
-    points = checks.array(name, value, shape=(rows, None))  # (N, n)
+    points = checks.array(name, value)
+    if points.ndim == 1:
+        remedy = "a number a point as values[:, None], a class a point one-hot"
+        checks.fail(name, f"hold points, a row each: {remedy}", f"shape {points.shape}")
+    points = checks.array(name, points, shape=(rows, None))  # (N, n)
     if points.size == 0:
         checks.fail(name, "hold one or more points of one or more components", f"shape {points.shape}")
     size = len(points)

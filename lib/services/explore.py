@@ -128,7 +128,7 @@ def _changes(frames):
         checks.fail("draw", "return figures of the same elements: fix the limits of the axes", "figures that differ")
     found = []
     for number, elements in enumerate(zip(*frames, strict=True)):
-        for attribute in sorted(set().union(*(element.attrib for element in elements)) - {"id"}):
+        for attribute in sorted(set().union(*(element.attrib for element in elements))):
             given = [element.get(attribute, "") for element in elements]
             different = list(dict.fromkeys(given))
             if len(different) > 1:
@@ -147,7 +147,8 @@ def _page(name, label, alt, start, drawing, changes, labels, sentences):
     svg = ElementTree.tostring(drawing, encoding="unicode")
     svg = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", svg)
     changes = [
-        [n, key, [re.sub(r"(url\(#|^#)", rf"\g<1>{name}-", v) for v in vs], which] for n, key, vs, which in changes
+        [n, key, [re.sub(r"^" if key == "id" else r"url\(#|^#", rf"\g<0>{name}-", v) for v in vs], which]
+        for n, key, vs, which in changes
     ]
     data = json.dumps({"changes": changes, "labels": labels, "sentences": sentences}, ensure_ascii=False)
     data = data.replace("</", "<\\/")  # nothing in it ends the script

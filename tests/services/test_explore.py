@@ -68,6 +68,24 @@ def test_ids_of_two_figures_of_a_page_differ(monkeypatch):
         assert set(re.findall(r'(?:url\(#|href="#)([^")]+)', page)) <= known
 
 
+def test_every_frame_has_the_shapes_that_it_refers_to(monkeypatch):
+    def draw(value):
+        figure, axes = plt.subplots(figsize=(3, 2))
+        axes.plot([0.5], [0.5], "s" if value < 2 else "^")
+        axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="below" if value < 2 else "above")
+        return figure
+
+    page = output(monkeypatch, draw)["text/html"]
+    drawing = re.search(r"<svg.*?</svg>", page, re.DOTALL)[0]
+    for frame in range(len(VALUES)):
+        shown = list(explore.ElementTree.fromstring(drawing).iter())[1:]
+        for number, key, values, which in data(page)["changes"]:
+            shown[number].set(key.replace("xlink:", f"{{{explore._LINK}}}"), values[which[frame]])
+        ids = {part.get("id") for part in shown}
+        targets = {part.get(f"{{{explore._LINK}}}href", "#")[1:] for part in shown} - {""}
+        assert targets and targets <= ids and all(name is None or name.startswith("lines-") for name in ids)
+
+
 def test_no_figure_is_left_open(monkeypatch):
     output(monkeypatch)
     assert not plt.get_fignums()

@@ -235,6 +235,8 @@ class Page:
                 return ", ".join("{} ({})".format(*self._authors(key.strip())) for key in content.split(","))
             case "term":
                 return self._term(target, text or target)
+            case "py:func" | "py:class":
+                return f"`{text}`"
             case "correction-ref":
                 return self._link(*ledger_text.correction_name(self.known.rows, target)[:2])
         return text or content
