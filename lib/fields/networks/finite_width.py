@@ -111,7 +111,7 @@ def correction(network: TwoLayer, points: ArrayLike, neurons: int, rng: Rng) -> 
 
     c = ⟨m'ℓ' + ½m''⟩,  with derivatives along  δ = s_a² φφᵀ - K,  the deviation of one neuron's kernel from the mean:
     m' = δ_xᵀα - bᵀδα,  ℓ' = ½αᵀδα - ½ tr A⁻¹δ,  ½m'' = bᵀδA⁻¹δα - δ_xᵀA⁻¹δα,  α = A⁻¹y, b = A⁻¹k, A = K + T.  The
-    expansion asks for ⟨ℓ'²⟩/N and ⟨tr(A⁻¹δ)²⟩/N to be small.
+    expansion asks for ⟨ℓ'²⟩/N and tr(A⁻¹K)/N to be small.
 
     Parameters
     ----------
