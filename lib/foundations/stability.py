@@ -131,8 +131,8 @@ class Plateau:
         1.0
         """
         r = checks.array("displacements", displacements)  # (..., K, M)
-        wanted = f"have shape (..., K, {len(self.weights)})"
-        checks.fail_if(r.ndim < 2 or r.shape[-1] != len(self.weights), "displacements", wanted, f"shape {r.shape}")
+        if r.ndim < 2 or r.shape[-2] == 0 or r.shape[-1] != len(self.weights):
+            checks.fail("displacements", f"have shape (..., K, {len(self.weights)})", f"shape {r.shape}")
         off, largest = np.abs(r.sum(axis=-2)).max(initial=0), np.abs(r).max(initial=0)
         checks.fail_if(off > 1e-10 * largest, "displacements", "add up to zero over the students", f"a sum {off:.3g}")
         return checks.plain(((r @ self.curvature) * r).sum(axis=(-2, -1)) / (2 * r.shape[-2]))
@@ -155,7 +155,7 @@ class Plateau:
         Returns
         -------
         ndarray (M,)
-            Descending; the first M - 1 are the escape rates.
+            Descending; the first M - 1 are the escape rates, of K students M/K times as large.
 
         Examples
         --------

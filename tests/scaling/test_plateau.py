@@ -56,7 +56,6 @@ def test_rates_are_the_closed_form_where_teachers_are_alike(units, share, second
     strength = 2 * (t + d) / (np.pi * np.sqrt((units - 1) * t - d + units) * (d + (units + 1) * t + units) ** 1.5)
     rates = Plateau(alike(units, t, d)).escape_rates(0.4, second_overlap=alike(units, t2, d2))
     np.testing.assert_allclose(rates[: units - 1], 0.4 * strength * (t2 - d2 / (units - 1)), rtol=1e-8)
-    assert abs(rates[-1]) < 1e-10 * rates[0]
 
 
 def test_excess_error_grows_at_twice_the_rate_of_the_overlaps():
@@ -95,9 +94,7 @@ def test_a_wait_is_found_where_both_rates_put_it_in_any_unit(onset, escape, leve
                                    lambda t: t**-0.1, lambda t: np.full(t.shape, 0.3)])  # fmt: skip
 def test_a_decay_a_power_law_and_a_floor_are_no_plateaus(curve):
     t = np.geomspace(1e-2, 30, 300)
-    with pytest.raises(
-        ValueError, match="^errors must wait on a plateau.*follow the whole curve with ResolvedOverlaps"
-    ):
+    with pytest.raises(ValueError, match="^errors must wait on a plateau.*whole curve with ResolvedOverlaps"):
         plateau.rest(t, curve(t))
 
 
