@@ -15,9 +15,7 @@ from lib.common.shapes import Array, ArrayLike
 from lib.common.spectrum import Spectrum
 from lib.scaling import _arguments
 
-
-def _shift(ends):
-    return 0.5 if checks.one_of("ends", ends, ("midpoint", "endpoint")) == "midpoint" else 0.0
+ENDS = {"midpoint": 0.5, "endpoint": 0.0}  # what is added to the number of a level
 
 
 @dataclass(frozen=True)
@@ -113,7 +111,7 @@ class PowerLaw:
         """
         times, rate = checks.times("times", times), checks.number("learning_rate", learning_rate, above=0)
         checks.fail_if(times[0] == 0, "times", "be > 0", times)
-        shift, last = _shift(ends), _arguments.trained(trained, self.levels)
+        shift, last = ENDS[checks.one_of("ends", ends, ENDS)], _arguments.trained(trained, self.levels)
         if last == 1 and not shift:
             name = "levels" if self.levels == 1 else "trained"
             checks.fail(name, "be at least 2 between endpoints, which coincide for one level", last)
@@ -203,7 +201,7 @@ class PowerLaw:
         True
         """
         trained = checks.entries("trained", trained, at_least=1, at_most=self.levels)  # (...)
-        shift = _shift(ends)
+        shift = ENDS[checks.one_of("ends", ends, ENDS)]
         return checks.plain(self._falling(trained + shift, self.levels + shift))
 
     def best_split(self, budget: ArrayLike, learning_rate: float) -> tuple[float | Array["..."], float | Array["..."]]:
@@ -242,10 +240,8 @@ class PowerLaw:
         def rest(z):
             return z**-s * gamma(s) * gammaincc(s, z)
 
-        def excess(z):
-            return np.exp(-z) + s / (2 + beta) * rest(z) - (1 + beta) / (2 + beta)
-
-        z = brentq(excess, 1e-9, 10.0, xtol=1e-14)
+        last = (1 + beta) / (2 + beta)
+        z = brentq(lambda z: np.exp(-z) + s / (2 + beta) * rest(z) - last, 1e-9, 10.0, xtol=1e-14)
         size = (2 * rate * top * budget / z) ** (1 / (2 + beta))  # (...)
         if np.any(size > self.levels):
             checks.fail("budget", f"ask for no more than the {self.levels} weights that there are", budget)

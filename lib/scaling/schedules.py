@@ -99,12 +99,8 @@ class Staged:
         spectrum = _arguments.spectrum(self.spectrum, whole=True)
         lam, counts, size = spectrum.eigenvalues, spectrum.multiplicities, spectrum.dimension
         steps = np.diff(np.rint(np.cumsum(self.durations) * size), prepend=0)  # (S,)
-
-        def step(rate):
-            loss, modes, _ = _linear.step_modes("rates", rate * lam / size, counts)  # (L,), (L, L); loss < 1
-            return np.log1p(-loss), modes
-
-        stages = ((*step(rate), number) for rate, number in zip(self.rates, steps))
+        moves = (_linear.step_modes("rates", rate * lam / size, counts) for rate in self.rates)  # loss < 1
+        stages = ((np.log1p(-loss), modes, number) for (loss, modes, _), number in zip(moves, steps))
         return _after_stages(stages, lam * np.sqrt(counts), (1 + self.student_variance) / size * np.sqrt(counts))
 
     def adiabatic_error(self) -> Array[" S"]:
