@@ -115,6 +115,7 @@ CASES = {
     "citation": ("{cite}`one2001,two2002`", "(Uno, 2001; van Due and Müller, 2002)"),
     "citation in the text": ("{cite:t}`three2003` say", "Tre et al. (2003) say"),
     "correction by its name": ("{correction-ref}`toy/one`", "[Error 1](../b/there.ipynb)"),
+    "function": ("{py:func}`a.b <lib.a.b>` and {py:class}`lib.a.C`", "`a.b` and `lib.a.C`"),
     "math role": ("{math}`x^2`", "$x^2$"),
     "unknown role": ("{strange}`words <target>`", "words"),
 }

@@ -236,7 +236,7 @@ class Page:
             case "term":
                 return self._term(target, text or target)
             case "py:func" | "py:class":
-                return f"`{text}`"
+                return f"`{text or content}`"
             case "correction-ref":
                 return self._link(*ledger_text.correction_name(self.known.rows, target)[:2])
         return text or content
