@@ -19,7 +19,7 @@ FUNCTIONS = [function for module in MODULES for function in own(module, inspect.
 
 def test_the_list_is_not_empty():
     assert {
-        "lib.foundations.stability.plateau",
+        "lib.foundations.stability.near_teacher",
         "lib.foundations.gaussian.erf_i4",
         "lib.foundations.langevin.estimate_covariance",
     } <= {named(f) for f in FUNCTIONS}

@@ -3,6 +3,8 @@
 K = M units as in :mod:`lib.foundations.committee`; rates are per unit of α = examples/N.
 """
 
+from dataclasses import dataclass, field
+from functools import cached_property
 from math import pi, sqrt
 
 import numpy as np
@@ -11,7 +13,7 @@ from lib.common import checks
 from lib.common.shapes import Array, ArrayLike
 from lib.foundations.committee import Overlaps
 
-__all__ = ["asymptotic_rates", "critical_learning_rate", "escape_rates", "near_teacher", "plateau"]
+__all__ = ["Plateau", "asymptotic_rates", "critical_learning_rate", "near_teacher"]
 
 SWEEPS = 500  # of the fixed-point iteration; some tens are needed
 
@@ -23,23 +25,30 @@ def _teacher(name, value, size=None):
     return value
 
 
-def plateau(teacher_overlap: ArrayLike) -> Overlaps:
+@dataclass(frozen=True, eq=False)
+class Plateau:
     """The symmetric fixed point of any teacher at first order in η, where every student is the same  J = Σ_n ρ_n B_n.
 
-    ρ_n = (1/M) √{(1+2Q) / ((1+Q)(1+T_nn) - R_n²)},  R = Tρ,  Q = ρᵀTρ,  iterated from ρ = 1/M.  For T = 1:  Q =
+    ρ_n = (1/M) √{(1+2Q)/Λ_n},  Λ_n = (1+Q)(1+T_nn) - R_n²,  R = Tρ,  Q = ρᵀTρ,  iterated from ρ = 1/M.  For T = 1:  Q =
     1/(2M-1),  R = 1/√(M(2M-1)),  ε_g = (1/π)[π/6 - M arcsin(1/(2M))]  (worschech2024 eqs. (13), (97), (99)).
 
     Parameters
     ----------
     teacher_overlap : array_like (M, M)
-        T, positive definite, M >= 2; with structured inputs that of the fields, T = BΣBᵀ/N, of which the plateau has
-        the overlaps of the fields (its ``solve`` is for isotropic inputs; resolved, it is R^k = T^kρ, Q^k = ρᵀT^kρ with
-        ρ of ``lib.scaling.plateau.weights``).
+        T, positive definite, M >= 2; with structured inputs that of the fields, T = BΣBᵀ/N.
 
-    Returns
-    -------
-    Overlaps
-        Every Q_ij is the same, and every row of R.
+    Attributes
+    ----------
+    weights : ndarray (M,)
+        ρ.  The resolved overlaps of the students are  R^k = T^kρ,  Q^k = ρᵀT^kρ.
+    overlaps : Overlaps
+        Those of the fields: every Q_ij is the same, and every row of R.  Its ``solve`` is for isotropic inputs.
+    generalization_error : float
+        ε*.
+    curvature : ndarray (M, M)
+        h, symmetric, known from T:  h_mn = δ_mn s_m R_m - [s_m R_m² ρ_n + ρ_m s_n R_n²]/(1+Q) + C ρ_m ρ_n,  with  s_m =
+        (2/π) Λ_m^{-3/2},  κ = (2/π)(1+2Q)^{-3/2},  C = [Σ_m s_m R_m³ - κMQ]/(1+Q)².  If all R_m > 0, M - 1 eigenvalues
+        are positive and one is negative, or zero where all ρ_m R_m are equal.
 
     Raises
     ------
@@ -48,67 +57,115 @@ def plateau(teacher_overlap: ArrayLike) -> Overlaps:
 
     Examples
     --------
-    >>> rest = plateau(np.eye(2))
-    >>> round(float(rest.student[0, 1]), 9), round(rest.generalization_error, 9)
+    >>> pair = Plateau(np.eye(2))
+    >>> round(float(pair.overlaps.student[0, 1]), 9), round(pair.generalization_error, 9)
     (0.333333333, 0.00580542)
+    >>> (pair.weights * np.sqrt(6)).round(9).tolist(), (pair.curvature * pi * np.sqrt(3 * 5**3)).round(9).tolist()
+    ([1.0, 1.0], [[2.0, -2.0], [-2.0, 2.0]])
     """
-    t = _teacher("teacher_overlap", teacher_overlap)  # (M, M)
-    units = len(t)
-    rho = np.full(units, 1 / units)  # (M,)
-    for _ in range(SWEEPS):
-        r = t @ rho  # (M,)
+
+    teacher_overlap: Array["M M"]
+    weights: Array[" M"] = field(init=False, repr=False)
+
+    def __post_init__(self):
+        t = _teacher("teacher_overlap", self.teacher_overlap)  # (M, M)
+        rho = np.full(len(t), 1 / len(t))  # (M,)
+        for _ in range(SWEEPS):
+            r = t @ rho  # (M,)
+            q = rho @ r
+            new = np.sqrt((1 + 2 * q) / ((1 + q) * (1 + np.diag(t)) - r**2)) / len(t)  # (M,)
+            moved, rho = np.abs(new - rho).max(), new
+            if moved < 1e-15:
+                break
+        if moved > 1e-12:
+            found = f"changes of {moved:.1g} after {SWEEPS} sweeps"
+            checks.fail("teacher_overlap", "let the iteration converge", found)
+        t.flags.writeable = rho.flags.writeable = False
+        checks.keep(self, teacher_overlap=t, weights=rho)
+
+    @cached_property
+    def overlaps(self) -> Overlaps:
+        """Q, R and T of the fields."""
+        r, units = self.teacher_overlap @ self.weights, len(self.weights)  # (M,), int
+        return Overlaps(np.full((units, units), self.weights @ r), np.tile(r, (units, 1)), self.teacher_overlap)
+
+    @property
+    def generalization_error(self) -> float:
+        """ε*  (worschech2024 eq. (13) for T = 1)."""
+        return self.overlaps.generalization_error
+
+    @cached_property
+    def curvature(self) -> Array["M M"]:
+        """h, by which the error falls, :meth:`excess`, and students part, :meth:`escape_rates`."""
+        rho, units = self.weights, len(self.weights)  # (M,), int
+        r = self.teacher_overlap @ rho  # (M,)
         q = rho @ r
-        new = np.sqrt((1 + 2 * q) / ((1 + q) * (1 + np.diag(t)) - r**2)) / units  # (M,)
-        moved, rho = np.abs(new - rho).max(), new
-        if moved < 1e-15:
-            break
-    if moved > 1e-12:
-        checks.fail("teacher_overlap", "let the iteration converge", f"changes of {moved:.1g} after {SWEEPS} sweeps")
-    r = t @ rho  # (M,)
-    return Overlaps(np.full((units, units), rho @ r), np.tile(r, (units, 1)), t)
+        stiff = 2 / pi * ((1 + q) * (1 + np.diag(self.teacher_overlap)) - r**2) ** -1.5 * r  # (M,): s_m R_m
+        kappa = 2 / pi * (1 + 2 * q) ** -1.5
+        mixed, drag = np.outer(stiff * r, rho / (1 + q)), (stiff @ r**2 - kappa * units * q) / (1 + q) ** 2
+        h = np.diag(stiff) - (mixed + mixed.T) + drag * np.outer(rho, rho)  # (M, M)
+        h.flags.writeable = False
+        return h
 
+    def excess(self, displacements: ArrayLike) -> float | Array["..."]:
+        """How far the error lies below the plateau, to second order, for students with a mean that stays there.
 
-def escape_rates(
-    teacher_overlap: ArrayLike, learning_rate: float, *, second_overlap: ArrayLike | None = None
-) -> Array[" M"]:
-    """Growth rates of the differences among students on the plateau, for any teacher, at first order in η.
+        ε* - ε_g = (1/2K) Σ_i r_i·h r_i  for K students  J_i = J + Δ_i,  Σ_i Δ_i = 0,  r_in = Δ_i·B_n/N: what no teacher
+        sees costs nothing.  With structured inputs r is that of the fields, Δ_iΣB_n/N.
 
-    A student's deviation r_n of its overlap with teacher n, at fixed mean, grows as  dr/dα = (η/M) T⁽²⁾ w(r): with  Λ_m
-    = (1+Q)(1+T_mm) - R_m²,  κ = (2/π)(1+2Q)^{-3/2},  p = ρ·r,  δa_m = (2/π) Λ_m^{-3/2} [R_m r_m - (1+T_mm) p],  δd =
-    (δa·R + κMpQ)/(1+Q),  w_m = δa_m + ρ_m (κMp - δd).  For T = T⁽²⁾ = 1 all M - 1 are  1/τ = 2η/(π √(2M-1)
-    (2M+1)^{3/2})  (worschech2024 eqs. (112) to (115)); the error falls at twice this rate.  Whether a run has come to
-    rest there at all its curve tells, :func:`lib.scaling.plateau.rest`.
+        Parameters
+        ----------
+        displacements : array_like (..., K, M)
+            r, with a sum of zero over the students.
 
-    Parameters
-    ----------
-    teacher_overlap, second_overlap : array_like (M, M)
-        T = BΣBᵀ/N and T⁽²⁾ = BΣ²Bᵀ/N, by default T as for unstructured inputs; positive definite, M >= 2.
-    learning_rate : float
-        η > 0.
+        Returns
+        -------
+        float or ndarray (...)
 
-    Returns
-    -------
-    ndarray (M,)
-        Descending; the first M - 1 are the escape rates.
+        Examples
+        --------
+        >>> r = 0.001 * np.array([[1.0, -1.0], [-1.0, 1.0]])
+        >>> pair, moved = Plateau(np.eye(2)), np.full((2, 2), 6**-0.5) + r
+        >>> true = pair.generalization_error - Overlaps(moved @ moved.T, moved, np.eye(2)).generalization_error
+        >>> round(pair.excess(r) / true, 3)
+        1.0
+        """
+        r = checks.array("displacements", displacements)  # (..., K, M)
+        if r.ndim < 2 or r.shape[-2] == 0 or r.shape[-1] != len(self.weights):
+            checks.fail("displacements", f"have shape (..., K, {len(self.weights)})", f"shape {r.shape}")
+        off, largest = np.abs(r.sum(axis=-2)).max(initial=0), np.abs(r).max(initial=0)
+        checks.fail_if(off > 1e-10 * largest, "displacements", "add up to zero over the students", f"a sum {off:.3g}")
+        return checks.plain(((r @ self.curvature) * r).sum(axis=(-2, -1)) / (2 * r.shape[-2]))
 
-    Examples
-    --------
-    >>> round(1 / float(escape_rates(np.eye(2), 0.1, second_overlap=np.eye(2))[0]), 1)
-    304.2
-    """
-    rest, learning_rate = plateau(teacher_overlap), checks.number("learning_rate", learning_rate, above=0)
-    t, q, r, units = rest.teacher, rest.student[0, 0], rest.cross[0], len(rest.teacher)  # (M, M), float, (M,), int
-    second = t if second_overlap is None else _teacher("second_overlap", second_overlap, units)  # (M, M)
-    width = 1 + np.diag(t)  # (M,)
-    volume = (1 + q) * width - r**2  # (M,)
-    rho = np.sqrt((1 + 2 * q) / volume) / units  # (M,)
-    kappa = 2 / pi * (1 + 2 * q) ** -1.5
-    sharp = 2 / pi * volume**-1.5  # (M,)
-    pull = np.diag(sharp * r) - np.outer(sharp * width, rho)  # (M, M): δa of every unit vector r
-    drag = (r @ pull + kappa * units * q * rho) / (1 + q)  # (M,): δd
-    push = pull + np.outer(rho, kappa * units * rho - drag)  # (M, M): w
-    values = np.linalg.eigvals(learning_rate / units * second @ push)  # (M,)
-    return np.sort(values.real)[::-1]
+    def escape_rates(self, learning_rate: float, *, second_overlap: ArrayLike | None = None) -> Array[" M"]:
+        """Growth rates of the differences among students, at first order in η.
+
+        dr_i/dα = (η/M) T⁽²⁾h r_i  for the displacements of :meth:`excess`, so T⁽²⁾ is a mobility and the signs of the
+        rates are those of h.  For T = T⁽²⁾ = 1 all M - 1 are  1/τ = 2η/(π √(2M-1) (2M+1)^{3/2})  (worschech2024 eqs.
+        (112) to (115)); the error falls at twice this rate.  Whether a run has come to rest there at all its curve
+        tells, :func:`lib.scaling.plateau.rest`.
+
+        Parameters
+        ----------
+        learning_rate : float
+            η > 0.
+        second_overlap : array_like (M, M), optional
+            T⁽²⁾ = BΣ²Bᵀ/N, positive definite, by default T as for unstructured inputs.
+
+        Returns
+        -------
+        ndarray (M,)
+            Descending; the first M - 1 are the escape rates, of K students M/K times as large.
+
+        Examples
+        --------
+        >>> round(1 / float(Plateau(np.eye(2)).escape_rates(0.1, second_overlap=np.eye(2))[0]), 1)
+        304.2
+        """
+        rate, t = checks.number("learning_rate", learning_rate, above=0), self.teacher_overlap
+        second = t if second_overlap is None else _teacher("second_overlap", second_overlap, len(t))  # (M, M)
+        root = np.linalg.cholesky(second)  # (M, M)
+        return rate / len(t) * np.linalg.eigvalsh(root.T @ self.curvature @ root)[::-1]
 
 
 def near_teacher(units: int) -> tuple[Array["n n"], Array["n n"]]:

@@ -314,9 +314,9 @@ def test_fixed_point_knows_perfect_learning_and_the_plateau():
     np.testing.assert_allclose([rest.student, rest.cross], [EYE, EYE], atol=1e-9)
     assert np.isclose(rest.growth_rate(0.5), max(np.array(stability.asymptotic_rates(2, 0.5)) / [1, 2]), rtol=1e-6)
     even = Overlaps(np.full((2, 2), 0.1), np.full((2, 2), 0.1), EYE)
-    stuck, plateau = even.fixed_point(0.5, second_order=False, relaxation_time=200), stability.plateau(EYE)
+    stuck, plateau = even.fixed_point(0.5, second_order=False, relaxation_time=200), stability.Plateau(EYE).overlaps
     np.testing.assert_allclose([stuck.student, stuck.cross], [plateau.student, plateau.cross], atol=1e-9)
-    expected = stability.escape_rates(EYE, 0.5)[0]
+    expected = stability.Plateau(EYE).escape_rates(0.5)[0]
     assert np.isclose(stuck.growth_rate(0.5, second_order=False), expected, rtol=1e-6)
 
 

@@ -6,6 +6,7 @@ from scipy.optimize import brentq
 
 from lib.foundations import stability
 from lib.foundations.committee import Overlaps
+from lib.foundations.stability import Plateau
 
 TEACHER = np.array([[1.0, 0.3, -0.1], [0.3, 1.4, 0.2], [-0.1, 0.2, 0.6]])
 
@@ -14,49 +15,55 @@ def perfect(size):
     return Overlaps(np.eye(size), np.eye(size), np.eye(size))
 
 
-@pytest.mark.parametrize("teacher", [np.eye(2), np.eye(5), TEACHER])
-def test_plateau_is_a_fixed_point_of_equal_students(teacher):
-    rest = stability.plateau(teacher)
-    assert np.ptp(rest.student) == 0 and np.ptp(rest.cross, axis=0).max() == 0
-    for rate in rest.derivative(1.0, second_order=False):
-        np.testing.assert_allclose(rate, 0, atol=1e-14)
-
-
 @pytest.mark.parametrize("m", [2, 3, 400])
 def test_plateau_and_escape_of_orthonormal_teachers_are_the_closed_forms(m):
-    rest, rates = stability.plateau(np.eye(m)), stability.escape_rates(np.eye(m), 0.1)
+    plateau = Plateau(np.eye(m))
+    rest, rates = plateau.overlaps, plateau.escape_rates(0.1)
     height = (np.pi / 6 - m * np.arcsin(1 / (2 * m))) / np.pi
-    assert rest.generalization_error == pytest.approx(height, rel=1e-9)
+    assert plateau.generalization_error == pytest.approx(height, rel=1e-9)
     assert rest.student[0, 1] == pytest.approx(1 / (2 * m - 1), rel=1e-12)
     assert rest.cross[0, 0] == pytest.approx(1 / np.sqrt(m * (2 * m - 1)), rel=1e-12)
     expected = 2 * 0.1 / (np.pi * np.sqrt(2 * m - 1) * (2 * m + 1) ** 1.5)
     np.testing.assert_allclose(rates[: m - 1], expected, rtol=1e-7)
-    assert rates[-1] < 0
+    assert rates[-1] == pytest.approx(0, abs=1e-10 * expected)
 
 
 @pytest.mark.parametrize("teacher", [np.eye(2), np.eye(5), TEACHER])
-def test_escape_rates_are_the_growing_eigenvalues_on_the_plateau(teacher):
-    m = len(teacher)
-    values = np.linalg.eigvals(stability.plateau(teacher).jacobian(0.3, second_order=False)).real
+def test_plateau_is_a_fixed_point_of_equal_students_with_the_escape_rates_as_growing_eigenvalues(teacher):
+    m, plateau = len(teacher), Plateau(teacher)
+    rest = plateau.overlaps
+    assert np.ptp(rest.student) == 0 and np.ptp(rest.cross, axis=0).max() == 0
+    assert max(np.abs(rate).max() for rate in rest.derivative(1.0, second_order=False)) < 1e-14
+    values = np.linalg.eigvals(rest.jacobian(0.3, second_order=False)).real
     growing = np.sort(values[values > 1e-6])[::-1]
-    expected = np.repeat(stability.escape_rates(teacher, 0.3)[: m - 1], m - 1)  # each for every difference of students
+    expected = np.repeat(plateau.escape_rates(0.3)[: m - 1], m - 1)  # each for every difference of students
     np.testing.assert_allclose(growing, expected, rtol=1e-6)
 
 
-def test_escape_is_faster_along_directions_of_larger_variance():
-    """Of two alike teachers the rate is proportional to the difference that T⁽²⁾ makes between them."""
-    one, other = (
-        stability.escape_rates(np.eye(2), 1.0, second_overlap=second)[0] for second in (np.eye(2), np.diag([3.0, 3.0]))
-    )
-    assert other == pytest.approx(3 * one, rel=1e-12)
+@pytest.mark.parametrize("teachers, students", [(2, 2), (3, 5), (5, 4)])
+def test_curvature_is_that_of_the_error(teachers, students):
+    rng = np.random.default_rng(teachers)
+    b = rng.standard_normal((teachers, 4 * teachers)) / 4
+    plateau, moved = Plateau(b @ b.T), rng.standard_normal((students, b.shape[1]))  # also out of the teachers' span
+    moved = 1e-4 * (moved - moved.mean(axis=0))
+    excess = [
+        plateau.generalization_error - Overlaps(j @ j.T, j @ b.T, b @ b.T).generalization_error
+        for j in (plateau.weights @ b + moved, plateau.weights @ b - moved)
+    ]  # the third order cancels in their mean
+    stack = np.array([1.0, 2.0])[:, None, None] * (moved @ b.T)  # (2, K, M)
+    np.testing.assert_allclose(plateau.excess(stack), np.array([1, 4]) * np.mean(excess), rtol=1e-4)
+    values = np.linalg.eigvalsh(plateau.curvature)
+    assert (plateau.overlaps.cross > 0).all() and values[0] < 0 < values[1]
 
 
 @pytest.mark.parametrize("bad", [[[1.0]], -np.eye(2), np.ones((2, 2))])
-def test_teachers_without_a_plateau_are_refused_by_name(bad):
+def test_what_a_plateau_does_not_take_is_refused_by_name(bad):
     with pytest.raises(ValueError, match="^teacher_overlap must be"):
-        stability.plateau(bad)
+        Plateau(bad)
     with pytest.raises(ValueError, match="^second_overlap must"):
-        stability.escape_rates(np.eye(2), 0.5, second_overlap=bad)
+        Plateau(np.eye(2)).escape_rates(0.5, second_overlap=bad)
+    with pytest.raises(ValueError, match="^displacements must (have shape|add up to zero)"):
+        Plateau(np.eye(2)).excess(bad)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])

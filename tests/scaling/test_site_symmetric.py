@@ -7,7 +7,8 @@ import pytest
 from power_law import power_law
 
 from lib.foundations.committee import Overlaps
-from lib.scaling import plateau, site_symmetric
+from lib.foundations.stability import Plateau
+from lib.scaling import site_symmetric
 from lib.scaling.late_phase import LatePhase
 from lib.scaling.site_symmetric import site_matrices, site_means
 from lib.scaling.structured import ResolvedOverlaps
@@ -64,7 +65,7 @@ def test_forty_units_sit_on_the_plateau_and_leave_it_at_the_known_rate():
     path = site_symmetric.solve(times, *begin, SHARE, LAM, units, 1.0, second_order=False)
     assert path.student[2, 1] == pytest.approx(1 / (2 * units - 1), rel=1e-3)
     difference = path.cross[:, 0] - path.cross[:, 1]
-    wanted = plateau.symmetric_escape_rate(units, 1.0, 0.0, float(LAM**2 @ SHARE), 0.0, 1.0)
+    wanted = Plateau(np.eye(units)).escape_rates(1.0, second_overlap=LAM**2 @ SHARE * np.eye(units))[0]
     assert np.log(difference[3] / difference[2]) / 5000 == pytest.approx(wanted, rel=2e-3)
 
 

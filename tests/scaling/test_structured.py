@@ -12,7 +12,7 @@ from scipy.special import erf
 from lib.common.spectrum import Spectrum
 from lib.foundations import gaussian, stability
 from lib.foundations.committee import Overlaps
-from lib.scaling import _collocation, _frozen, plateau, structured
+from lib.scaling import _collocation, _frozen, structured
 from lib.scaling.structured import ResolvedOverlaps
 
 LAM = power_law(5, 0.75)
@@ -293,9 +293,9 @@ def test_a_plateau_ends_at_the_right_time_however_alike_the_units_are():
     """The step may not jump over the growth of differences that are far below the tolerance of the overlaps."""
     t = start(5, 1, 3, size=4000).teacher
     first, second = (structured.fields(t, LAM**order) for order in (1, 2))
-    mix = np.tile(plateau.weights(first), (5, 3, 1))  # (L, K, M): in eigenspace k the students are mix_k B
+    mix = np.tile(stability.Plateau(first).weights, (5, 3, 1))  # (L, K, M): in eigenspace k the students are mix_k B
     mix[2, 0] += [1e-10, -2e-10, 3e-10]
-    fastest = stability.escape_rates(first, 0.5, second_overlap=second)[0]
+    fastest = stability.Plateau(first).escape_rates(0.5, second_overlap=second)[0]
     times = np.array([0.0, 8.0, 12.0]) / fastest
     path = ResolvedOverlaps(mix @ t @ mix.mT, mix @ t, t).solve(times, LAM, 0.5, second_order=False)
     apart = np.abs(path.cross_overlap - path.cross_overlap.mean(axis=1, keepdims=True)).max(axis=(1, 2))
