@@ -9,7 +9,8 @@ from scipy.integrate import solve_ivp
 
 from lib.common.spectrum import Spectrum
 from lib.foundations import online
-from lib.scaling import gram_descent, linear_student, structured
+from lib.scaling import gram_descent, structured
+from lib.scaling.linear_student import LinearStudent
 from lib.scaling.structured import ResolvedOverlaps
 
 STEPS, LEARNING_RATE = 100_000, 0.1
@@ -18,7 +19,7 @@ STEPS, LEARNING_RATE = 100_000, 0.1
 def theories():
     """The linear student with 2048 eigenvalues, and two erf units with 4096 of them."""
     lam, alpha = Spectrum.power_law(2048, decay=1.75).normalized().eigenvalues, np.geomspace(0.1, 1e5, 50)
-    linear = seconds(lambda: linear_student.generalization_error(alpha, lam, 1.0), 3)
+    linear = seconds(lambda: LinearStudent(lam, 1.0).generalization_error(alpha), 3)
     print(f"linear student, L = 2048, 50 times              {linear:8.2f} s")
     lam = Spectrum.power_law(4096, decay=1.5).normalized().eigenvalues
     start = structured.random_overlaps(np.full(4096, 10), 2, 2, rng=1, student_variance=1e-4)

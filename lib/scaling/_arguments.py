@@ -25,16 +25,6 @@ def spectrum(value, *, levels=None, normalized=True, whole=False):
     return found
 
 
-def learning(learning_rate, student_variance):
-    """η > 0 and 1 + σ_J², the mean square of the entries of J - B at the start: those of B have variance one."""
-    variance = 1 + checks.number("student_variance", student_variance, at_least=0)
-    return checks.number("learning_rate", learning_rate, above=0), variance
-
-
-def power_law(levels, tail_index):
-    return checks.integer("levels", levels), checks.number("tail_index", tail_index, above=0)
-
-
 def trained(value, size):
     """How many of `size` are trained; all, if nothing is said."""
     value = size if value is None else checks.integer("trained", value)

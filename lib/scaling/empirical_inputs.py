@@ -40,7 +40,7 @@ def _moments(problem):
 def generalization_error(times: ArrayLike, problem: Regression, learning_rate: float) -> float | Array[" n"]:
     """Mean generalization error on empirical inputs, exact at every learning rate, from all fourth moments.
 
-    For Gaussian inputs it is :func:`lib.scaling.linear_student.finite_size_error`.
+    For Gaussian inputs it is :meth:`lib.scaling.linear_student.LinearStudent.finite_size_error`.
 
     Parameters
     ----------

@@ -10,9 +10,11 @@ from hypothesis.extra.numpy import arrays
 
 from lib.common import checks
 from lib.fluctuations import regression
-from lib.scaling import empirical_inputs, linear_student
+from lib.scaling import empirical_inputs
 from lib.scaling.late_phase import LatePhase
+from lib.scaling.linear_student import LinearStudent
 from lib.scaling.near_teacher import NearTeacher
+from lib.scaling.power_law import PowerLaw
 
 
 def refuses(check, name, *arguments, match, **options):
@@ -123,21 +125,19 @@ def test_a_number_is_one_time():
 
 LAM, PAIR = [1.5, 0.5], {"diagonal": [0.1, 0.1], "off_diagonal": [0.0, 0.1]}
 PROBLEM = regression.fit([[1.0, 0.5], [-1.0, 1.0], [0.3, -2.0]], [[1.0], [0.0], [2.0]])
-LATE, NEAR = LatePhase(LAM, 2, 0.1), NearTeacher([[1.0, 0.5]], LAM)
+LATE, NEAR, STUDENT = LatePhase(LAM, 2, 0.1), NearTeacher([[1.0, 0.5]], LAM), LinearStudent(LAM, 0.1, trained=1)
 
 
 @pytest.mark.parametrize(
     "function, options",
     [
-        (linear_student.generalization_error, {"spectrum": LAM, "learning_rate": 0.1}),
-        (linear_student.gradient_flow_error, {"spectrum": LAM, "learning_rate": 0.1, "trained": 1}),
-        (linear_student.local_exponent, {"spectrum": LAM, "learning_rate": 0.1}),
-        (linear_student.finite_size_error, {"spectrum": LAM, "learning_rate": 0.1}),
-        (
-            linear_student.finite_size_error,
-            {"spectrum": LAM, "learning_rate": 0.1, "squares": [[1.0, 2.0], [3.0, 1.0], [0.0, 2.0]]},
-        ),
-        (linear_student.power_law_error, {"levels": 4, "tail_index": 0.5, "learning_rate": 0.1}),
+        (STUDENT.generalization_error, {}),
+        (STUDENT.flow_error, {}),
+        (STUDENT.local_exponent, {}),
+        (STUDENT.finite_size_error, {}),
+        (STUDENT.finite_size_error, {"squares": [[1.0, 2.0], [3.0, 1.0], [0.0, 2.0]]}),
+        (PowerLaw(4, 0.5).flow_error, {"learning_rate": 0.1}),
+        (PowerLaw(4, 0.5).effective_rank, {"learning_rate": 0.1}),
         (empirical_inputs.generalization_error, {"problem": PROBLEM, "learning_rate": 0.1}),
         (empirical_inputs.diagonal_error, {"problem": PROBLEM, "learning_rate": 0.1}),
         (LATE.generalization_error, PAIR),

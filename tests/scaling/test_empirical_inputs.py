@@ -7,7 +7,8 @@ import pytest
 from power_law import power_law
 
 from lib.fluctuations import regression
-from lib.scaling import empirical_inputs, linear_student
+from lib.scaling import empirical_inputs
+from lib.scaling.linear_student import LinearStudent, finite_size_threshold
 
 
 def fitted(x):
@@ -58,7 +59,7 @@ def symmetric_inputs(lam):
 
 def test_gaussian_fourth_moments_give_the_gaussian_recursion():
     lam, times = power_law(4, 0.75), np.array([0.0, 0.25, 1.0, 20.0])
-    data, expected = fitted(symmetric_inputs(lam)), linear_student.finite_size_error(times, lam, 0.6)
+    data, expected = fitted(symmetric_inputs(lam)), LinearStudent(lam, 0.6).finite_size_error(times)
     np.testing.assert_allclose(empirical_inputs.diagonal_error(times, data, 0.6), expected, rtol=1e-10)
     np.testing.assert_allclose(empirical_inputs.generalization_error(times, data, 0.6), expected, rtol=1e-10)
     assert empirical_inputs.contrast_kurtosis(data) == pytest.approx(1, rel=1e-12)
@@ -78,7 +79,7 @@ def test_a_common_contrast_multiplies_the_kurtosis_and_acts_as_a_larger_rate():
     for inputs in (data, fitted(7 * scaled)):
         assert empirical_inputs.contrast_kurtosis(inputs) == pytest.approx(kappa, rel=1e-12)
     exact = 4 * data.learning_rate_threshold(1, replacement=True)
-    assert exact == pytest.approx(linear_student.finite_size_threshold(lam) / kappa, rel=1e-9)
+    assert exact == pytest.approx(finite_size_threshold(lam) / kappa, rel=1e-9)
 
 
 def test_small_rates_keep_their_digits():

@@ -6,7 +6,8 @@ from power_law import power_law
 
 from lib.common.spectrum import Spectrum
 from lib.foundations import online
-from lib.scaling import linear_descent, linear_student
+from lib.scaling import linear_descent
+from lib.scaling.linear_student import finite_size_threshold
 
 LAM = power_law(6, 0.75)
 
@@ -29,7 +30,7 @@ def test_every_step_is_that_of_a_plain_loop():
 def test_mean_errors_follow_the_exact_recursion_from_the_same_start(counts):
     spectrum, rate, times, count = Spectrum(LAM, counts).normalized(), 0.4, [0.5, 2.0, 6.0], 6000
     lam, counts, size = spectrum.eigenvalues, np.array(counts), sum(counts)
-    assert rate < 0.5 * linear_student.finite_size_threshold(spectrum)
+    assert rate < 0.5 * finite_size_threshold(spectrum)
     start = linear_descent.random_deviations(1, size, 5)  # one start, so that only the examples are averaged
     runs = linear_descent.simulate(np.tile(start, (count, 1)), spectrum, rate, times, rng=6)
     a = rate * lam / size

@@ -7,7 +7,7 @@ import pytest
 from power_law import power_law
 
 from lib.foundations import online, stability
-from lib.scaling import linear_student
+from lib.scaling.linear_student import LinearStudent, finite_size_threshold
 from lib.scaling.near_teacher import NearTeacher
 
 LAM = power_law(3, 1.0)
@@ -83,10 +83,10 @@ def test_a_teacher_without_length_is_a_linear_teacher():
     lam = power_law(6, 0.75)
     near, times = NearTeacher(np.zeros((1, 6)), lam), np.array([0.0, 0.5, 3.0])
     edge = near.critical_learning_rate()
-    assert edge == pytest.approx(np.pi / 2 * linear_student.finite_size_threshold(lam), rel=1e-9)
+    assert edge == pytest.approx(np.pi / 2 * finite_size_threshold(lam), rel=1e-9)
     found = near.generalization_error(times, np.ones((1, 6)), 0.4 * np.pi / 2)
     # outputs times √(2/π) are errors times 2/π; equal D_k² are the mean of the linear student at the start
-    np.testing.assert_allclose(found, 2 / np.pi * linear_student.finite_size_error(times, lam, 0.4), rtol=1e-12)
+    np.testing.assert_allclose(found, 2 / np.pi * LinearStudent(lam, 0.4).finite_size_error(times), rtol=1e-12)
 
 
 @pytest.mark.parametrize("units", [1, 2])

@@ -6,7 +6,8 @@ from power_law import power_law
 from scipy.integrate import solve_ivp
 
 from lib.common.spectrum import Spectrum
-from lib.scaling import linear_student, schedules
+from lib.scaling.linear_student import LinearStudent
+from lib.scaling.schedules import Staged
 
 LAM = power_law(5, 0.75)
 MANY = Spectrum(LAM, np.full(5, 3))
@@ -24,7 +25,7 @@ def test_infinite_network_solves_the_rate_equations():
 
         e = solve_ivp(slope, (0, duration), e, rtol=1e-11, atol=1e-13).y[:, -1]
         errors.append(lam @ e / 2)
-    found = schedules.generalization_error(RATES, DURATIONS, spectrum, student_variance=0.3)
+    found = Staged(spectrum, RATES, DURATIONS, student_variance=0.3).generalization_error()
     np.testing.assert_allclose(found, errors, rtol=1e-9)
 
 
@@ -35,30 +36,30 @@ def test_finite_network_is_the_recursion_step_by_step():
         for _ in range(round(duration * size)):
             e = (1 - 2 * a + 2 * a**2) * e + rate / size * a * MANY.multiplicities * (LAM @ e)
         errors.append(LAM @ e / 2)
-    found = schedules.finite_size_error(RATES, DURATIONS, MANY, student_variance=0.3)
+    found = Staged(MANY, RATES, DURATIONS, student_variance=0.3).finite_size_error()
     np.testing.assert_allclose(found, errors, rtol=1e-12)
 
 
 def test_a_schedule_with_one_rate_is_that_rate_and_pauses_do_nothing():
     stages, times, same = ([0.6, 0.6, 0.0, 0.9, 0.6], [1.0, 0.5, 3.0, 0.0, 0.5]), [1.0, 1.5, 2.0], [0, 1, 1, 1, 2]
     for name, spectrum in (("generalization_error", LAM), ("finite_size_error", Spectrum(LAM, np.full(5, 8)))):
-        constant = getattr(linear_student, name)(times, spectrum, 0.6)[same]
-        np.testing.assert_allclose(getattr(schedules, name)(*stages, spectrum), constant, rtol=1e-12)
-    adiabatic = schedules.adiabatic_error([0.6, 0.6, 0.0, 0.6], [1.0, 0.5, 3.0, 0.5], LAM, student_variance=0.5)
-    flow = linear_student.gradient_flow_error(times, LAM, 0.6, student_variance=0.5)[[0, 1, 1, 2]]
+        constant = getattr(LinearStudent(spectrum, 0.6), name)(times)[same]
+        np.testing.assert_allclose(getattr(Staged(spectrum, *stages), name)(), constant, rtol=1e-12)
+    adiabatic = Staged(LAM, [0.6, 0.6, 0.0, 0.6], [1.0, 0.5, 3.0, 0.5], student_variance=0.5).adiabatic_error()
+    flow = LinearStudent(LAM, 0.6, student_variance=0.5).flow_error(times)[[0, 1, 1, 2]]
     np.testing.assert_allclose(adiabatic, flow / [0.7, 0.7, 1.0, 0.7], rtol=1e-13)
 
 
 def test_what_does_not_fit_together_is_refused():
-    with pytest.raises(ValueError, match=r"^durations must have one axis of length 2, got"):
-        schedules.generalization_error([0.1, 0.2], [1.0], [1.0])
-    with pytest.raises(ValueError, match=r"^rates must hold at least one stage"):
-        schedules.generalization_error([], [], [1.0])
-    for function, spectrum in (
-        (schedules.generalization_error, [1.0]),
-        (schedules.finite_size_error, Spectrum([1], [2])),
-    ):
-        with pytest.raises(ValueError, match=r"^rates must keep the result inside"):
-            function([0.1, 50.0], [1.0, 1e4], spectrum)
-    with pytest.raises(ValueError, match=r"^rates must keep the result"):
-        schedules.finite_size_error([1e200], [1.0], [1.0])
+    one = [1.0]
+    for wrong, call in {
+        "durations must have one axis of length 2, got": lambda: Staged(one, [0.1, 0.2], [1.0]),
+        "rates must hold at least one stage": lambda: Staged(one, [], []),
+        "rates must keep the result inside": lambda: Staged(one, [0.1, 50.0], [1.0, 1e4]).generalization_error(),
+        "rates must keep the result": lambda: Staged(Spectrum([1], [2]), [0.1, 50.0], [1.0, 1e4]).finite_size_error(),
+        "rates must keep": lambda: Staged(one, [1e200], one).finite_size_error(),
+        "rates must have entries < 2": lambda: Staged(one, [2.0], one).adiabatic_error(),
+        "spectrum must have whole multiplicities": lambda: Staged(Spectrum(one, [1.5]), one, one).finite_size_error(),
+    }.items():
+        with pytest.raises(ValueError, match=f"^{wrong}"):
+            call()
