@@ -130,9 +130,9 @@ def _finding(claim, measured, error):
         allowed = f"{claim.bias:g} and {claim.sigmas:g} of them" if claim.bias else f"{claim.sigmas:g}"
         return f"{found}, {away / error:.1f} standard errors from {_number(claim.value)}; allowed {allowed}."
     if claim.rtol is not None:
-        off, allowed = f"{away / abs(claim.value):.1g} of it", f"{claim.rtol:.1g}"
+        off, allowed = f"{away / abs(claim.value):.1g} of it", f"{claim.rtol:.2g}"
     else:
-        off, allowed = f"{away:.1g}", f"{claim.atol:.1g}"
+        off, allowed = f"{away:.1g}", f"{claim.atol:.2g}"
     return f"Found {measured:.7g}, expected {claim.value:.7g}: off by {off}; allowed {allowed}."
 
 
