@@ -13,8 +13,6 @@ from lib.common.shapes import Array, ArrayLike
 from lib.common.spectrum import Spectrum
 from lib.foundations import stability
 from lib.scaling import _arguments
-from lib.scaling.site_symmetric import site_means
-from lib.scaling.structured import ResolvedOverlaps
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,9 +22,10 @@ class Groups:
     Parameters
     ----------
     fast, slow : ndarray (n,)
-        Parts of ε_g due to the sum of the units, rates ηaγ_fλ_k, and to their differences, ηaγ_sλ_k; zero for M = 1.
+        Parts of ε_g due to the sum of the units, rates 2ηγ₊λ_k/M, γ₊ = Var g' + M<g'>², and to their differences,
+        γ₋ = Var g' (zero for M = 1), for independent standard normal fields.
     local_exponent : ndarray (n,)
-        d ln ε_g / d ln(α₀ + α).
+        d ln ε_g / d ln α.
     """
 
     fast: Array[" n"]
@@ -126,8 +125,8 @@ class LatePhase:
         """Generalization error outside the span, to first order in E^k; in closed form to first order in η.
 
         ε_g = 1/(2√3πM) Σ_k λ_k [(M-1)γ_s u_k e^{-ηaγ_sλ_kα} + γ_f v_k e^{-ηaγ_fλ_kα}],  u = y - z,  v = y + (M-1)z,
-        γ_s = 2 - √3,  γ_f = 2 + √3(M-1):  worschech2024 eqs. (17), (121), (122), corrected.  With the noise of single
-        examples all y and z mix, by the matrix of :meth:`rates`.
+        γ_s = 2 - √3,  γ_f = 2 + √3(M-1)  (aγ = 2γ∓/M of :class:`Groups`):  worschech2024 eqs. (17), (121), (122),
+        corrected.  With the noise of single examples all y and z mix, by the matrix of :meth:`rates`.
 
         Parameters
         ----------
@@ -156,7 +155,7 @@ class LatePhase:
         return np.tensordot(self._moved(times, y, z, False), np.outer(self.spectrum.eigenvalues, weights))  # (n,)
 
     @checks.one_or_many
-    def groups(self, times: ArrayLike, diagonal: ArrayLike, off_diagonal: ArrayLike, *, origin: float = 0.0) -> Groups:
+    def groups(self, times: ArrayLike, diagonal: ArrayLike, off_diagonal: ArrayLike) -> Groups:
         """The fast and the slow part of :meth:`generalization_error` at first order in η, and their sum's exponent.
 
         Parameters
@@ -165,8 +164,6 @@ class LatePhase:
             α >= 0, increasing, since y_k and z_k were as given; refused where the error is zero or underflows.
         diagonal, off_diagonal : array_like (L,)
             y_k and z_k; the latter is of no effect for M = 1.
-        origin : float
-            α₀ >= 0, for the exponent in α₀ + α.
 
         Returns
         -------
@@ -180,13 +177,13 @@ class LatePhase:
         [True, False]
         """
         times, y, z = self._pairs(times, diagonal, off_diagonal)  # (n,), (L,), (L,)
-        origin, decays = checks.number("origin", origin, at_least=0), self._decays(times, y, z)
+        decays = self._decays(times, y, z)
         parts = [terms.sum(axis=1) for terms, _ in decays]  # (n,), (n,)
         total = parts[0] + parts[1]  # (n,)
         if np.any(total <= 0):
             checks.fail("times", "lie where the error is positive: y_k >= 0, not all zero, and no underflow", times)
         slope = -sum(terms @ pace for terms, pace in decays)  # (n,)
-        return Groups(*parts, (origin + times) * slope / total)
+        return Groups(*parts, times * slope / total)
 
     def rates(self) -> Array[" n"]:
         """Growth rates of y and z outside the span, with the noise of single examples.
@@ -205,23 +202,6 @@ class LatePhase:
         True
         """
         return eigh(self._matrix(inside=False), eigvals_only=True)
-
-    def span_rates(self) -> Array[" n"]:
-        """Rates at which  R^k - T^k  changes inside the span, to first order in η; the error has twice these rates.
-
-        For many eigenvalues the slowest is -½ηa(2-√3)λ_L, half of that of y and z.
-
-        Returns
-        -------
-        ndarray (2L,), (L,) for M = 1
-            Ascending; all negative.
-
-        Examples
-        --------
-        >>> LatePhase([1.0], 1, np.sqrt(3) * np.pi / 2).span_rates().round(12).tolist()  # -ηa/3
-        [-0.333333333333]
-        """
-        return eigh(self._matrix(inside=True), eigvals_only=True)
 
     @checks.one_or_many
     def span_error(
@@ -258,56 +238,3 @@ class LatePhase:
         z = (2 * own * other + (m - 2) * other**2) / shares @ lam  # (n,)
         r, s = (own @ lam, other @ lam) if checks.boolean("squares", squares) else (0.0, 0.0)  # (n,), (n,)
         return ((y - 2 / 3 * r**2) / np.sqrt(3) + (m - 1) / 2 * (z - r * s)) / np.pi
-
-
-def deviations(overlaps: ResolvedOverlaps) -> tuple[Array[" L"], Array[" L"]]:
-    """y_k and z_k, the mean diagonal and off-diagonal entries of  E^k = Q^k - R^k - R^kᵀ + T^k = (J-B) P_k (J-B)ᵀ/N.
-
-    Parameters
-    ----------
-    overlaps : ResolvedOverlaps
-        Q^k, R^k, T^k with K = M, student i near teacher i.
-
-    Returns
-    -------
-    y_k, z_k : ndarray (L,)
-        q_k - 2r_k and c_k - 2s_k of worschech2024 eq. (121).
-
-    Examples
-    --------
-    >>> [part.round(12).tolist() for part in deviations(ResolvedOverlaps([[[1.0]]], [[[0.9]]], [[[1.0]]]))]
-    [[0.2], [0.0]]
-    """
-    q, r, t = checks.instance("overlaps", overlaps, ResolvedOverlaps, "such as structured.random_overlaps draws")
-    checks.fail_if(q.shape != t.shape, "overlaps", "have as many students as teachers", f"shape {r.shape[1:]}")
-    y, z = site_means(q - 2 * r + t).T  # (L,), (L,)
-    return y, z
-
-
-def quadratic_error(student_overlap: ArrayLike, cross_overlap: ArrayLike) -> float:
-    """Generalization error to second order in Δ = J - B, for orthonormal teachers, T = 1.
-
-    ε_g ≈ (1/πM) [Σ_i (E_ii - ⅔ r_ii²)/√3 + ½ Σ_{i≠j} (E_ij - ½ r_ii r_ji - ½ r_ij r_jj)],  r = R - T,  E = Q - R - Rᵀ +
-    T.  worschech2024 eq. (121) is the first order in E; at few eigenvalues the terms in r² do not fall behind.
-
-    Parameters
-    ----------
-    student_overlap, cross_overlap : array_like (M, M)
-        Q and R of the fields, student i near teacher i.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> round(quadratic_error([[1.0]], [[0.999]]), 9)
-    0.00036743
-    """
-    q = checks.symmetric("student_overlap", student_overlap)  # (M, M)
-    cross, t = checks.array("cross_overlap", cross_overlap, shape=q.shape), np.eye(len(q))  # (M, M), (M, M)
-    r, e = cross - t, q - cross - cross.T + t  # (M, M), (M, M)
-    own = np.diag(r)  # (M,)
-    pairs = e - (own[:, None] * r.T + r * own) / 2  # (M, M)
-    total = (np.diag(e) - 2 / 3 * own**2).sum() / np.sqrt(3) + (pairs.sum() - np.trace(pairs)) / 2
-    return float(total / (np.pi * len(t)))
