@@ -86,7 +86,7 @@ def test_lines_of_results_hold_no_code(opened):
 @pytest.fixture
 def reading(opened):
     """Opens a chapter on a desk."""
-    return lambda path="book/scaling/plateaus.html", **options: opened(
+    return lambda path="book/foundations/committee-in-general.html", **options: opened(
         path, **{"viewport": browser_checks.DESK} | options
     )
 
@@ -125,8 +125,8 @@ def test_an_equation_is_previewed_under_the_mouse_and_goes(reading):
     ("link", "shown", "fetched"),
     [
         ("a[href^='#fig-']", "figure img", 0),
-        ("a[href*='committee-in-general.html#thm-']", "div.proof mjx-container", 1),
-        ("a[href*='closure-problem.html#equation-']", "div.math mjx-container", 1),
+        ("a[href*='gaussian-averages.html#thm-']", "div.proof mjx-container", 1),
+        ("a[href*='gaussian-averages.html#equation-']", "div.math mjx-container", 1),
         ("a[href*='glossary.html#term-']", "dl dd", 1),
         ("a[href*='bibliography.html#']", "div.citation", 1),
     ],
