@@ -99,7 +99,7 @@ def experiment(name: str) -> Experiment:
     return _EXPERIMENTS[checks.one_of("name", name, NAMES)]
 
 
-def at_size(name: str) -> tuple[Array["n"], Array["n 3"], Array["n 3"]]:
+def at_size(name: str) -> tuple[Array[" n"], Array["n 3"], Array["n 3"]]:
     """Curves of a network of the source's first table at the source's own size, archived, and the source's fit to them.
 
     One trial, that with the median R² of w among five; X = 1, Y = ½.  ``table-one.csv`` says how they were computed.
@@ -112,7 +112,7 @@ def at_size(name: str) -> tuple[Array["n"], Array["n 3"], Array["n 3"]]:
     Returns
     -------
     ndarray (n,), (n, 3), (n, 3)
-        Epochs; a over its last value, b/Y and w/Y measured; the same with the two constant rates that fit all three best.
+        Epochs; measured a over its last value, b/Y, w/Y; the same with the constant rates that fit all three best.
 
     Examples
     --------
