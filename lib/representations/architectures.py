@@ -6,9 +6,15 @@ code also averages over the ten outputs, which ``Net.train`` does not: the step 
 """
 
 from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
 
 from lib.common import checks
+from lib.common.shapes import Array
 from lib.representations.nets import Net
+
+AT_SIZE = Path(__file__).with_name("table-one.csv")
 
 
 @dataclass(frozen=True)
@@ -91,3 +97,30 @@ def experiment(name: str) -> Experiment:
     (50, 20, 1.05, 0.005)
     """
     return _EXPERIMENTS[checks.one_of("name", name, NAMES)]
+
+
+def at_size(name: str) -> tuple[Array[" n"], Array["n 3"], Array["n 3"]]:
+    """Curves of a network of the source's first table at the source's own size, archived, and the source's fit to them.
+
+    One trial, that with the median R² of w among five; X = 1, Y = ½.  ``table-one.csv`` says how they were computed.
+
+    Parameters
+    ----------
+    name : str
+        One of TWO_POINT_NAMES.
+
+    Returns
+    -------
+    ndarray (n,), (n, 3), (n, 3)
+        Epochs; measured a over its last value, b/Y, w/Y; the same with the constant rates that fit all three best.
+
+    Examples
+    --------
+    >>> epochs, measured, fitted = at_size("shallow")
+    >>> int(epochs[1]), (measured[-1].round(3) + 0.0).tolist()
+    (210, [1.0, 1.0, 0.0])
+    """
+    checks.one_of("name", name, TWO_POINT_NAMES)
+    lines = [line.split(",") for line in AT_SIZE.read_text(encoding="utf-8").splitlines()]
+    found = np.array([line[1:] for line in lines if line[0] == name], dtype=float)  # (n, 7)
+    return found[:, 0], found[:, 1:4], found[:, 4:]

@@ -55,3 +55,20 @@ def test_every_row_trains(name):
     start = row.net.draw(row.gain, 1, rng=1, precision="float32")
     run = row.net.train(start, x, y, row.learning_rate, 2, loss=row.loss, rng=1)
     assert run.loss.shape == (1, 3) and np.all(np.diff(run.loss) != 0) and np.all(run.squared_hidden_distance > 0)
+
+
+@pytest.mark.parametrize("name", architectures.TWO_POINT_NAMES)
+def test_archived_curves_are_those_of_one_output_and_of_a_task_that_was_learned(name):
+    epochs, measured, fitted = architectures.at_size(name)
+    a, b, w = measured.T
+    assert epochs.tolist() == list(range(0, 6000, 210)) and measured.shape == fitted.shape == (29, 3)
+    assert np.abs((b - w) ** 2 - b).max() < 0.01 * max(1, b.max())  # (b - w)² = bY: an identity for one output
+    assert a.min() > 0 and a[-1] == 1 and abs(b[-1] - 1) < (0.1 if name == "dropout" else 1e-3)
+
+
+def test_archived_fits_miss_w_most_where_the_units_are_linear():
+    def explained(name):
+        _, measured, fitted = architectures.at_size(name)
+        return 1 - ((measured - fitted) ** 2).mean(axis=0) / measured.var(axis=0)
+
+    assert explained("default")[2] > 0.95 > 0.7 > explained("linear")[2] and explained("linear")[0] > 0.95
