@@ -11,7 +11,7 @@ from time import process_time
 
 import torch
 
-from lib.representations import architectures, nets, training
+from lib.representations import architectures, nets
 
 INPUTS, TARGETS = [[-1.0], [0.0]], [[0.6], [0.6 + 0.5**0.5]]
 ROUNDS = 7
@@ -50,11 +50,11 @@ def main():
     for width, replicas, epochs in ((50, 50, 20), (100, 50, 10), (500, 2, 10)):
         net = replace(row.net, width=width)
         for precision in nets.PRECISIONS:
-            start = nets.draw(net, row.gain, replicas, rng=1, precision=precision)
-            one = nets.draw(net, row.gain, 1, rng=1, precision=precision)
+            start = net.draw(row.gain, replicas, rng=1, precision=precision)
+            one = net.draw(row.gain, 1, rng=1, precision=precision)
 
             def train(parameters, times, net=net):
-                training.train(net, parameters, INPUTS, TARGETS, row.learning_rate, times, record_every=times)
+                net.train(parameters, INPUTS, TARGETS, row.learning_rate, times, record_every=times)
 
             found = rounds(
                 {

@@ -7,7 +7,7 @@ import numpy as np
 from _timing import seconds
 from scipy.integrate import solve_ivp
 
-from lib.representations.two_points import TwoLayerFlow, TwoPoints
+from lib.representations.two_points import TwoArrows, TwoPoints
 
 CONSTANTS = 1.0, 0.5, 9e-4, 4.3e-2  # X, Y, α, β as fitted to a deep network
 START = [1e-2, 1e-6, 1e-6 - 1e-3 * np.sqrt(0.5)]
@@ -41,10 +41,9 @@ def main():
                 lambda: TwoPoints(START, *CONSTANTS).solve(TIMES),
                 lambda: integrated(method, tolerance))  # fmt: skip
     random = np.random.default_rng(1)
-    dh, decoder = 0.02 * random.standard_normal(50), 0.02 * random.standard_normal((1, 50))
-    flow = TwoLayerFlow(dh, decoder, [0.7], 1.0, 5e-3, 5e-3)
-    compare("one output, 50 units, DOP853, rtol 1e-12", lambda: flow.solve(TIMES).output,
-            lambda: flow.integrate(TIMES).output)  # fmt: skip
+    flow = TwoArrows(*(0.02 * random.standard_normal((2, 50))), 0.7, 1.0, 5e-3, 5e-3)
+    compare("one output, 50 units, DOP853, rtol 1e-12", lambda: flow.solve(TIMES)[2],
+            lambda: flow.integrate(TIMES)[2])  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
 """The networks and settings of the source's experiments, as data; reduced settings: ``dataclasses.replace``.
 
-Source: vanrossem2024, tables 1 and 2 of its appendix; what they leave open follows
-the authors' public code: half the mean square of eq. (1), the whole mean square for exclusive or, minibatches of 64 for
-blobs and MNIST.  For MNIST that code also averages over the ten outputs, which ``lib.representations.training`` does
-not: the step of its rate is that of a tenth of it here.
+Source: vanrossem2024, tables 1 and 2 of its appendix; what they leave open follows the authors' public code: half the
+mean square of eq. (1), the whole mean square for exclusive or, minibatches of 64 for blobs and MNIST.  For MNIST that
+code also averages over the ten outputs, which ``Net.train`` does not: the step of its rate is that of a tenth of it.
 """
 
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ class Experiment:
     gain: float
     learning_rate: float
     epochs: int
-    loss: str  # "half" or "whole", as in lib.representations.training
+    loss: str  # "half" or "whole", as in Net.train
     batch: int | None  # points in a minibatch; None: all
 
 

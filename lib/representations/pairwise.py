@@ -57,29 +57,6 @@ def squared_distances(points: ArrayLike) -> Array["N N"]:
     return checks.finite("points", squareform(pdist(_points("points", points), "sqeuclidean")))
 
 
-def label_distances(labels: ArrayLike) -> Array["N N"]:
-    """Squared distances of one-hot labels, 0 within a class, 2 between classes: the baseline that knows labels alone.
-
-    Parameters
-    ----------
-    labels : array_like (N,)
-        Integers.
-
-    Returns
-    -------
-    ndarray (N, N)
-
-    Examples
-    --------
-    >>> label_distances([3, 7, 3]).tolist()
-    [[0.0, 2.0, 0.0], [2.0, 0.0, 2.0], [0.0, 2.0, 0.0]]
-    """
-    values = checks.array("labels", labels, ndim=1)  # (N,)
-    if values.size == 0 or np.any(values != np.rint(values)):
-        checks.fail("labels", "hold one or more integers", labels)
-    return 2.0 * (values[:, None] != values)
-
-
 def low_weights(inputs: ArrayLike, targets: ArrayLike, *, ratio: float = 1.0) -> Array["N N"]:
     """Where the squared hidden distance of each pair, taken alone, ends:  A_low = √ρ ‖x_i - x_j‖ ‖y_i - y_j‖.
 

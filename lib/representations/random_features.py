@@ -11,14 +11,14 @@ from scipy.special import ndtr
 
 from lib.common import checks
 from lib.common.shapes import Array, ArrayLike, Rng
-from lib.representations.two_points_limits import final_distance
+from lib.representations.two_points import final_distance
 
 
 @dataclass(frozen=True, eq=False)
 class RandomStarts:
     """Starts whose squared gains a₀/X of the encoder and b₀/a₀ of the decoder are independent and normal.
 
-    Both have mean G and deviation G, vanrossem2024 eqs. (44) and (45); then A_high of ``two_points_limits`` is normal
+    Both have mean G and deviation G, vanrossem2024 eqs. (44) and (45); then A_high of ``two_points`` is normal
     too, with mean XG(1 - ρ) and deviation XG√(1 + ρ²).  16 % of such squares are negative: it is no network's law.
 
     Parameters

@@ -10,7 +10,7 @@ import numpy as np
 from lib.common import checks
 from lib.common.extras import needs
 from lib.common.shapes import Array, ArrayLike
-from lib.representations import _passes, nets
+from lib.representations import nets
 
 torch = needs("torch")
 
@@ -62,13 +62,13 @@ def effective_rates(
     Examples
     --------
     >>> net = nets.Net(1, 1, 20, 1, "linear")
-    >>> split = effective_rates(net, nets.draw(net, 1.0, 1, rng=1), [[-0.5], [0.5]], 0.1, layer=1)
+    >>> split = effective_rates(net, net.draw(1.0, 1, rng=1), [[-0.5], [0.5]], 0.1, layer=1)
     >>> split.encoder_rate.round(12).tolist()
     [0.05]
     """
     if checks.instance("net", net, nets.Net, "from lib.representations.nets").outputs != 1 or net.skip:
         checks.fail("net", "have one output and no skip connections", net)
-    weights, biases = net.tensors(parameters)
+    tensors = net._tensors(parameters)
     inputs = checks.array("inputs", inputs, shape=(2, net.inputs))  # (2, n)
     separation = float(((inputs[1] - inputs[0]) ** 2).sum())
     checks.fail_if(separation == 0, "inputs", "be two distinct points", inputs)
@@ -76,14 +76,12 @@ def effective_rates(
     layer = net.middle if layer is None else checks.integer("layer", layer)
     if layer >= len(net.layers):
         checks.fail("layer", f"be between 1 and the number of hidden layers, {len(net.layers) - 1}", layer)
-    weights, biases = [w.double() for w in weights], [b.double() for b in biases]
-    values, trace = _passes.forward(net, weights, biases, net.stacked(inputs, len(weights[0]), torch.float64))
-    signs = torch.tensor([-1.0, 1.0], dtype=torch.float64).view(1, 2, 1).repeat(len(weights[0]), 1, 1)  # (R, 2, 1)
-    below, *slopes = torch.autograd.grad(values[-1], [values[layer], *(z for _, z in trace)], signs)
-    squares = []  # of the gradients by the parameters of each layer, (R,) each
-    for (seen, _), slope, bias in zip(trace, slopes, net.trained_biases):
-        by_weights = torch.bmm(seen.detach().transpose(1, 2), slope).square().sum((1, 2))  # (R,)
-        squares.append((by_weights + bias * slope.sum(1).square().sum(1)).numpy())
+    weights, biases = ([each.double().requires_grad_() for each in kind] for kind in tensors)
+    values, _ = net._forward(weights, biases, net._stacked(inputs, len(weights[0]), torch.float64))
+    apart = (values[-1][:, 1] - values[-1][:, 0]).sum()
+    below, *slopes = torch.autograd.grad(apart, [values[layer], *weights, *biases])
+    squares = [slope.square().sum((1, 2)).numpy() for slope in slopes]  # (R,) each
+    squares = [w + moves * b for w, b, moves in zip(squares, squares[len(weights) :], net.trained_biases)]  # (R,) each
     a = (values[layer][:, 1] - values[layer][:, 0]).detach().square().sum(1).numpy()  # (R,)
     v = ((below[:, 1] - below[:, 0]) / 2).square().sum(1).numpy()  # (R,)
     if not (np.all(a > 0) and np.all(v > 0)):

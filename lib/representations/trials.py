@@ -11,7 +11,7 @@ import numpy as np
 from lib.common import checks
 from lib.common.random import children
 from lib.common.shapes import Array, ArrayLike, Rng
-from lib.representations import nets, rate_fit, training
+from lib.representations import nets, rate_fit
 from lib.representations.architectures import Experiment
 from lib.services import sweep
 
@@ -43,9 +43,9 @@ def _stacks(experiment, replicas, together):
 
 def _run(experiment, inputs, targets, replicas, rng, *, precision="float32", keep_parameters=False, **options):
     """Draw the starts of an experiment and train them in one stack; replica r depends on the r-th child of `rng`."""
-    start = nets.draw(experiment.net, experiment.gain, replicas, rng, precision=precision)
-    given = experiment.net, start, inputs, targets, experiment.learning_rate, experiment.epochs
-    curves = training.train(*given, loss=experiment.loss, batch=experiment.batch, rng=rng, **options)
+    start = experiment.net.draw(experiment.gain, replicas, rng, precision=precision)
+    given = start, inputs, targets, experiment.learning_rate, experiment.epochs
+    curves = experiment.net.train(*given, loss=experiment.loss, batch=experiment.batch, rng=rng, **options)
     return curves if checks.boolean("keep_parameters", keep_parameters) else replace(curves, parameters=None)
 
 
@@ -84,8 +84,7 @@ def starts(
     """
     sizes = _stacks(experiment, replicas, together)
     stacks = zip(sizes, children(rng, len(sizes)))
-    given = experiment.net, experiment.gain
-    drawn = [nets.draw(*given, size, child, precision=precision) for size, child in stacks]
+    drawn = [experiment.net.draw(experiment.gain, size, child, precision=precision) for size, child in stacks]
     return nets.Parameters(*(_concatenated(getattr(part, kind) for part in drawn) for kind in ("weights", "biases")))
 
 
@@ -114,7 +113,7 @@ def many(
     together: int | None = None,
     workers: int | None = None,
     **options: object,
-) -> training.Curves:
+) -> nets.Curves:
     """Draw the starts of an experiment and train them, in one or several stacks that may run at the same time.
 
     A sweep keeps every stack that is finished.
@@ -133,7 +132,7 @@ def many(
         Processes, by default one in the preset "quick", else all cores.
     options
         precision, "float64" or "float32" (the default); keep_parameters, whether the curves of a single stack hold
-        those at the end; optimizer, record_every, layer, pair, points of :func:`lib.representations.training.train`.
+        those at the end; optimizer, record_every, layer, pair, points of :meth:`lib.representations.nets.Net.train`.
 
     Returns
     -------
@@ -153,7 +152,7 @@ def many(
 
 
 def fits(
-    curves: training.Curves,
+    curves: nets.Curves,
     input_distance: float,
     target_distance: float,
     rng: Rng,
@@ -199,7 +198,7 @@ def fits(
     >>> found.converged.tolist(), bool((found.r_squared[:, :2] > 0.9).all())
     ([True, True], True)
     """
-    checks.instance("curves", curves, training.Curves, "as from training.train or trials.many")
+    checks.instance("curves", curves, nets.Curves, "as from Net.train or trials.many")
     measured = curves.states(layer=layer)  # (R, n, 3)
     converged = curves.converged(below=checks.number("final_loss", final_loss, above=0))  # (R,)
     share = checks.number("from_output", from_output, at_least=0, below=1)

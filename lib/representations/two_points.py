@@ -1,20 +1,23 @@
-"""Two training points whose hidden vectors are close: three equations for a network's inner distances, solved.
+"""Two training points whose hidden vectors are close: the inner distances of a network, solved.
 
 Cut a network at a hidden layer and linearise encoder and decoder about the mid-point of two inputs; dh, dy, Δ are the
-differences of hidden vectors, outputs, targets, and D_y is the decoder's Jacobian.  :class:`TwoPoints` is the flow of
-three numbers, which closes if dh keeps its line, :class:`TwoLayerFlow` that of the vectors behind it.  Source:
-vanrossem2024, eqs. (7), (9), (16) to (19); the closed forms are not in it.
+differences of hidden vectors, outputs, targets.  :class:`TwoPoints` is the flow of three numbers, for any number of
+outputs, which closes if dh keeps its line; :class:`TwoArrows` that of the two vectors behind it for one output, which
+may turn.  X = ‖x₂ - x₁‖², Y = ‖Δ‖², α and β the rates of encoder and decoder, ρ = α/β.  Source: vanrossem2024, eqs.
+(7) to (13) and (16) to (31); the closed forms are not in it.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy.integrate import solve_ivp
 
 from lib.common import checks
 from lib.common.shapes import Array, ArrayLike
-from lib.representations import _two_points, two_points_limits
+
+EPS = np.finfo(float).eps
 
 
 def state(hidden_difference: ArrayLike, output_difference: ArrayLike, target_difference: ArrayLike) -> Array["... 3"]:
@@ -48,7 +51,7 @@ def _bounded(name, state, y):
     """`state` (..., 3), with a, b >= 0 and |b - w| <= √(bY) up to rounding."""
     a, b, w = np.moveaxis(state, -1, 0)  # (...) each
     checks.fail_if(np.any(a < 0) or np.any(b < 0), name, "have a >= 0 and b >= 0", state)
-    if np.any(np.abs(b - w) > (1 + 1e-9) * np.sqrt(b) * np.sqrt(y) + 16 * _two_points.EPS * (b + np.abs(w))):
+    if np.any(np.abs(b - w) > (1 + 1e-9) * np.sqrt(b) * np.sqrt(y) + 16 * EPS * (b + np.abs(w))):
         checks.fail(name, "obey (b - w)² <= bY, with Y = target_distance", state)
     return state
 
@@ -87,6 +90,124 @@ def loss(state: ArrayLike, target_distance: float, *, mean_distance: float | Arr
     return checks.plain(0.5 * mean + 0.25 * (state[..., 2] + 0.5 * (y - state[..., 1])))
 
 
+def final_distance(high: float | ArrayLike, low: float | ArrayLike) -> float | Array["..."]:
+    """Squared hidden distance at the end,  a_∞ = ½A_high + ½√(A_high² + 4A_low²) = A_low e^{arsinh(A_high/(2A_low))}.
+
+    Eq. (10) of vanrossem2024, without cancellation for A_high < 0; for large weights it is max(A_high, 0), not A_high
+    as after eq. (12).
+
+    Parameters
+    ----------
+    high, low : array_like (...)
+        A_high, of any sign, and A_low >= 0, which broadcast.
+
+    Returns
+    -------
+    float or ndarray (...)
+        a_∞ >= 0.
+
+    Examples
+    --------
+    >>> [final_distance(high, 1.0) for high in (0.0, 1e9, -1e9)]
+    [1.0, 1000000000.0, 1e-09]
+    """
+    high, low = checks.array("high", high), checks.entries("low", low, at_least=0)  # (...), (...)
+    high, low = checks.broadcast(high=high, low=low)
+    larger = 0.5 * np.abs(high) + np.hypot(0.5 * high, low)  # (...)
+    smaller = low * np.divide(low, larger, out=np.zeros(high.shape), where=larger > 0)  # (...)
+    return checks.plain(np.where(high >= 0, larger, smaller))
+
+
+def _as_asked(times, found):
+    """`found` (T, ...), without its first axis if `times` is a number."""
+    return found if np.ndim(times) else found[0]
+
+
+def _integrated(slope, times, start, **options):
+    """The solution at `times` (T,) from a start (n,) at time 0, (n, T)."""
+    options = options or {"method": "DOP853", "rtol": 1e-12, "atol": 1e-14 * (np.abs(start).max() or 1.0)}
+    span = 0.0, times[-1] or 1.0  # an interval of zero would stop the integrator
+    solution = solve_ivp(slope, span, start, t_eval=times, **options)
+    if not solution.success or not np.isfinite(solution.y).all():
+        checks.fail("times", "end where the integrator still follows", times)
+    return solution.y
+
+
+class _Modes(NamedTuple):
+    """The start in the coordinates in which the flow is linear up to a common factor, and what drives it."""
+
+    k: float  # ½√(αβX)
+    coupling: float  # κ = k√Y
+    tilt: float  # μ = βA_high/4
+    rate: float  # λ = √(μ² + κ²)
+    cos: float  # upper eigenvector (cos, sin) of ((μ, κ), (κ, -μ))
+    sin: float
+    s: float  # ŝ = ‖dh‖/√(αX)
+    p: float  # p̂: dy/‖dh‖ along Δ, over √β
+    q: float  # q̂: the same across Δ, >= 0
+    miss: float  # (dy - Δ)·Δ/√Y
+    growing: float  # component of the start along the upper eigenvector
+    decaying: float  # and along the lower one, (-sin, cos)
+
+
+def _modes(start, x, y, alpha, beta):
+    """The start a, b, w of two points with the distances X, Y and the rates α, β as modes."""
+    a, b, w = start
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        gap, k = np.sqrt(y), 0.5 * np.sqrt(alpha) * np.sqrt(beta) * np.sqrt(x)
+        along = (b - w) / gap if gap > 0 else 0.0  # dy·Δ/D
+        across = b - along**2
+        rounding = 16 * EPS * (b + (b + abs(w)) * abs(along) / gap) if gap > 0 else 0.0
+        if across <= rounding:
+            across = 0.0  # equality in (b - w)² <= bY: dy is parallel to Δ, as it always is for one output
+        tilt, coupling = 0.25 * (beta * a - alpha * x * (b / a)), k * gap
+        rate = np.hypot(tilt, coupling)
+        cos, sin = (rate + tilt, coupling) if tilt >= 0 else (coupling, rate - tilt)
+        length = np.hypot(cos, sin)
+        cos, sin = (cos / length, sin / length) if length > 0 else (1.0, 0.0)
+        s, p, q = np.sqrt(a / alpha / x), along / np.sqrt(beta * a), np.sqrt(across / (beta * a))
+        miss = (b - w - y) / gap if gap > 0 else 0.0
+        growing, decaying = cos * s + sin * p, cos * p - sin * s
+    found = _Modes(k, coupling, tilt, rate, cos, sin, s, p, q, miss, growing, decaying)
+    if not np.isfinite(found).all() or k == 0 or s == 0:
+        checks.fail("start", "keep rates and scaled distances inside the floating-point range", start)
+    return found
+
+
+def _elapsed(rate, times):
+    """∫ e^{-2 rate t} dt from 0, (T,)."""
+    return times if rate == 0 else -np.expm1(-2 * rate * times) / (2 * rate)
+
+
+def _solved(times, m):
+    """The closed form at `times` (T,): ŝ, p̂, q̂ and the parts of dy - Δ along and across Δ, five arrays (T,).
+
+    ŝ keeps its sign when dh passes through zero.  Divided by the fastest exponential present nothing overflows, and
+    nothing cancels for a start with dy·Δ >= 0.
+    """
+    fastest = m.rate if m.growing != 0 else max(-m.tilt, 0.0) if m.q != 0 else 0.0
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        if m.growing == 0:
+            lag = max(m.tilt, 0.0) if m.q != 0 else 0.0
+        else:  # λ + μ, without the cancellation for μ < 0
+            lag = m.coupling**2 / (m.rate - m.tilt) if m.tilt < 0 else m.rate + m.tilt
+        fade = np.exp(-2 * fastest * times)  # (T,)
+        first = _elapsed(m.rate, times)  # (T,)
+        second = np.exp(-2 * (lag if m.tilt < 0 else fastest) * times) * _elapsed(abs(m.tilt), times)  # (T,)
+        square = fade + 2 * m.k**2 * ((m.growing**2 + m.decaying**2 * fade) * first + m.q**2 * second)  # (T,)
+        norm = np.sqrt(square)  # (T,)
+        if m.growing != 0:
+            mixed = -np.expm1(-2 * m.rate * times) * m.cos * m.sin  # (T,)
+            s = m.s * (m.cos**2 + fade * m.sin**2) + m.p * mixed  # (T,)
+            p = m.p * (m.sin**2 + fade * m.cos**2) + m.s * mixed  # (T,)
+        else:
+            left = m.decaying * np.exp(-(fastest + m.rate) * times)  # (T,)
+            s, p = -m.sin * left, m.cos * left  # (T,), (T,)
+        s, p, q = s / norm, p / norm, m.q * np.exp(-lag * times) / norm  # (T,), (T,), (T,)
+        along = (fade * m.miss - 2 * m.coupling * m.k * m.q**2 * second) / square  # (T,)
+    return checks.finite("start", np.array([s, p, q, along, 2 * m.k * s * q]))  # (5, T)
+
+
 @dataclass(frozen=True, eq=False)
 class TwoPoints:
     """The flow of a = ‖dh‖², b = ‖dy‖² and w = dy·(dy - Δ), from a start, with the rates of encoder and decoder.
@@ -107,8 +228,8 @@ class TwoPoints:
     Examples
     --------
     >>> two = TwoPoints([2.0, 1.0, 0.5], 1.0, 4.0, 1.0, 1.0)
-    >>> two.high_low, two.fixed_point.round(6).tolist()
-    ((1.5, 2.0), [2.886001, 4.0, 0.0])
+    >>> two.high_low, round(two.final_distance, 6), two.regime()
+    ((1.5, 2.0), 2.886001, 'between')
     """
 
     start: Array["3"]
@@ -128,8 +249,7 @@ class TwoPoints:
 
     @cached_property
     def _modes(self):
-        constants = self.input_distance, self.target_distance, self.encoder_rate, self.decoder_rate
-        return _two_points.modes(self.start, *constants)
+        return _modes(self.start, self.input_distance, self.target_distance, self.encoder_rate, self.decoder_rate)
 
     @property
     def derivative(self) -> Array["3"]:
@@ -149,9 +269,48 @@ class TwoPoints:
         return tuple(checks.finite("start", found).tolist())
 
     @property
-    def fixed_point(self) -> Array["3"]:
-        """The end (a_∞, Y, 0), for every start but the exceptional ones that rest at a saddle, eq. (36)."""
-        return np.array([two_points_limits.final_distance(*self.high_low), self.target_distance, 0.0])
+    def final_distance(self) -> float:
+        """Where a ends, :func:`final_distance` of both; b ends at Y, w at 0, but for starts that rest at a saddle."""
+        return final_distance(*self.high_low)
+
+    @property
+    def decay_rates(self) -> Array["2"]:
+        """Eigenvalues of the Jacobian at the end,  -βa_∞  and  -½β√(A_high² + 4A_low²), per unit of time.
+
+        Eqs. (29) to (31) of vanrossem2024 simplified.  Across Δ dy - Δ decays with half the first.  Along Δ one part
+        decays with the second; another, which one output does not show, with the first.
+        """
+        high, low = self.high_low
+        return -self.decoder_rate * np.array([final_distance(high, low), np.hypot(0.5 * high, low)])
+
+    def regime(self, *, margin: float = 5.0) -> str:
+        """What decides the end: the data ("rich"), a large start ("lazy"), or one with the larger decoder ("collapse").
+
+        a_∞ is close to A_low, A_high or A_low²/|A_high|.  |A_high| is compared with 2A_low, which corrects eqs. (12)
+        and (13) of vanrossem2024.
+
+        Parameters
+        ----------
+        margin : float
+            How many times larger one side must be, > 1.
+
+        Returns
+        -------
+        str
+            "rich", "lazy", "collapse", or "between".
+
+        Examples
+        --------
+        >>> [TwoPoints([a, 0.0, 0.0], 1.0, 1.0, 1.0, 1.0).regime(margin=5.0) for a in (0.1, 2.0, 19.2)]
+        ['rich', 'between', 'lazy']
+        """
+        (high, low), margin = self.high_low, checks.number("margin", margin, above=1)
+        checks.fail_if(high == 0 and low == 0, "start", "have A_high other than 0 where Y = 0", self.start)
+        if abs(high) * margin <= 2 * low:
+            return "rich"
+        if abs(high) < margin * 2 * low:
+            return "between"
+        return "lazy" if high > 0 else "collapse"
 
     @property
     def half_time(self) -> float:
@@ -183,7 +342,7 @@ class TwoPoints:
     def solve(self, times: float | ArrayLike) -> Array["*T 3"]:
         """The state (a, b, w) at any times, in closed form; it goes on smoothly where eq. (7) is singular.
 
-        z = (ŝ, p̂, q̂), with  a = αXŝ²  and  dy = 2kŝ(p̂, q̂)  along and across Δ:  dz/dt = Mz - k²‖z‖²z,
+        z = (ŝ, p̂, q̂), with  a = αXŝ²  and  dy = 2kŝ(p̂, q̂)  along and across Δ, obeys  dz/dt = Mz - k²‖z‖²z:
         z(t) = e^{Mt}z₀ / √(1 + 2k² ∫₀ᵗ ‖e^{Mt'}z₀‖² dt'),   M = ((μ, κ, 0), (κ, -μ, 0), (0, 0, -μ)),  k² = ¼αβX,
         μ = ¼βA_high,  κ = k√Y.  For Y = 0 these are eqs. (39) and (40) of vanrossem2024, whose exponent lacks β:
         a = A_high/(1 + E),  E = (A_high/a₀ - 1) e^{-βA_high t},  or a₀/(1 + βa₀t) for A_high = 0.
@@ -203,11 +362,41 @@ class TwoPoints:
         [[0.01, 0.0001, -0.0099], [1.0, 1.0, 0.0]]
         """
         m = self._modes
-        s, p, _, along, across = _two_points.solve(checks.times("times", times), m)  # (T,) each
+        s, p, _, along, across = _solved(checks.times("times", times), m)  # (T,) each
         forward = 2 * m.k * s * p  # (T,)  dy·Δ/√Y
         hidden = self.encoder_rate * self.input_distance * s**2  # (T,)
         found = np.stack([hidden, forward**2 + across**2, forward * along + across**2], axis=1)  # (T, 3)
         return _as_asked(times, found)
+
+    def integrate(self, times: float | ArrayLike) -> Array["*T 3"]:
+        """Numerical solution for the control of :meth:`solve`, of the flow of dh and dy/‖dh‖, regular everywhere.
+
+        ds/dt = -½αX u·e,  du/dt = -½βs e,  e = su - Δ:  a = s², dy = su, u along and across Δ.
+
+        Parameters
+        ----------
+        times : float or array_like (T,)
+            t >= 0, increasing.
+
+        Returns
+        -------
+        ndarray (T, 3), or (3,) for a number
+
+        Examples
+        --------
+        >>> TwoPoints([0.01, 0.0001, -0.0099], 1.0, 1.0, 1.0, 1.0).integrate(60.0).round(6)[:2].tolist()
+        [1.0, 1.0]
+        """
+        gap, m, x = np.array([np.sqrt(self.target_distance), 0.0]), self._modes, self.input_distance  # gap (2,)
+        begin = np.array([np.sqrt(self.encoder_rate * x) * m.s, *(np.sqrt(self.decoder_rate) * np.array([m.p, m.q]))])
+
+        def slope(_, z):
+            error = z[0] * z[1:] - gap  # (2,)
+            return -0.5 * np.array([self.encoder_rate * x * (error @ z[1:]), *(self.decoder_rate * z[0] * error)])
+
+        s, *u = _integrated(slope, checks.times("times", times), begin)  # (T,), 2 of (T,)
+        dy = (s * u).T  # (T, 2)
+        return _as_asked(times, state(s[:, None], dy, gap))
 
     def loss(
         self, times: float | ArrayLike, *, mean_distance: float = 0.0, mean_rate: float = 0.0
@@ -234,7 +423,7 @@ class TwoPoints:
         clock = checks.times("times", times)  # (T,)
         mean = checks.number("mean_distance", mean_distance, at_least=0)
         rate = checks.number("mean_rate", mean_rate, at_least=0)
-        *_, along, across = _two_points.solve(clock, self._modes)  # (T,) each
+        *_, along, across = _solved(clock, self._modes)  # (T,) each
         with np.errstate(over="ignore"):
             losses = 0.5 * mean * np.exp(-2 * rate * clock) + (along**2 + across**2) / 8  # (T,)
         return checks.plain(_as_asked(times, losses))
@@ -245,7 +434,7 @@ class TwoPoints:
         """The state with rates that grow,  α = α₀(a/X)^{1-1/L₁}  and  β = β₀V^{1-1/L₂}  of L₁ and L₂ linear layers.
 
         For one output, c = v·dh, V = ‖v‖², e = c - √Y:  ȧ = -αX e c,  ċ = -½e(βa + αXV),  V̇ = -β e c,  integrated
-        numerically.  One layer on either side is :class:`TwoLayerFlow`; descent on L equal layers has the prefactor
+        numerically.  One layer on either side is :class:`TwoArrows`; descent on L equal layers has the prefactor
         ηL/2.  Not in the source.
 
         Parameters
@@ -292,197 +481,154 @@ class TwoPoints:
         return _as_asked(times, found)
 
 
-def _as_asked(times, found):
-    """`found` (T, ...), without its first axis if `times` is a number."""
-    return found if np.ndim(times) else found[0]
-
-
-def _vectors(times, *parts):
-    return Vectors(*(_as_asked(times, part) for part in parts))
-
-
-def _integrated(slope, times, start, **options):
-    """The solution at `times` (T,) from a start (n,) at time 0, (n, T)."""
-    span = 0.0, times[-1] or 1.0  # an interval of zero would stop the integrator
-    solution = solve_ivp(slope, span, start, t_eval=times, **options)
-    if not solution.success or not np.isfinite(solution.y).all():
-        checks.fail("times", "end where the integrator still follows", times)
-    return solution.y
-
-
 @dataclass(frozen=True, eq=False)
-class Vectors:
-    """Differences between two points at T times; without the axis T at a single time."""
+class TwoArrows:
+    """Two points and one output as two arrows that may turn: dh, and the pull v, the gradient of the output along it.
 
-    hidden: Array["*T H"]  # dh
-    decoder: Array["*T m H"]  # D_y
-    output: Array["*T m"]  # dy
-    residual: Array["*T m"]  # dy - Δ
-
-
-@dataclass(frozen=True, eq=False)
-class TwoLayerFlow:
-    """Two points whose hidden difference may turn: the two-layer linear flow of vectors behind :class:`TwoPoints`.
-
-    d(dh)/dt = -½αX D_yᵀe,   dD_y/dt = -½β e dhᵀ,   e = dy - Δ,   dy = D_y dh:  vanrossem2024, eqs. (17) to (19), with
-    ¼ for ½ in (17).
+    d(dh)/dt = -½αX e v,   dv/dt = -½β e dh,   e = dy - Δ,   dy = v·dh:  vanrossem2024, eqs. (17) to (19), with ¼ for ½
+    in (17).  The flow is a squeeze,  dh ± √(ρX) v  grows and shrinks by inverse factors: it keeps :attr:`excess` and
+    :attr:`area`.
 
     Parameters
     ----------
-    hidden_difference, decoder, target_difference : array_like (H,), (m, H), (m,)
-        dh and D_y at the start, Δ; H, m >= 1.
+    hidden, pull : array_like (H,)
+        dh and v at the start, H >= 1.
+    target_difference : float
+        Δ.
     input_distance, encoder_rate, decoder_rate : float
-        X = ‖x₂ - x₁‖², α, β > 0, the rates per unit of time.
+        X, α, β > 0, the rates per unit of time.
 
     Examples
     --------
-    >>> round(TwoLayerFlow([0.01, 0.0], [[0.0, 0.01]], [1.0], 1.0, 1.0, 1.0).final_distance, 6)
-    1.0
+    >>> flow = TwoArrows([0.01, 0.0], [0.0, 0.01], 1.0, 1.0, 1.0, 1.0)
+    >>> flow.excess, round(flow.area, 6), round(flow.final_distance, 6)
+    (0.0, 0.0001, 1.0)
     """
 
-    hidden_difference: Array[" H"]
-    decoder: Array["m H"]
-    target_difference: Array[" m"]
+    hidden: Array[" H"]
+    pull: Array[" H"]
+    target_difference: float
     input_distance: float
     encoder_rate: float
     decoder_rate: float
 
     def __post_init__(self):
-        dh = checks.array("hidden_difference", self.hidden_difference, ndim=1)  # (H,)
-        target = checks.array("target_difference", self.target_difference, ndim=1)  # (m,)
-        decoder = checks.array("decoder", self.decoder, shape=(target.size, dh.size))  # (m, H)
-        checks.fail_if(decoder.size == 0, "decoder", "have at least one entry", f"shape {decoder.shape}")
+        dh = checks.array("hidden", self.hidden, ndim=1)  # (H,)
+        checks.fail_if(dh.size == 0, "hidden", "have at least one entry", f"shape {dh.shape}")
         for name in ("input_distance", "encoder_rate", "decoder_rate"):
             checks.keep(self, **{name: checks.number(name, getattr(self, name), above=0)})
-        checks.keep(self, hidden_difference=dh, decoder=decoder, target_difference=target)
+        target = checks.number("target_difference", self.target_difference)
+        checks.keep(self, hidden=dh, pull=checks.array("pull", self.pull, shape=dh.shape), target_difference=target)
 
-    def integrate(self, times: float | ArrayLike) -> Vectors:
-        """Numerical solution for any number of outputs; the reference for the closed forms.
+    @cached_property
+    def _kept(self):
+        """Conserved excess and area, and A_low, all in the unit of a."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            unit = np.sqrt(self.encoder_rate / self.decoder_rate) * np.sqrt(self.input_distance)
+            dh, v = self.hidden, unit * self.pull  # (H,), (H,)
+            a = dh @ dh
+            across = v - (v @ dh) / a * dh if a > 0 else v  # (H,)
+            found = np.array([a - v @ v, np.sqrt(a) * np.linalg.norm(across), unit * abs(self.target_difference)])
+        return checks.finite("hidden", found).tolist()
 
-        Parameters
-        ----------
-        times : float or array_like (T,)
-            t >= 0, increasing.
+    @property
+    def excess(self) -> float:
+        """Conserved difference of squares  ‖dh‖² - ρX‖v‖²,  in place of A_high where dh turns."""
+        return self._kept[0]
 
-        Returns
-        -------
-        Vectors
-
-        Examples
-        --------
-        >>> TwoLayerFlow([1.0, 0.0], [[0.1, 0.5]], [1.0], 1.0, 1.0, 1.0).integrate(40.0).output.round(6).tolist()
-        [1.0]
-        """
-        target, shape = self.target_difference, (len(self.decoder) + 1, self.hidden_difference.size)
-
-        def slope(_, flat):
-            rows = flat.reshape(shape)  # (1 + m, H)
-            error = rows[1:] @ rows[0] - target  # (m,)
-            pull = -0.5 * self.encoder_rate * self.input_distance * error @ rows[1:]  # (H,)
-            return np.vstack([pull, -0.5 * self.decoder_rate * np.outer(error, rows[0])]).ravel()  # ((1 + m) H,)
-
-        start = np.vstack([self.hidden_difference, self.decoder]).ravel()  # ((1 + m) H,)
-        options = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-14 * (np.abs(start).max() or 1.0)}
-        rows = _integrated(slope, checks.times("times", times), start, **options).T.reshape(-1, *shape)  # (T, 1 + m, H)
-        output = np.einsum("tmh,th->tm", rows[:, 1:], rows[:, 0])  # (T, m)
-        return _vectors(times, rows[:, 0], rows[:, 1:], output, output - target)
-
-    def solve(self, times: float | ArrayLike) -> Vectors:
-        """Closed form, for one output from any start, for several outputs if the decoder has rank one.
-
-        One output:  ĥ = dh/√(αX) and v̂ = v/√β, D_y = vᵀ, have  ĥ ± v̂ = (ĥ₀ ± v̂₀) x^{±½},
-        dx/dt = -k²P x² + 2kΔ x + k²M,  x(0) = 1,  P = ‖ĥ₀ + v̂₀‖²,  M = ‖ĥ₀ - v̂₀‖²,  k = ½√(αβX).  Distances depend on
-        a₀ = ‖dh₀‖², dy₀ and V₀ = ‖v₀‖² alone: (√a₀, 0) and (dy₀/√a₀, √(V₀ - dy₀²/a₀)) give them.  Several outputs: that
-        of :meth:`TwoPoints.solve`, with  D_y = dy dhᵀ/‖dh‖².  Not in the source.
-
-        Parameters
-        ----------
-        times : float or array_like (T,)
-            t >= 0, increasing.
-
-        Returns
-        -------
-        Vectors
-
-        Raises
-        ------
-        ValueError
-            If there are several outputs and a decoder that sees more than dh.
-
-        Examples
-        --------
-        >>> end = TwoLayerFlow([0.01, 0.0], [[0.0, 0.01]], [1.0], 1.0, 1.0, 1.0).solve(1e9)  # dh turns by 45 degrees
-        >>> end.hidden.round(4).tolist(), end.output.round(6).tolist()
-        ([0.7071, 0.7071], [1.0])
-        """
-        clock = checks.times("times", times)  # (T,)
-        return _vectors(times, *(self._one_output(clock) if len(self.decoder) == 1 else self._on_a_line(clock)))
+    @property
+    def area(self) -> float:
+        """Conserved area of the parallelogram of dh and √(ρX) v,  √(ρX(‖dh‖²‖v‖² - dy²));  0 if dh keeps its line."""
+        return self._kept[1]
 
     @property
     def final_distance(self) -> float:
-        """Squared hidden distance at the end for one output,  a_∞ = ½Ã + √(¼Ã² + ρX(a₀‖v₀‖² - dy₀²) + A_low²).
+        """‖dh‖² at the end, :func:`final_distance` of the excess and  √(area² + A_low²), A_low = √(ρX)|Δ|.
 
-        Ã = a₀ - ρX‖v₀‖².  In place of eq. (10) where dh rotates; it leaves out the starts that rest at the saddle,
-        ρX‖v₀‖² = a₀ with v₀ along -Δdh₀.  Several outputs raise a ValueError.
+        In place of eq. (10) where dh turns; it leaves out the starts that rest at the saddle, ρX‖v‖² = a with v along
+        -Δdh.
         """
-        if len(self.decoder) > 1:
-            checks.fail("decoder", "have one row, for one output", f"shape {self.decoder.shape}")
-        dh, ratio = self.hidden_difference, self.encoder_rate / self.decoder_rate
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            a, v = dh @ dh, self.decoder[0] * np.sqrt(ratio) * np.sqrt(self.input_distance)  # (H,)
-            across = v - (v @ dh) / a * dh if a > 0 else v  # (H,)
-            rest = a * (across @ across) + ratio * self.input_distance * self.target_difference[0] ** 2
-            half = 0.5 * (a - v @ v)
-            root = checks.finite("hidden_difference", np.sqrt(half**2 + rest))
-        return float(half + root if half >= 0 else rest / (root - half))
+        excess, area, low = self._kept
+        return final_distance(excess, np.hypot(area, low))
 
-    def _on_a_line(self, times):
-        """Arrays of Vectors if the decoder has rank one."""
-        dh, target = self.hidden_difference, self.target_difference  # (H,), (m,)
-        size, gap, dy = np.linalg.norm(dh), np.linalg.norm(target), self.decoder @ dh  # dy (m,)
-        seen = np.outer(dy, dh) / (size**2 or 1.0)  # (m, H)
-        if size == 0 or np.abs(self.decoder - seen).max() > 1e-12 * np.abs(seen).max():
-            checks.fail("decoder", "see dh alone, D_y = dy dhᵀ/‖dh‖², for several outputs", self.decoder)
-        rates = self.input_distance, gap**2, self.encoder_rate, self.decoder_rate
-        m = _two_points.modes(np.array([size**2, dy @ dy, dy @ (dy - target)]), *rates)
-        s, p, q, along, across = _two_points.solve(times, m)  # (T,) each
-        forward = target / gap if gap > 0 else np.zeros(target.size)  # (m,)
-        sideways = dy - (dy @ forward) * forward  # (m,)
-        length = np.linalg.norm(sideways)
-        sideways = sideways / length if m.q > 0 and length > 0 else np.zeros(target.size)  # (m,)
-        hidden = np.sqrt(self.encoder_rate * self.input_distance) * s  # (T,)
-        column = np.sqrt(self.decoder_rate) * (np.outer(p, forward) + np.outer(q, sideways))  # (T, m)
-        residual = np.outer(along, forward) + np.outer(across, sideways)  # (T, m)
-        return np.outer(hidden, dh / size), column[:, :, None] * (dh / size), hidden[:, None] * column, residual
+    def integrate(self, times: float | ArrayLike) -> tuple[Array["*T H"], Array["*T H"], float | Array["*T"]]:
+        """Numerical solution, for the control of :meth:`solve`.
 
-    def _one_output(self, times):
-        """Arrays of Vectors for one output."""
-        dh, v, delta = self.hidden_difference, self.decoder[0], self.target_difference[0]  # (H,), (H,)
-        x, alpha, beta = self.input_distance, self.encoder_rate, self.decoder_rate
+        Parameters
+        ----------
+        times : float or array_like (T,)
+            t >= 0, increasing.
+
+        Returns
+        -------
+        hidden, pull, residual : ndarray (T, H), (T, H), (T,), without T for a number
+            dh, v and dy - Δ.
+
+        Examples
+        --------
+        >>> hidden, _, _ = TwoArrows([1.0, 0.0], [0.1, 0.5], 1.0, 1.0, 1.0, 1.0).integrate(40.0)
+        >>> hidden.round(3).tolist()
+        [1.21, 0.287]
+        """
+
+        def slope(_, flat):
+            dh, v = flat.reshape(2, -1)  # (H,), (H,)
+            pull = -0.5 * (dh @ v - self.target_difference)
+            return np.append(self.encoder_rate * self.input_distance * pull * v, self.decoder_rate * pull * dh)
+
+        flat = _integrated(slope, checks.times("times", times), np.append(self.hidden, self.pull))  # (2H, T)
+        hidden, pull = flat.reshape(2, self.hidden.size, -1).transpose(0, 2, 1)  # (T, H), (T, H)
+        residual = (hidden * pull).sum(axis=1) - self.target_difference  # (T,)
+        return _as_asked(times, hidden), _as_asked(times, pull), checks.plain(_as_asked(times, residual))
+
+    def solve(self, times: float | ArrayLike) -> tuple[Array["*T H"], Array["*T H"], float | Array["*T"]]:
+        """Closed form, logistic in time.
+
+        ĥ = dh/√(αX) and v̂ = v/√β have  ĥ ± v̂ = (ĥ₀ ± v̂₀) x^{±½},
+        dx/dt = -k²P x² + 2kΔ x + k²M,  x(0) = 1,  P = ‖ĥ₀ + v̂₀‖²,  M = ‖ĥ₀ - v̂₀‖²,  k = ½√(αβX).  Distances depend on
+        a₀ = ‖dh₀‖², dy₀ and V₀ = ‖v₀‖² alone: (√a₀, 0) and (dy₀/√a₀, √(V₀ - dy₀²/a₀)) give them.  Not in the source.
+
+        Parameters
+        ----------
+        times : float or array_like (T,)
+            t >= 0, increasing.
+
+        Returns
+        -------
+        hidden, pull, residual : ndarray (T, H), (T, H), (T,), without T for a number
+            dh, v and dy - Δ, the last with all its digits; dy = v·dh.
+
+        Examples
+        --------
+        >>> hidden, pull, residual = TwoArrows([0.01, 0.0], [0.0, 0.01], 1.0, 1.0, 1.0, 1.0).solve(1e9)
+        >>> hidden.round(4).tolist(), pull.round(4).tolist(), abs(residual)  # by 45 degrees
+        ([0.7071, 0.7071], [0.7071, 0.7071], 0.0)
+        """
+        clock = checks.times("times", times)  # (T,)
+        dh, v, delta, x = self.hidden, self.pull, self.target_difference, self.input_distance  # (H,), (H,)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            k, upwards, sideways = 0.5 * np.sqrt(alpha) * np.sqrt(beta) * np.sqrt(x), np.sqrt(alpha * x), np.sqrt(beta)
+            upwards, sideways = np.sqrt(self.encoder_rate * x), np.sqrt(self.decoder_rate)
+            k = 0.5 * np.sqrt(self.encoder_rate) * sideways * np.sqrt(x)
             plus, minus = dh / upwards + v / sideways, dh / upwards - v / sideways  # (H,), (H,)
             kp, km = k * (plus @ plus), k * (minus @ minus)
-            speed = checks.finite("hidden_difference", np.sqrt(delta**2 + kp * km))  # rate of x is 2k times this
+            speed = checks.finite("hidden", np.sqrt(delta**2 + kp * km))  # rate of x is 2k times this
             upper, lower = speed + abs(delta), kp * km / (speed + abs(delta)) if speed > 0 else 0.0
             upper, lower = (upper, lower) if delta >= 0 else (lower, upper)  # speed ± Δ, without cancellation
-            fade = np.exp(-2 * k * speed * times)  # (T,)
-            elapsed = k * times if speed == 0 else -np.expm1(-2 * k * speed * times) / (2 * speed)  # (T,)
-        # x = numerator / denominator, both solutions of one linear equation and divided by e^{k·speed·t}
-        numerator = _mobius(fade, elapsed, speed, upper, lower, km, delta)  # (T,)
-        denominator = _mobius(fade, elapsed, speed, lower, upper, kp, -delta)  # (T,)
-        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            growth = np.sqrt(numerator / denominator) if kp > 0 else np.zeros(times.size)  # (T,)
-            shrinking = np.sqrt(denominator / numerator) if km > 0 else np.zeros(times.size)  # (T,)
+            fade = np.exp(-2 * k * speed * clock)  # (T,)
+            elapsed = k * clock if speed == 0 else -np.expm1(-2 * k * speed * clock) / (2 * speed)  # (T,)
+            # x = numerator / denominator, both solutions of one linear equation and divided by e^{k·speed·t}
+            numerator = _mobius(fade, elapsed, speed, upper, lower, km, delta)  # (T,)
+            denominator = _mobius(fade, elapsed, speed, lower, upper, kp, -delta)  # (T,)
+            growth = np.sqrt(numerator / denominator) if kp > 0 else np.zeros(clock.size)  # (T,)
+            shrinking = np.sqrt(denominator / numerator) if km > 0 else np.zeros(clock.size)  # (T,)
             residual = (v @ dh - delta) * (fade / numerator) / denominator  # (T,)
         if not (np.isfinite(growth).all() and np.isfinite(shrinking).all()):
             checks.fail("times", "stay where the solution is inside the floating-point range", times)
         plus, minus = np.outer(growth, plus) / 2, np.outer(shrinking, minus) / 2  # (T, H), (T, H)
-        hidden, row = upwards * (plus + minus), sideways * (plus - minus)  # (T, H), (T, H)
-        output = np.einsum("th,th->t", hidden, row)  # (T,)
+        hidden, pull = upwards * (plus + minus), sideways * (plus - minus)  # (T, H), (T, H)
         if (km == 0 and delta <= 0) or (kp == 0 and delta >= 0):  # the saddle: nothing is learned, both quotients fade
-            residual = output - delta  # (T,)
-        return hidden, row[:, None, :], output[:, None], residual[:, None]
+            residual = (hidden * pull).sum(axis=1) - delta  # (T,)
+        return _as_asked(times, hidden), _as_asked(times, pull), checks.plain(_as_asked(times, residual))
 
 
 def _mobius(fade, elapsed, speed, near, far, push, drift):

@@ -22,7 +22,7 @@ from lib.services import cluster
 net = nets.Net(2, 1, 30, 2)
 calls = {
     "numba": lambda: committee.Overlaps([[1.0]], [[1.0]], [[1.0]]).drift(),
-    "torch": lambda: nets.values(net, nets.draw(net, 1.0, 1, rng=1), [[0.0, 1.0]]),
+    "torch": lambda: net.values(net.draw(1.0, 1, rng=1), [[0.0, 1.0]]),
     "distributed": lambda: cluster.distributed.Client,
 }
 for name, call in calls.items():

@@ -5,7 +5,6 @@ with, by autograd.
 import numpy as np
 import torch
 
-from lib.representations import nets
 from lib.representations.nets import Net, Parameters
 
 PHI = {
@@ -75,10 +74,10 @@ def moved(parameters, spread, random):
 
 # a good net with its parameters, and parameters that do not fit it
 NET = Net(2, 1, 3, 2)
-GOOD = nets.draw(NET, 1.0, 2, rng=1)
+GOOD = NET.draw(1.0, 2, rng=1)
 MISFITS = [
-    nets.draw(Net(2, 1, 4, 2), 1.0, 2, rng=1),
-    nets.draw(Net(2, 1, 3, 1), 1.0, 2, rng=1),
+    Net(2, 1, 4, 2).draw(1.0, 2, rng=1),
+    Net(2, 1, 3, 1).draw(1.0, 2, rng=1),
     Parameters(GOOD.weights, only(GOOD, 0).biases),
     Parameters((GOOD.weights[0] * np.nan, *GOOD.weights[1:]), GOOD.biases),
     Parameters((GOOD.weights[0].astype(np.float32), *GOOD.weights[1:]), GOOD.biases),

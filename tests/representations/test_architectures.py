@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lib.representations import architectures, nets, training
+from lib.representations import architectures
 
 # name | activation | gain | learning rate | epochs | units | hidden layers
 TABLES = """
@@ -52,6 +52,6 @@ def test_the_rows_are_those_of_the_tables():
 def test_every_row_trains(name):
     row, random = architectures.experiment(name), np.random.default_rng(1)
     x, y = random.standard_normal((3, row.net.inputs)), random.standard_normal((3, row.net.outputs))
-    start = nets.draw(row.net, row.gain, 1, rng=1, precision="float32")
-    run = training.train(row.net, start, x, y, row.learning_rate, 2, loss=row.loss, rng=1)
+    start = row.net.draw(row.gain, 1, rng=1, precision="float32")
+    run = row.net.train(start, x, y, row.learning_rate, 2, loss=row.loss, rng=1)
     assert run.loss.shape == (1, 3) and np.all(np.diff(run.loss) != 0) and np.all(run.squared_hidden_distance > 0)

@@ -21,11 +21,8 @@ def explicit(points):
 # --- pairs alone ----------------------------------------------------------------------------------
 
 
-def test_distances_of_points_labels_and_pairs_are_what_they_say():
+def test_distances_of_points_and_pairs_are_what_they_say():
     np.testing.assert_allclose(pairwise.squared_distances(X), explicit(X), rtol=1e-13)
-    labels = np.array([4, -2, 4, 7])
-    one_hot = (labels[:, None] == [-2, 4, 7]).astype(float)
-    assert np.array_equal(pairwise.label_distances(labels), explicit(one_hot))
     expected = np.sqrt(0.3 * explicit(X) * explicit(Y))
     np.testing.assert_allclose(pairwise.low_weights(X, Y, ratio=0.3), expected, rtol=1e-13)
     np.testing.assert_allclose(pairwise.low_weights([[0.0], [1e120]], [[0.0], [1e120]])[0, 1], 1e240, rtol=1e-12)
@@ -159,7 +156,6 @@ S3 = pairwise.squared_distances([[0.0], [1.0], [3.0]])
         ("inputs must keep the result inside", pairwise.low_weights, ([[0.0], [1e200]], [[0.0], [1e200]])),
         ("inputs must keep the result inside", pairwise.map_metric, ([[0.0], [1e200]], [[1e200]])),
         ("points must hold", pairwise.squared_distances, (np.zeros((9, 0)),)),
-        ("labels must hold", pairwise.label_distances, ([0.5],)),
         ("targets must ", pairwise.linear_map, (X, Y[:-1])),
         ("end_to_end must ", pairwise.map_metric, (X, np.ones((2, 3)))),
         ("end_to_end must ", pairwise.map_metric, (X, np.ones((0, 4)))),

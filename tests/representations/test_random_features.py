@@ -56,7 +56,7 @@ def test_sample_uses_the_end_of_the_dynamics():
     positive = [each for each in zip(encoder, decoder, ends) if min(each) > 0]
     for a, jacobian, end in positive:  # b = a × squared gain of the decoder
         start = [a, a * jacobian, a * jacobian]
-        assert end == pytest.approx(TwoPoints(start, 1.0, 2.0, 0.5, 1.0).fixed_point[0], rel=1e-12)
+        assert end == pytest.approx(TwoPoints(start, 1.0, 2.0, 0.5, 1.0).final_distance, rel=1e-12)
     assert len(positive) > 1
 
 

@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from lib.representations import architectures, nets, rate_fit, tasks, training, trials
+from lib.representations import architectures, rate_fit, tasks, trials
 from lib.services import sweep
 
 INPUTS, TARGETS = tasks.two_points()
@@ -25,9 +25,9 @@ def same(one, other):
 
 
 def trained(row, rng, count, **options):
-    start = nets.draw(row.net, row.gain, count, rng, precision="float32")
+    start = row.net.draw(row.gain, count, rng, precision="float32")
     given = INPUTS, TARGETS, row.learning_rate, row.epochs
-    return training.train(row.net, start, *given, loss=row.loss, rng=rng, **options)
+    return row.net.train(start, *given, loss=row.loss, rng=rng, **options)
 
 
 def test_one_stack_is_drawn_from_the_first_child_and_trained():
@@ -72,13 +72,11 @@ def test_small_nets_are_stacked_and_wide_ones_are_not(width, sizes, monkeypatch)
 
 def test_starts_are_those_that_many_trains():
     found = trials.starts(SHORT, 3, 7, together=2)
-    one, two = (
-        nets.draw(SHORT.net, SHORT.gain, size, c, precision="float32") for size, c in zip((2, 1), children(7, 2))
-    )
+    one, two = (SHORT.net.draw(SHORT.gain, size, c, precision="float32") for size, c in zip((2, 1), children(7, 2)))
     for kind in ("weights", "biases"):
         for mine, *theirs in zip(*(getattr(part, kind) for part in (found, one, two)), strict=True):
             np.testing.assert_array_equal(mine, np.concatenate(theirs))
-    h = nets.values(SHORT.net, found, INPUTS)[SHORT.net.middle - 1]
+    h = SHORT.net.values(found, INPUTS)[SHORT.net.middle - 1]
     run = trials.many(SHORT, INPUTS, TARGETS, 3, 7, together=2)
     np.testing.assert_allclose(((h[:, 1] - h[:, 0]) ** 2).sum(axis=1), run.squared_hidden_distance[:, 0], rtol=1e-5)
 

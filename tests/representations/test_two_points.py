@@ -8,13 +8,12 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from two_point_data import amplitudes, integrated, state_of
 
-from lib.representations import nets, training, two_points, two_points_limits
-from lib.representations.two_points import TwoLayerFlow, TwoPoints
+from lib.representations import nets, two_points
+from lib.representations.two_points import TwoArrows, TwoPoints
 
 TIMES = np.linspace(0, 12, 40)
 SIZE = st.floats(0.05, 5)
 SIGNED = st.one_of(st.just(0.0), st.floats(1e-6, 3), st.floats(-3, -1e-6))  # smaller ones have squares that underflow
-PARTS = "hidden", "decoder", "output", "residual"
 
 
 # --- three numbers --------------------------------------------------------------------------------
@@ -46,6 +45,8 @@ def test_closed_form_is_the_integral_of_the_amplitudes():
         np.testing.assert_allclose(two.solve(TIMES), expected, rtol=0, atol=1e-8 * np.abs(expected).max())
     np.testing.assert_array_equal(two.solve(TIMES[3]), two.solve(TIMES)[3])
     assert two.loss(TIMES[3]) == two.loss(TIMES)[3] and type(two.loss(1.0)) is float
+    np.testing.assert_allclose(two.integrate(TIMES), expected, rtol=0, atol=1e-9 * np.abs(expected).max())
+    np.testing.assert_allclose(two.integrate(TIMES[3]), expected[3], rtol=1e-9)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-5, 30.0])
@@ -67,7 +68,8 @@ def test_the_end_at_huge_times():
         two = TwoPoints(state_of(start, y), x, y, alpha, beta)
         np.testing.assert_allclose(two.high_low, (high, low), rtol=1e-9, atol=1e-12)
         end = [high / 2 + np.sqrt(high**2 / 4 + low**2), y, 0]
-        np.testing.assert_allclose([*two.solve([1e6, 1e300]), two.fixed_point], [end] * 3, rtol=1e-7, atol=1e-7)
+        np.testing.assert_allclose(two.solve([1e6, 1e300]), [end] * 2, rtol=1e-7, atol=1e-7)
+        assert two.final_distance == pytest.approx(end[0], rel=1e-7)
     lazy = TwoPoints([6.4, 409.6, 409.6 - np.sqrt(409.6)], 1.0, 1.0, 1.0, 1.0)
     assert lazy.solve(1e9)[0] == pytest.approx(0.01736, abs=5e-6)
 
@@ -85,8 +87,8 @@ def test_derivative_is_that_of_a_rank_one_net_and_of_the_closed_form():
         near = two.solve([0.1 - step, 0.1, 0.1 + step])
         slope = TwoPoints(near[1], x, y, alpha, beta).derivative
         np.testing.assert_allclose((near[2] - near[0]) / (2 * step), slope, rtol=1e-6, atol=1e-6 * np.abs(slope).max())
-        rest = TwoPoints(two.fixed_point, x, y, alpha, beta)
-        assert np.abs(rest.derivative).max() < 1e-12 * max(1, two.fixed_point.max())
+        rest = TwoPoints([two.final_distance, y, 0.0], x, y, alpha, beta)
+        assert np.abs(rest.derivative).max() < 1e-12 * max(1, two.final_distance, y)
 
 
 @settings(deadline=None, max_examples=40)
@@ -140,10 +142,7 @@ def test_starts_without_a_growing_part_rest_at_the_saddle():
     anti = TwoPoints([1.0, 1.0, 2.0], 1.0, 1.0, 1.0, 1.0).solve([0.0, 1.0, 1e5])  # ŝ = -p̂
     assert np.abs(anti[2]).max() < 1e-300 and anti[1, 0] < 1
     slower = TwoPoints([1.0, 4.0, 6.0], 1.0, 1.0, 1.0, 0.25).solve([0.0, 1.0, 3.0])
-    run = TwoLayerFlow([1.0], [[-2.0]], [1.0], 1.0, 1.0, 0.25).integrate([0.0, 1.0, 3.0])
-    np.testing.assert_allclose(slower, two_points.state(run.hidden, run.output, [1.0]), rtol=1e-8)
-    saddle = TwoLayerFlow([1.0], [[-1.0], [0.0]], [1.0, 0.0], 1.0, 1.0, 1.0)
-    same(saddle.solve([0.0, 1.0, 3.0]), saddle.integrate([0.0, 1.0, 3.0]), 1e-9)
+    np.testing.assert_allclose(slower, seen(TwoArrows([1.0], [-2.0], 1.0, 1.0, 1.0, 0.25), [0.0, 1.0, 3.0]), rtol=1e-8)
     still = TwoPoints([4.0, 0.0, 0.0], 1.0, 0.0, 1.0, 1.0).solve([0.0, 1e5])  # the same outputs and targets
     np.testing.assert_array_equal(still, [[4.0, 0.0, 0.0]] * 2)
 
@@ -171,7 +170,7 @@ def test_half_time_of_a_balanced_start_and_its_logarithm(scale):
 def test_half_time_of_an_unaligned_start_is_within_a_percent_and_scales_with_the_rates():
     start = state_of(np.array([1e-3, 5e-4, 8e-4]), 2.0)
     two = TwoPoints(start, 0.5, 2.0, 0.3, 0.7)
-    exact = brentq(lambda t: two.solve(t)[0] - two.fixed_point[0] / 2, 0.0, 1e3)
+    exact = brentq(lambda t: two.solve(t)[0] - two.final_distance / 2, 0.0, 1e3)
     assert two.half_time == pytest.approx(exact, rel=0.01)
     assert TwoPoints(start, 0.5, 2.0, 0.03, 0.07).half_time == pytest.approx(10 * two.half_time, rel=1e-12)
     for late in ([1.0, 1.0, 0.0], [1.0, 1.0, 2.0]):  # at the end; on the saddle's stable side
@@ -219,119 +218,166 @@ def test_states_that_no_network_has_are_refused():
             two_points.state(*bad)
 
 
-# --- vectors --------------------------------------------------------------------------------------
+# --- limits ---------------------------------------------------------------------------------------
 
 
-def random_flow(seed, outputs, hidden=5, scale=1.0):
+@settings(deadline=None, max_examples=60)
+@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e3))
+def test_final_distance_is_the_positive_root_without_cancellation(high, low):
+    found = two_points.final_distance(high, low)
+    assert found > 0 and found == pytest.approx(low * np.exp(np.arcsinh(high / (2 * low))), rel=1e-12)
+    other = two_points.final_distance(-high, low)
+    assert other * found == pytest.approx(low**2, rel=1e-12)  # product of the roots
+
+
+def test_final_distance_limits_and_shapes():
+    assert two_points.final_distance(-1e12, 1.0) == pytest.approx(1e-12, rel=1e-14)
+    np.testing.assert_array_equal(two_points.final_distance([-3.0, 0.0, 3.0], 0.0), [0, 0, 3])
+    assert two_points.final_distance(np.ones((3, 1)), np.ones(2)).shape == (3, 2)
+    with pytest.raises(ValueError, match=r"^low must broadcast with high"):
+        two_points.final_distance([1.0, 2.0], [1.0, 2.0, 3.0])
+
+
+def slope(z, x, y, alpha, beta):
+    """Eq. (7) for complex arguments."""
+    a, b, w = z
+    return np.array([-alpha * x * w, -w * (beta * a + alpha * x * b / a),
+                     -0.5 * beta * (3 * w - b + y) * a - 0.5 * alpha * x * (b + w) * w / a])  # fmt: skip
+
+
+def test_rates_are_eigenvalues_of_the_jacobian_at_the_end():
+    for start, constants in amplitudes(20, seed=3):
+        two = TwoPoints(state_of(start, constants[1]), *constants)
+        # one complex step of each variable: the derivative without a difference of close numbers
+        end = np.array([two.final_distance, constants[1], 0.0])
+        shifted = end[:, None] + 1e-30j * np.eye(3)  # (3, 3)
+        jacobian = np.stack([slope(one, *constants).imag / 1e-30 for one in shifted.T], axis=1)
+        values = np.sort(np.linalg.eigvals(jacobian).real)
+        rates = two.decay_rates
+        # the third eigenvalue belongs to motion across the surfaces of constant A_high, and is zero
+        np.testing.assert_allclose(values, np.sort([*rates, 0.0]), rtol=1e-8, atol=1e-8 * np.abs(values).max())
+        assert np.all(rates < 0)
+
+
+@pytest.mark.parametrize("across", [0.0, 0.5])
+def test_late_decay_has_the_two_rates(across):
+    two = TwoPoints(state_of(np.array([0.8, 0.3, across]), 1.0), 1.0, 1.0, 3.0, 1.5)
+    rates, losses = two.decay_rates, two.loss([9.0, 10.0])
+    # the loss is (e∥² + e⊥²)/8: e∥ decays with the second rate, e⊥² with the first
+    expected = max(2 * rates[1], rates[0]) if across else 2 * rates[1]
+    assert np.log(losses[1] / losses[0]) == pytest.approx(expected, rel=0.02)
+
+
+def started(high, low):
+    """Two points with these A_high and A_low, α = β = X = 1."""
+    a = two_points.final_distance(high, 0.5 * low)  # any a and b with a - b/a = A_high
+    b = a * (a - high)
+    return TwoPoints([a, b, b - low * np.sqrt(b)], 1.0, low**2, 1.0, 1.0)
+
+
+def test_regime_is_a_statement_about_the_end_in_any_units():
+    for unit in (1e-3, 1.0, 1e3):
+        for high, limit, name in ((0.19, 1.0, "rich"), (10.1, 10.1, "lazy"), (-10.1, 1 / 10.1, "collapse")):
+            two = started(unit * high, unit)
+            assert two.high_low == pytest.approx((unit * high, unit), rel=1e-9)
+            assert two.final_distance == pytest.approx(unit * limit, rel=0.11) and two.regime() == name
+    assert started(9.9, 1.0).regime() == "between" and started(9.9, 1.0).regime(margin=4.0) == "lazy"
+    assert started(0.5, 1.0).regime() == "between" and started(0.4 - 1e-9, 1.0).regime() == "rich"
+    with pytest.raises(ValueError, match=r"^start must have A_high other than 0"):
+        TwoPoints([1.0, 1.0, 1.0], 1.0, 0.0, 1.0, 1.0).regime()
+
+
+# --- two arrows -----------------------------------------------------------------------------------
+
+
+def random_flow(seed, hidden=5, scale=1.0):
     random = np.random.default_rng(seed)
-    dh, decoder = scale * random.normal(size=hidden), scale * random.normal(size=(outputs, hidden))
-    return TwoLayerFlow(dh, decoder, random.normal(size=outputs), *np.exp(0.5 * random.standard_normal(3)))
+    arrows = scale * random.normal(size=(2, hidden))
+    return TwoArrows(*arrows, random.normal(), *np.exp(0.5 * random.standard_normal(3)))
 
 
-def same(one, other, tolerance):
-    for name in PARTS:
-        expected = getattr(other, name)
-        close = {"rtol": 0, "atol": tolerance * max(1, np.abs(expected).max())}
-        np.testing.assert_allclose(getattr(one, name), expected, **close)
+def same(flow, times, tolerance):
+    for mine, expected in zip(flow.solve(times), flow.integrate(times), strict=True):
+        np.testing.assert_allclose(mine, expected, rtol=0, atol=tolerance * max(1, np.abs(expected).max()))
 
 
-@pytest.mark.parametrize("outputs", [1, 3])
-def test_integration_follows_the_gradients_and_conserves_the_matrix(outputs):
-    flow = random_flow(7, outputs)
-    x, alpha, beta = flow.input_distance, flow.encoder_rate, flow.decoder_rate
-    run = flow.integrate(TIMES)
-    ends = np.einsum("tmi,tmj->tij", run.decoder, run.decoder), np.einsum("ti,tj->tij", run.hidden, run.hidden)
-    matrices = ends[0] / beta - ends[1] / (alpha * x)
-    np.testing.assert_allclose(matrices - matrices[0], 0, atol=1e-9 * np.abs(matrices[0]).max())
-    np.testing.assert_allclose(run.residual[-1], 0, atol=1e-2)
-    step = 1e-4
-    near = flow.integrate([0.5 - step, 0.5, 0.5 + step])
-    error, row = near.residual[1], near.decoder[1]
-    for curve, expected in (
-        (near.hidden, -0.5 * alpha * x * row.T @ error),
-        (near.decoder, -0.5 * beta * np.outer(error, near.hidden[1])),
-    ):
-        np.testing.assert_allclose((curve[2] - curve[0]) / (2 * step), expected, rtol=1e-5, atol=1e-6)
-    assert [getattr(flow.integrate(0.5), name).shape for name in PARTS] == [(5,), (outputs, 5), (outputs,), (outputs,)]
+def seen(flow, times):
+    """(a, b, w) of the arrows, from the closed form."""
+    hidden, _, residual = flow.solve(times)
+    return two_points.state(hidden, residual[:, None] + flow.target_difference, [flow.target_difference])
 
 
 @settings(deadline=None, max_examples=15)
 @given(st.integers(0, 10**6), st.sampled_from([1e-3, 0.3, 1.0, 2.0]))
-def test_solution_for_one_output_is_the_integral(seed, scale):
-    flow = random_flow(seed, 1, scale=scale)
-    same(flow.solve(TIMES), flow.integrate(TIMES), 1e-8)
+def test_arrows_are_the_integral_and_keep_area_and_excess(seed, scale):
+    flow = random_flow(seed, scale=scale)
+    same(flow, TIMES, 1e-8)
+    x, rates = flow.input_distance, (flow.encoder_rate, flow.decoder_rate)
+    hidden, pull, residual = flow.solve(TIMES)
+    assert flow.solve(TIMES[5])[2] == residual[5] and type(flow.integrate(0.5)[2]) is float
+    for h, v in zip(hidden[::13], pull[::13]):
+        later, unit = TwoArrows(h, v, flow.target_difference, x, *rates), max(h @ h, flow.hidden @ flow.hidden)
+        np.testing.assert_allclose([later.excess, later.area], [flow.excess, flow.area], rtol=0, atol=1e-9 * unit)
 
 
-def test_solution_of_rank_one_is_the_integral_and_goes_through_zero():
-    turned, along, across = 0, np.array([0.6, 0.8]), np.array([0.8, -0.6])
-    for start, (x, y, alpha, beta) in amplitudes(30, seed=8):
-        decoder = np.outer(start[1] * along + start[2] * across, along)
-        flow = TwoLayerFlow(start[0] * along, decoder, np.sqrt(y) * along, x, alpha, beta)
-        same(flow.solve(TIMES), flow.integrate(TIMES), 1e-6)  # near the saddle rounding turns dh
-        crossing = TwoPoints(state_of(start, y), x, y, alpha, beta).zero_crossing
-        assert (flow.solve(200.0).hidden[0] < 0) == np.isfinite(crossing)
-        turned += np.isfinite(crossing)
+def test_integration_follows_the_gradients():
+    flow, step = random_flow(7), 1e-4
+    x, alpha, beta = flow.input_distance, flow.encoder_rate, flow.decoder_rate
+    hidden, pull, residual = flow.integrate([0.5 - step, 0.5, 0.5 + step])
+    slopes = -0.5 * alpha * x * residual[1] * pull[1], -0.5 * beta * residual[1] * hidden[1]
+    for curve, expected in zip((hidden, pull), slopes, strict=True):
+        np.testing.assert_allclose((curve[2] - curve[0]) / (2 * step), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_aligned_arrows_are_the_case_of_three_numbers_and_go_through_zero():
+    turned = 0
+    for (s, p, _), (x, y, alpha, beta) in amplitudes(30, seed=8):
+        line = np.array([0.6, 0.8])
+        flow = TwoArrows(s * line, p * line, np.sqrt(y), x, alpha, beta)
+        three = TwoPoints(state_of(np.array([s, p, 0.0]), y), x, y, alpha, beta)
+        expected = three.solve(TIMES)
+        np.testing.assert_allclose(seen(flow, TIMES), expected, rtol=1e-8, atol=1e-9 * max(1, expected.max()))
+        assert (flow.excess, flow.final_distance) == pytest.approx((three.high_low[0], three.final_distance), rel=1e-9)
+        assert flow.area < 1e-7 * max(s**2, p**2)
+        assert (flow.solve(200.0)[0][0] < 0) == np.isfinite(three.zero_crossing)
+        turned += np.isfinite(three.zero_crossing)
     assert 0 < turned < 30
-    still = TwoLayerFlow([1.0], [[0.5], [0.5]], [0.0, 0.0], 1.0, 1.0, 1.0)  # the same targets
-    same(still.solve([0.0, 9.0]), still.integrate([0.0, 9.0]), 1e-9)
-
-
-def test_aligned_vectors_are_the_case_of_three_numbers():
-    for factor in (0.6, -0.6, 3.0, -3.0):
-        dh, delta = np.array([0.4, -0.3]), np.array([0.8])
-        exact = TwoLayerFlow(dh, [factor * dh], delta, 0.5, 1.2, 0.8).solve(TIMES)
-        closed = TwoPoints(two_points.state(dh, [factor * (dh @ dh)], delta), 0.5, 0.64, 1.2, 0.8).solve(TIMES)
-        np.testing.assert_allclose(two_points.state(exact.hidden, exact.output, delta), closed, rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize(("sign", "delta"), [(1, 1.0), (1, -1.0), (-1, 1.0), (-1, -1.0), (1, 0.0), (0, 1.0), (0, -1.0)])
-def test_one_output_at_its_degenerate_starts(sign, delta):
+def test_arrows_at_their_degenerate_starts(sign, delta):
     # balanced and parallel or antiparallel (P or M is zero), at rest at the saddle or learned; and a dark decoder
     dh = np.array([0.6, -0.2])
-    flow = TwoLayerFlow(dh, [sign * dh], [delta], 1.0, 1.0, 1.0)
-    same(flow.solve([0.0, 1.0, 8.0]), flow.integrate([0.0, 1.0, 8.0]), 1e-9)
-    late = flow.solve([1e5, 1e300])
+    flow = TwoArrows(dh, sign * dh, delta, 1.0, 1.0, 1.0)
+    same(flow, [0.0, 1.0, 8.0], 1e-9)
     saddle = sign * delta < 0 or delta == 0
-    np.testing.assert_allclose(late.residual[:, 0], -delta if saddle else 0.0, atol=1e-4)
+    np.testing.assert_allclose(flow.solve([1e5, 1e300])[2], -delta if saddle else 0.0, atol=1e-4)
 
 
 def test_what_starts_at_zero_stays():
-    dark = TwoLayerFlow([1.0, 0.0], [[0.0, 0.0]], [0.0], 1.0, 1.0, 1.0)
-    np.testing.assert_array_equal(dark.integrate([0.0, 3.0]).hidden, [[1.0, 0.0]] * 2)
-    nothing = TwoLayerFlow([0.0, 0.0], [[0.0, 0.0]], [1.0], 1.0, 1.0, 1.0)
-    np.testing.assert_array_equal(nothing.solve([0.0, 1e9]).residual, [[-1.0]] * 2)
-    np.testing.assert_array_equal(nothing.integrate([0.0, 3.0]).hidden, np.zeros((2, 2)))
-    assert TwoLayerFlow([0.0], [[0.0]], [0.0], 1.0, 1.0, 1.0).final_distance == 0
+    dark = TwoArrows([1.0, 0.0], [0.0, 0.0], 0.0, 1.0, 1.0, 1.0)
+    np.testing.assert_array_equal(dark.integrate([0.0, 3.0])[0], [[1.0, 0.0]] * 2)
+    nothing = TwoArrows([0.0, 0.0], [0.0, 0.0], 1.0, 1.0, 1.0, 1.0)
+    np.testing.assert_array_equal(nothing.solve([0.0, 1e9])[2], [-1.0] * 2)
+    np.testing.assert_array_equal(nothing.integrate([0.0, 3.0])[0], np.zeros((2, 2)))
+    assert TwoArrows([0.0], [0.0], 0.0, 1.0, 1.0, 1.0).final_distance == 0
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_final_distance_of_one_output(seed):
-    flow = random_flow(seed, 1, scale=[1e-2, 0.5, 3.0][seed % 3])
-    dh, v, delta, x = flow.hidden_difference, flow.decoder[0], flow.target_difference, flow.input_distance
-    rates, ratio = (flow.encoder_rate, flow.decoder_rate), flow.encoder_rate / flow.decoder_rate
-    end = flow.solve(1e6).hidden
+def test_final_distance_of_arrows(seed):
+    flow = random_flow(seed, scale=[1e-2, 0.5, 3.0][seed % 3])
+    end, x, ratio = flow.solve(1e6)[0], flow.input_distance, flow.encoder_rate / flow.decoder_rate
     assert flow.final_distance == pytest.approx(end @ end, rel=1e-10)
-    high, low = dh @ dh - ratio * x * (v @ v), np.sqrt(ratio * x) * abs(delta[0])
-    assert flow.final_distance > two_points_limits.final_distance(high, low)  # its middle term is positive
-    parallel = TwoLayerFlow(dh, [0.7 * dh], delta, x, *rates).final_distance
-    start = two_points.state(dh, [0.7 * (dh @ dh)], delta)
-    assert parallel == pytest.approx(TwoPoints(start, x, delta[0] ** 2, *rates).fixed_point[0], rel=1e-10)
-    large = TwoLayerFlow(dh, [1e6 * dh], delta, x, *rates).final_distance
-    assert large == pytest.approx(two_points_limits.final_distance(dh @ dh * (1 - 1e12 * ratio * x), low), rel=1e-8)
+    low = np.sqrt(ratio * x) * abs(flow.target_difference)
+    assert flow.final_distance > two_points.final_distance(flow.excess, low)  # its area is positive
+    a, v, c = flow.hidden @ flow.hidden, flow.pull @ flow.pull, flow.pull @ flow.hidden
+    assert (flow.excess, flow.area) == pytest.approx((a - ratio * x * v, np.sqrt(ratio * x * (a * v - c**2))), rel=1e-9)
 
 
-def test_flows_without_a_closed_form_are_refused():
-    with pytest.raises(ValueError, match="^decoder must see dh alone"):
-        random_flow(1, 2).solve(1.0)
-    with pytest.raises(ValueError, match="^decoder must see dh alone"):
-        TwoLayerFlow([0.0], [[1.0], [1.0]], [1.0, 0.0], 1.0, 1.0, 1.0).solve(1.0)
-    with pytest.raises(ValueError, match="^decoder must have one row"):
-        random_flow(1, 2).final_distance  # noqa: B018
-    for decoder in ([1.0], [[1.0]], [[1.0, 2.0], [3.0, 4.0]]):
-        with pytest.raises(ValueError, match="^decoder must "):
-            TwoLayerFlow([0.5, 0.1], decoder, [1.0], 1.0, 1.0, 1.0)
-    with pytest.raises(ValueError, match="^decoder must have at least one entry"):
-        TwoLayerFlow([], np.zeros((1, 0)), [1.0], 1.0, 1.0, 1.0)
+def test_arrows_that_do_not_fit_are_refused():
+    for hidden, pull, name in (([0.5, 0.1], [1.0], "pull"), ([], [], "hidden"), ([0.5], [[0.5]], "pull")):
+        with pytest.raises(ValueError, match=f"^{name} must "):
+            TwoArrows(hidden, pull, 1.0, 1.0, 1.0, 1.0)
 
 
 # --- rates that grow with the weights -------------------------------------------------------------
@@ -350,9 +396,8 @@ def test_one_layer_on_either_side_is_the_exact_solution_for_one_output(seed):
     dh, v = rng.standard_normal((2, 4)) * np.exp(rng.uniform(-3, 1, (2, 1)))
     alpha, beta, x = np.exp(rng.uniform(-1, 1, 3))
     times = np.linspace(0, 20, 15)
-    exact = TwoLayerFlow(dh, v[None], [D], x, alpha, beta).solve(times)
     found = TwoPoints(start(dh @ dh, v @ dh), x, D**2, alpha, beta).layered(times, v @ v)
-    expected = two_points.state(exact.hidden, exact.output, [D])
+    expected = seen(TwoArrows(dh, v, D, x, alpha, beta), times)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6 * max(1, np.abs(expected).max()))
 
 
@@ -367,7 +412,7 @@ def descended(encoder, decoder, hidden, gradient, rate, duration):
     begin = nets.Parameters(weights, tuple(np.zeros((1, 1, w.shape[2])) for w in weights))
     every = round(duration / rate) // 20
     task = [[-0.5], [0.5]], [[-D / 2], [D / 2]], rate, 20 * every
-    return training.train(net, begin, *task, record_every=every, layer=encoder)
+    return net.train(begin, *task, record_every=every, layer=encoder)
 
 
 @pytest.mark.parametrize("encoder, decoder", [(1, 1), (3, 2), (2, 4)])
