@@ -50,6 +50,7 @@ def change(root, name, old, new):
         ("lib/claims/foundations/langevin.toml", 'id = "langevin/', 'id = "langevin/other-'),
         ("lib/claims/sources.toml", "van Rossem", "Rossem"),
         ("lib/new-data.txt", "", "1"),
+        ("lib/foundations/table.csv", "", "1"),  # beside a module that is reached
         ("binder/requirements.txt", "numpy==", "numpy==9"),
     ],
 )
@@ -67,6 +68,7 @@ def test_fingerprint_of_a_page_sees_every_input_of_its_result(chapter, name, old
         ("lib/foundations/far.py", '"""Far."""', '"""Farther."""  # a comment\n\n'),
         ("lib/foundations/committee.py", "", "\nX = 1\n"),  # not reached
         ("lib/fields/renormalization/ising.py", "", "\nX = 1\n"),
+        ("lib/fields/renormalization/table.csv", "", "1"),
         ("lib/claims/foundations/online-learning.toml", "[[claim]]", "[[claim]]\nvalue = 1"),
         ("lib/claims/foundations/langevin.toml", 'statement = "', 'statement = "In other words: '),
         ("tools/build/project.py", "", "\n"),

@@ -5,6 +5,7 @@ import hashlib
 import json
 import sys
 import tomllib
+from pathlib import Path
 
 from lib.services import _files, presets, provenance
 from tools.build import project
@@ -16,16 +17,18 @@ LOCK = "binder/requirements.txt"  # the versions of what a chapter may use
 def surroundings(root):
     """Sums over what every executed result depends on besides code.
 
-    These are Python, the preset, the kernels' settings, the locked versions of what a chapter may use, and files of the
-    library that are neither code nor claims.
+    These are Python, the preset, the kernels' settings, the locked versions of what a chapter may use, and the files
+    of the library's services that are not code.
     """
     settings = [sys.version, presets.current(), project.KERNELS]
     sums = {"Python, the preset or the kernels": _sum(json.dumps(settings).encode())}
-    others = [
-        p for p in (root / "lib").rglob("*") if p.is_file() and p.suffix != ".py" and "__pycache__" not in p.parts
-    ]
-    others = [path for path in others if path.relative_to(root / "lib").parts[0] != "claims"]
-    return sums | {p.relative_to(root).as_posix(): _sum(p.read_bytes()) for p in [*others, root / LOCK]}
+    return sums | _beside(root, {"lib/services"}) | {LOCK: _sum((root / LOCK).read_bytes())}
+
+
+def _beside(root, folders):
+    """Sums over the files in these folders of the library that are not code."""
+    files = [path for folder in sorted(folders) for path in (root / folder).iterdir() if path.is_file()]
+    return {path.relative_to(root).as_posix(): _sum(path.read_bytes()) for path in files if path.suffix != ".py"}
 
 
 def _sum(data):
@@ -40,8 +43,8 @@ def cells_sum(notebook):
 def of_page(root, path, notebook, around):
     """What the executed result of a page was made from.
 
-    A sum for each of its cells together, the modules of lib that they reach, its claims, and the surroundings, `around`
-    it.  Cells that are not plain Python may reach anything.
+    A sum for each of its cells together, the modules of lib that they reach and the data beside them, its claims, and
+    the surroundings, `around` it.  Cells that are not plain Python may reach anything.
     """
     cells = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     try:
@@ -54,7 +57,8 @@ def of_page(root, path, notebook, around):
         for claim in claims
     }
     data = {"the files of data": _files.data_present()} if "lib/services/downloads.py" in code else {}
-    return {"its cells": cells_sum(notebook)} | code | declared | data | around
+    beside = _beside(root, {Path(module).parent for module in code})
+    return {"its cells": cells_sum(notebook)} | code | beside | declared | data | around
 
 
 def _tests(declarations):
