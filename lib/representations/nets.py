@@ -32,7 +32,7 @@ ACTIVATIONS = tuple(_PHI)
 BIASES = ("all", "output", "none")
 PRECISIONS = ("float64", "float32")
 LOSSES = {"half": 0.5, "whole": 1.0}
-OPTIMIZERS = ("descent", "adam")
+OPTIMIZERS = ("descent", "adam", "one divisor")
 _WATCH = 100  # epochs from one look for overflow to the next, where none is recorded
 
 
@@ -244,7 +244,8 @@ class Net:
     ) -> "Curves":
         """Train the replicas of a net side by side and record their observables.
 
-        Descent,  θ ← θ - η ∇L,  or Adam, on  L = c Σ_i |f(x_i) - y_i|² / P,  c = ½, vanrossem2024 eq. (1), or 1.
+        Descent,  θ ← θ - η ∇L,  Adam, or Adam with one divisor for all weights of a replica, the root
+        of a mean of their mean square gradient, on  L = c Σ_i |f(x_i) - y_i|² / P,  c = ½, vanrossem2024 eq. (1), or 1.
         Overflow of a replica is an error.
 
         Parameters
@@ -257,7 +258,7 @@ class Net:
         epochs : int
             Sweeps through the data, >= 1.
         loss, optimizer : str
-            "half" or "whole"; "descent" or "adam".
+            "half" or "whole"; "descent", "adam" or "one divisor".
         batch : int, optional
             Points in a minibatch, by default all.
         rng : int, SeedSequence or Generator, optional
@@ -308,9 +309,10 @@ class Net:
             randoms = [checks.generator("rng", children(child, 1)[0]) for child in children(rng, replicas)]
 
         records, simple, adam = [], batch is None and not self.dropout, None
-        if optimizer == "adam":
+        if optimizer != "descent":
             trained = [*weights, *(bias for bias, moves in zip(biases, self.trained_biases) if moves)]
-            adam = torch.optim.Adam([tensor.requires_grad_() for tensor in trained], lr=rate)
+            rule = {"adam": torch.optim.Adam, "one divisor": _OneDivisor}[optimizer]
+            adam = rule([tensor.requires_grad_() for tensor in trained], lr=rate)
 
         for epoch in range(epochs + 1):
             recording = epoch % every == 0
@@ -352,6 +354,29 @@ class Net:
             hidden=None if not points else tuple(hidden) if several else hidden[0],
             parameters=Parameters(tuple(x.numpy() for x in weights), tuple(x.numpy() for x in biases)),
         )
+
+
+class _OneDivisor:
+    """Adam's step, but one divisor for all trained numbers of a replica; tensors (R, ., .)."""
+
+    def __init__(self, trained, lr):
+        self.trained, self.rate, self.time, self.square = trained, lr, 0, 0.0
+        self.means = [torch.zeros_like(tensor) for tensor in trained]
+        self.count = sum(tensor[0].numel() for tensor in trained)
+
+    def zero_grad(self):
+        for tensor in self.trained:
+            tensor.grad = None
+
+    @torch.no_grad()
+    def step(self):
+        self.time += 1
+        size = sum(tensor.grad.square().sum((1, 2), keepdim=True) for tensor in self.trained) / self.count  # (R, 1, 1)
+        self.square = 0.999 * self.square + 0.001 * size
+        divisor = (self.square / (1 - 0.999**self.time)).sqrt() + 1e-8
+        for tensor, mean in zip(self.trained, self.means):
+            mean.lerp_(tensor.grad, 0.1)
+            tensor -= self.rate / (1 - 0.9**self.time) * mean / divisor
 
 
 @dataclass(frozen=True, eq=False)

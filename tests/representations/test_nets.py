@@ -158,6 +158,24 @@ def test_three_steps_are_those_of_autograd(name, optimizer, loss):
     agree(NETS[name], *drawn(NETS[name], 2, 4), 0.02, 3, 1e-12 if optimizer == "descent" else 1e-10, **options)
 
 
+def test_three_steps_with_one_divisor():
+    net, (start, x, y) = NETS["leaky_relu"], drawn(NETS["leaky_relu"], 2, 4)
+    end = net.train(start, x, y, 0.02, 3, optimizer="one divisor").parameters
+    for replica in range(2):
+        weights, biases = leaves(start, replica)
+        trained, mean, square = [*weights, *(b for b, moves in zip(biases, net.trained_biases) if moves)], 0, 0
+        for t in (1, 2, 3):
+            loss = ((outputs(net, weights, biases, torch.tensor(x))[-1] - torch.tensor(y)) ** 2).sum(1).mean() / 2
+            slope = torch.cat([part.flatten() for part in torch.autograd.grad(loss, trained)])
+            mean, square = 0.9 * mean + 0.1 * slope, 0.999 * square + 0.001 * slope.square().mean()
+            step = 0.02 * mean / (1 - 0.9**t) / ((square / (1 - 0.999**t)).sqrt() + 1e-8)
+            with torch.no_grad():
+                for tensor, part in zip(trained, step.split([tensor.numel() for tensor in trained])):
+                    tensor -= part.reshape(tensor.shape)
+        for mine, theirs in zip((*end.weights, *end.biases), (*weights, *biases), strict=True):
+            np.testing.assert_allclose(mine[replica], theirs.detach().numpy(), rtol=0, atol=1e-12)
+
+
 def test_three_steps_in_float32():
     given = drawn(NETS["leaky_relu"], 1, 4, precision="float32")
     agree(NETS["leaky_relu"], *given, 0.02, 3, 1e-6, optimizer="descent", batch=None, rng=0)
