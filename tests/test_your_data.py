@@ -151,7 +151,7 @@ NET, POINTS, TIMES = neuron([1.0, 0.5]), X[:20, :2], np.geomspace(0.1, 100, 50)
         (lambda: power_laws.scan(np.abs(Y).astype(str)), "samples must be an array of real numbers"),
         (lambda: power_laws.scan(np.abs(X)), "samples must have one axis"),
         (lambda: pairwise.low_weights(pairwise.squared_distances(POINTS), POINTS), "inputs must hold points, .* pass"),
-        (lambda: pairwise.low_weights(POINTS, pairwise.label_distances(np.arange(20))), "targets must hold points"),
+        (lambda: pairwise.low_weights(POINTS, 2.0 - 2.0 * np.eye(20)), "targets must hold points"),
         (lambda: pairwise.low_weights(POINTS, POINTS[:19]), "targets must have two axes, the first of length 20"),
         (lambda: pairwise.low_weights(POINTS, np.arange(20.0)), r"targets must hold points, .* values\[:, None\]"),
         (lambda: pairwise.low_weights(POINTS, POINTS, ratio=0.0), "ratio must be one finite number > 0"),
