@@ -368,15 +368,15 @@ class _OneDivisor:
         for tensor in self.trained:
             tensor.grad = None
 
-    @torch.no_grad()
     def step(self):
         self.time += 1
-        size = sum(tensor.grad.square().sum((1, 2), keepdim=True) for tensor in self.trained) / self.count  # (R, 1, 1)
+        gradients = [tensor.grad for tensor in self.trained]
+        size = sum(gradient.square().sum((1, 2), keepdim=True) for gradient in gradients) / self.count  # (R, 1, 1)
         self.square = 0.999 * self.square + 0.001 * size
         divisor = (self.square / (1 - 0.999**self.time)).sqrt() + 1e-8
-        for tensor, mean in zip(self.trained, self.means):
-            mean.lerp_(tensor.grad, 0.1)
-            tensor -= self.rate / (1 - 0.9**self.time) * mean / divisor
+        for tensor, gradient, mean in zip(self.trained, gradients, self.means):
+            mean.lerp_(gradient, 0.1)
+            tensor.data -= self.rate / (1 - 0.9**self.time) * mean / divisor
 
 
 @dataclass(frozen=True, eq=False)
