@@ -171,23 +171,25 @@ class Composition:
         if self.loss == "squared":
             return 2 * distance, 2.0, 0.0
         if self.loss == "cross_entropy":
-            gap = np.where(t, f, rest)  # (...)
-            return sign / gap, 1 / gap**2, 2 * sign / gap**3
+            inverse = sign / np.where(t, f, rest)  # (...)
+            return inverse, inverse**2, 2 * inverse * inverse**2
         if self.loss == "exponential":
             return tuple(self.rate**order * np.exp(self.rate * f) for order in (1, 2, 3))
         n, size, sign = self.power, np.abs(distance), np.sign(distance)  # (...), (...)
         third = 0.0 if n == 2 else n * (n - 1) * (n - 2) * sign * size ** (n - 3)  # (...) or one zero
         return n * sign * size ** (n - 1), n * (n - 1) * size ** (n - 2), third
 
-    def _slopes(self, y, t):
-        """h, h', h'' (...) at the logits y (...) and labels t, truth values; may overflow."""
+    def _slopes(self, y, t, *, all_three=True):
+        """h, h', h'' (...), or h alone, (h,), at the logits y (...) and labels t, truth values; may overflow."""
         y, t = np.asarray(y), np.asarray(t)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             f, rest, f1, f2, f3 = self._activation(y)  # (...) each
             if self.activation == "sigmoid" and self.loss == "cross_entropy":  # f'/(1 - f) may be 0/0
                 return np.where(t, -rest, f), f1, f2
             one, two, three = self._loss(f, rest, t)  # (...) each
-            found = one * f1, two * f1**2 + one * f2, three * f1**3 + 3 * two * f1 * f2 + one * f3
+            found = (one * f1,)
+            if all_three:
+                found += two * f1**2 + one * f2, (three * f1**2 + 3 * two * f2) * f1 + one * f3
             dead = [(low <= y) & (y <= high) for low, high in self.dead(0)]  # the same for both classes
             return tuple(np.where(np.any(dead, axis=0), 0, part) for part in found) if dead else found
 

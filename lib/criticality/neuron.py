@@ -387,7 +387,7 @@ class Neuron:
                     inputs = middle + spread * noise  # (chunk, M, R)
                 x, t = inputs[step % chunk], labels[step % chunk]  # (M, R), (M, R)
                 y = w * x + b  # (M, R)
-                h = self.composition._slopes(y, t == 1)[0]  # (M, R)
+                h = self.composition._slopes(y, t == 1, all_three=False)[0]  # (M, R)
                 if not (np.isfinite(y).all() and np.isfinite(h).all()):
                     raise RuntimeError(f"the descent diverged at step {step}: take a smaller learning_rate")
                 move_w, move_b = (h * x).sum(axis=0) * (-rate / batch), h.sum(axis=0) * (-rate / batch)  # (R,), (R,)

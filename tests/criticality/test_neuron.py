@@ -6,8 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
-from scipy.optimize import fsolve
-from scipy.special import ndtri
 from scipy.stats import binom, kstest, norm, uniform
 
 from lib.criticality.compositions import Composition
@@ -89,19 +87,6 @@ def test_an_exponential_has_the_moments_of_lognormals(weight, bias, deviation, p
     np.testing.assert_allclose(found.covariance, square - np.outer(gradient, gradient), rtol=1e-8, atol=bound)
 
 
-@pytest.mark.parametrize("epsilon", [1e-2, 1e-5, 1e-9])
-def test_a_small_cut_costs_no_accuracy(epsilon):
-    weight, bias, ends = 2.1, -0.55, (np.log(epsilon), np.log1p(-epsilon))
-    found = Neuron(clip(epsilon)).moments(weight, bias)
-    laws = norm(bias, weight * 0.25), norm(weight + bias, weight * 0.25)
-    densities = [lambda u: laws[0].pdf(1 - np.exp(u)), lambda u: laws[1].pdf(np.exp(u))]  # u = ln(distance to the pole)
-    near = [quad(density, *ends, epsabs=1e-14, limit=400)[0] for density in densities]
-    far = [quad(lambda u: density(u) * np.exp(-u), *ends, epsrel=1e-12, limit=400)[0] for density in densities]
-    assert found.gradient[1] == pytest.approx((near[0] - near[1]) / 2, abs=1e-9 * near[0])
-    square, rounding = found.covariance[1, 1] + found.gradient[1] ** 2, 1e-16 / epsilon  # of 1 - ε as a number
-    assert square == pytest.approx(sum(far) / 2, rel=1e-9 + rounding)
-
-
 def test_moments_out_of_range_are_refused_with_the_reason():
     with pytest.raises(ValueError, match="^composition must have a mean gradient: h has a pole at y = 1 in class 0"):
         Neuron(UNCUT).moments(2.0, -0.5)
@@ -171,20 +156,6 @@ def test_every_equilibrium_is_a_minimum_at_rest_and_names_the_classes_right(comp
     assert 0.966 < found.accuracy < norm.cdf(2) + 1e-12  # 97.72% is the best that any classifier can do
 
 
-@pytest.mark.parametrize("composition", [RELU, QUARTIC, Composition("softplus"), clip(0.1)], ids=str)
-def test_equilibrium_of_a_stratified_sample(composition):
-    u, priors = (np.arange(200_000) + 0.5) / 200_000, (0.4, 0.6)
-    found = Neuron(composition, deviation=0.35, priors=priors).equilibrium()
-    inputs = [mean + 0.35 * ndtri(u) for mean in (0, 1)]
-
-    def mean_gradient(q):
-        slopes = [composition.slope(q[0] * x + q[1], t) for t, x in enumerate(inputs)]
-        return [sum(p * (h * x**power).mean() for p, h, x in zip(priors, slopes, inputs)) for power in (1, 0)]
-
-    end = fsolve(mean_gradient, [found.weight * 1.02, found.bias - 0.02], epsfcn=1e-6)
-    assert (found.weight, found.bias) == pytest.approx(tuple(end), abs=2e-4)
-
-
 @pytest.mark.parametrize(("epsilon", "deviation"), [(1e-1, 0.25), (1e-3, 0.4), (1e-6, 0.25), (1e-9, 0.25)])
 def test_clip_rests_on_the_symmetric_line_where_live_probability_and_mean_slope_balance(epsilon, deviation):
     found = Neuron(clip(epsilon), deviation=deviation).equilibrium()
@@ -218,19 +189,14 @@ def test_a_search_that_ends_elsewhere_says_so(composition, start, reason):
         Neuron(composition).equilibrium(start=start)
 
 
-def test_a_start_of_ones_own_leads_to_the_same_equilibrium():
-    one, other = Neuron(QUARTIC).equilibrium(), Neuron(QUARTIC).equilibrium(start=(1.2, -0.2))
-    assert (one.weight, one.bias) == pytest.approx((other.weight, other.bias), rel=1e-9)
-    with pytest.raises(ValueError, match="^start must have a weight other than 0"):
-        Neuron(QUARTIC).equilibrium(start=(0.0, 1.0))
-
-
 def test_what_has_no_equilibrium_says_why():
     with pytest.raises(ValueError, match="^composition must have a mean gradient: h has a pole"):
         Neuron(UNCUT).equilibrium()
     blind = Neuron(Composition("linear", "exponential"))
     with pytest.raises(ValueError, match="^composition must pull class 0 down and class 1 up"):
         blind.equilibrium()
+    with pytest.raises(ValueError, match="^start must have a weight other than 0"):
+        Neuron(QUARTIC).equilibrium(start=(0.0, 1.0))
     narrow, weight = Neuron(clip(0.01), deviation=0.05), 1 / 0.05**2
     with pytest.raises(RuntimeError, match="^no equilibrium of clip with cross_entropy found"):
         narrow.equilibrium()
@@ -311,13 +277,6 @@ def test_replicas_keep_the_covariance_of_the_linear_theory():
     np.testing.assert_allclose(np.diag(seen), np.diag(spread), rtol=0.1)
     assert seen[0, 1] == pytest.approx(spread[0, 1], abs=0.1 * np.sqrt(spread[0, 0] * spread[1, 1]))
     assert run.weight[5:].mean() == pytest.approx(found.weight, abs=0.01)
-
-
-def test_without_a_cut_giant_steps_kill_and_the_dead_stay_dead():
-    neuron = Neuron(UNCUT)
-    run = neuron.descend(np.tile([2.0, -0.5], (300, 1)), 1e-2, 8000, rng=10, every=2000)
-    buried = neuron.live_probability(run.weight, run.bias).mean(axis=0)[1] < 1e-12
-    assert buried.sum() > 5 and np.array_equal(run.weight[1:, buried], np.tile(run.weight[1, buried], (4, 1)))
 
 
 def test_inputs_uniform_around_the_means_kill_at_poles_at_the_rate_worked_out_by_hand():

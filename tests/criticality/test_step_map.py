@@ -101,15 +101,6 @@ def test_pure_exponential_has_k_one_for_the_bias_and_the_exact_one_for_the_weigh
     np.testing.assert_allclose(weight, 1 - (1 + sign * c * w * x) ** -2, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("power", [2, 3, 5.5, 12])
-def test_power_losses_have_one_exponent_for_the_bias_and_two_for_the_weight(power):
-    made = Composition("relu", "power", power=power)
-    bias, weight = (StepMap(made, 1.0, 0.5, 1, observable=part) for part in ("bias", "weight"))  # ẇ ~ x(x - ½)^{n-1}
-    zero = (power - 2) / (power - 1)
-    np.testing.assert_allclose(bias.exponents([-0.4, 0.3, 0.9, 40.0])[0], zero, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(weight.exponents([0.5 + 1e-5, 1e6])[0], [zero, (power - 1) / power], atol=1e-4)
-
-
 @pytest.mark.parametrize("observable", OBSERVABLES)
 def test_the_clipped_line_has_exponent_two_at_its_pole(observable):
     m = StepMap(UNCUT, 2.25, -0.625, 0, observable=observable)
