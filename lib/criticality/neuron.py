@@ -13,15 +13,16 @@ from scipy.special import ndtr
 
 from lib.common import checks
 from lib.common.shapes import Array, ArrayLike, Rng
-from lib.criticality import _activations, _moments
-from lib.criticality.compositions import Composition
+from lib.criticality.compositions import Composition, _label
 from lib.criticality.step_map import StepMap
-from lib.foundations.langevin import LangevinSystem
 
 LIVE = 0.01  # least probability of a gradient, in each class, at an equilibrium: a dead neuron rests anywhere
 FAR = 1e3  # times the natural scales of w and b: a search beyond has run away to where every gradient is small
 REST = 1e-10  # largest mean gradient at rest, and largest Newton step, relative to the parameters
 CHUNK = 2**16  # inputs that a descent draws at a time
+_NODES, _SHARES = np.polynomial.legendre.leggauss(20)  # (20,), (20,)
+_FARTHEST = 36  # deviations from the mean at which integrals end: the density is e^{-648}, slopes may grow like e^{cy}
+_POLE = 1e12  # |h| next to a kink beyond which no cut stands between the data and a pole
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,38 +41,6 @@ class Moments:
     hessian: Array["d d"]
     covariance: Array["d d"]
 
-    def stationary_covariance(self, learning_rate: float, *, batch: int = 1) -> Array["d d"]:
-        """Covariance S of the parameters around an equilibrium, to linear order:  S = (1 - γA) S (1 - γA) + (γ²/M) C.
-
-        If A = C, S = (γ/2M) 1 + O(γ²).
-
-        Parameters
-        ----------
-        learning_rate : float
-            γ, 0 < γ < 2/λ_max(A).
-        batch : int, optional
-            M >= 1, by default 1.
-
-        Returns
-        -------
-        ndarray (d, d)
-
-        Raises
-        ------
-        ValueError
-            If A is not positive definite: there is no minimum here.
-
-        Examples
-        --------
-        >>> Moments(np.zeros(1), np.eye(1), np.eye(1)).stationary_covariance(0.5, batch=1).round(6).tolist()
-        [[0.333333]]
-        """
-        hessian = checks.symmetric("hessian", self.hessian, definite="strict")  # (d, d)
-        stiffest = np.linalg.eigvalsh(hessian)[-1]
-        learning_rate = checks.number("learning_rate", learning_rate, above=0, below=2 / stiffest)
-        diffusion = learning_rate * self.covariance / (2 * checks.integer("batch", batch))  # (d, d)
-        return LangevinSystem(hessian, diffusion).euler_covariance(learning_rate)
-
 
 @dataclass(frozen=True, eq=False)
 class Equilibrium:
@@ -82,7 +51,8 @@ class Equilibrium:
     weight, bias : float
         w and b.
     accuracy : float
-        Probability that the class is named right there.
+        Probability that the class is named right there: class 1 above the threshold  h(y, 0) + h(y, 1) = 0,  which is
+        0 for activations that rise from 0 to 1 around it, 1/2 for relu and clip.
     moments : Moments
         Of the gradient there.
     """
@@ -182,7 +152,7 @@ class Neuron:
         >>> Neuron(Composition("relu"), deviation=0.3).step_map(0.9, 0.0, 1, learning_rate=0.1).deviation
         0.3
         """
-        label = _activations.label("label", label)
+        label = _label("label", label)
         law = {"mean": self.means[label], "deviation": self.deviation}
         return StepMap(self.composition, weight, bias, label, **law, learning_rate=learning_rate, observable=observable)
 
@@ -211,9 +181,9 @@ class Neuron:
         >>> bool(np.allclose(found.gradient, 0, atol=1e-12)), bool(np.allclose(found.hessian, found.covariance))
         (True, True)
         """
-        _moments.refuse_poles(self.composition)
+        _refuse_poles(self.composition)
         weight, bias = checks.number("weight", weight), checks.number("bias", bias)
-        return Moments(*_moments.moments(self, weight, bias))
+        return Moments(*_moments(self, weight, bias))
 
     def live_probability(self, weight: float | ArrayLike, bias: float | ArrayLike) -> Array["2 ..."]:
         """Probability, in each class, that an input moves the parameters:  P(h(wx + b) ≠ 0), one minus the dead atom.
@@ -234,33 +204,7 @@ class Neuron:
         [[0.5], [1.0]]
         """
         weight, bias = checks.array("weight", weight), checks.array("bias", bias)  # (...), (...)
-        return _moments.live(self, *checks.broadcast(weight=weight, bias=bias))
-
-    def dead_fraction(self, weight: ArrayLike, bias: ArrayLike, *, threshold: float = 1e-4) -> float | Array["..."]:
-        """Share of replicas that hardly any input moves:  π_0 P_0(h ≠ 0) + π_1 P_1(h ≠ 0) < threshold.
-
-        Parameters
-        ----------
-        weight, bias : array_like (..., R)
-            w and b of the replicas.
-        threshold : float, optional
-            Inside (0, 1), by default 1e-4.
-
-        Returns
-        -------
-        float or ndarray (...)
-
-        Examples
-        --------
-        >>> Neuron(Composition("clip", "cross_entropy")).dead_fraction([2.0, 2.0], [-0.5, 40.0], threshold=1e-4)
-        0.5
-        """
-        threshold = checks.number("threshold", threshold, above=0, below=1)
-        weight = checks.array("weight", weight)  # (..., R)
-        checks.fail_if(weight.ndim == 0 or weight.size == 0, "weight", "hold one or more replicas", weight)
-        bias = checks.array("bias", bias, shape=weight.shape)  # (..., R)
-        live = _moments.live(self, weight, bias)  # (2, ..., R)
-        return checks.plain(np.mean(np.tensordot(self.priors, live, axes=1) < threshold, axis=-1))
+        return _live(self, *checks.broadcast(weight=weight, bias=bias))
 
     def log_odds(self) -> tuple[float, float]:
         """Weight and bias of the log-odds of the classes, where a sigmoid rests with cross-entropy or squared loss.
@@ -300,35 +244,9 @@ class Neuron:
             checks.fail("composition", wanted, self.composition)
         return brentq(pull, y[rising[0]], y[rising[0] + 1], xtol=1e-14)
 
-    def accuracy(self, weight: float, bias: float) -> float:
-        """Probability that the right class is named: class 1 above the threshold  h(y, 0) + h(y, 1) = 0.
-
-        The threshold is 0 for activations that rise from 0 to 1 around it, 1/2 for relu and clip.
-
-        Parameters
-        ----------
-        weight, bias : float
-            w ≠ 0 and b.
-
-        Returns
-        -------
-        float
-
-        Raises
-        ------
-        ValueError
-            If the composition has no threshold, or several.
-
-        Examples
-        --------
-        >>> round(Neuron(Composition("sigmoid")).accuracy(16.0, -8.0), 4)
-        0.9772
-        """
-        weight, bias = checks.number("weight", weight), checks.number("bias", bias)
-        checks.fail_if(weight == 0, "weight", "not be 0", weight)
-        threshold = self._threshold()
-        with np.errstate(over="ignore"):  # a tiny weight puts the threshold beyond all inputs
-            distance = np.sign(weight) * (self.means - (threshold - bias) / np.float64(weight)) / self.deviation  # (2,)
+    def _accuracy(self, weight, bias):
+        """Probability that the right class is named: class 1 where y is above the threshold."""
+        distance = np.sign(weight) * (self.means - (self._threshold() - bias) / weight) / self.deviation  # (2,)
         return float(self.priors @ ndtr([-1, 1] * distance))
 
     def _settled(self, start):
@@ -339,12 +257,12 @@ class Neuron:
             if not np.abs(parameters).max() < farthest:
                 raise RuntimeError("the parameters grow without bound")
             try:
-                return _moments.moments(self, *parameters)[:2]
+                return _moments(self, *parameters)[:2]
             except ValueError as reason:
                 raise RuntimeError(str(reason)) from reason
 
         found = root(gradient, start, jac=True, tol=1e-14).x  # (2,)
-        live = _moments.live(self, *found)  # (2,)
+        live = _live(self, *found)  # (2,)
         if live.min() < LIVE:
             raise RuntimeError(f"a share of only {live.min():.1e} of one class still moves the parameters")
         rest, hessian = gradient(found)
@@ -357,7 +275,7 @@ class Neuron:
         if not (np.abs(rest).max() <= REST and left <= REST * (1 + np.abs(found).max())):
             raise RuntimeError(f"a mean gradient of {np.abs(rest).max():.1e} is left")
         weight, bias = (float(value) for value in found)
-        return Equilibrium(weight, bias, self.accuracy(weight, bias), Moments(*_moments.moments(self, weight, bias)))
+        return Equilibrium(weight, bias, self._accuracy(weight, bias), Moments(*_moments(self, weight, bias)))
 
     def equilibrium(self, *, start: ArrayLike | None = None) -> Equilibrium:
         """Parameters where the mean gradient E[h (x,1)] vanishes, the mean loss has a minimum, and both classes live.
@@ -385,7 +303,7 @@ class Neuron:
         >>> round(found.weight, 3), round(found.bias, 4), round(found.accuracy, 4)
         (0.929, -0.0144, 0.9747)
         """
-        _moments.refuse_poles(self.composition)
+        _refuse_poles(self.composition)
         self._threshold()  # refuses what cannot tell the classes apart
         if start is None:
             gap, share = self.means[1] - self.means[0], self.priors.prod()
@@ -406,8 +324,9 @@ class Neuron:
         raise RuntimeError(f"no equilibrium of {name} found; {'; '.join(reasons)}")
 
     def descend(
-        self, start: ArrayLike, learning_rate: float, steps: int, *, rng: Rng, batch: int = 1, every: int = 1
-    ) -> Descent:
+        self, start: ArrayLike, learning_rate: float, steps: int, *, rng: Rng, batch: int = 1, every: int = 1,
+        half_width: float | None = None,
+    ) -> Descent:  # fmt: skip
         """Stochastic descent of R replicas side by side,  ẇ = -γ ⟨h(wx + b) x⟩_M,  ḃ = -γ ⟨h(wx + b)⟩_M.
 
         A longer run with the same seed begins like a shorter one.  kukleva2024, eqs. (2.3), (5.2).
@@ -424,6 +343,9 @@ class Neuron:
             Source of the examples.
         batch : int, optional
             M >= 1 examples a step, by default 1.
+        half_width : float, optional
+            > 0 for inputs that are uniform on μ_t ± half_width, by default Gaussian.  Where all of them are dead the
+            neuron is, exactly and for good.
 
         Returns
         -------
@@ -440,6 +362,9 @@ class Neuron:
         >>> found = Neuron(Composition("relu")).descend([[0.5, 0.0]] * 100, 0.05, 500, rng=1, batch=1, every=100)
         >>> found.weight.shape, bool(abs(found.weight[-1].mean() - 0.929) < 0.02)
         ((6, 100), True)
+        >>> deep = Neuron(Composition("relu")).descend([[0.1, -1.5]], 0.05, 9, rng=1, half_width=1.0)
+        >>> deep.weight_step.any()  # y < 0.1 · 2 - 1.5 for every input
+        np.False_
         """
         start = checks.array("start", start, shape=(None, 2))  # (R, 2)
         checks.fail_if(len(start) == 0, "start", "hold one or more replicas", start)
@@ -447,6 +372,7 @@ class Neuron:
         every, steps = checks.integer("every", every), checks.integer("steps", steps)
         checks.fail_if(steps % every, "steps", f"be a multiple of every = {every}", steps)
         rng = checks.generator("rng", rng)
+        spread = self.deviation if half_width is None else checks.number("half_width", half_width, above=0)
         count, chunk = steps // every, max(1, CHUNK // (batch * len(start)))
         weight, bias = np.empty((2, count + 1, len(start)))  # (n, R), (n, R)
         moves = np.empty((3, count, len(start)))  # (3, n-1, R)
@@ -456,7 +382,9 @@ class Neuron:
                 if step % chunk == 0:
                     labels = (rng.random((chunk, batch, len(start))) < self.priors[1]).astype(float)  # (chunk, M, R)
                     middle = self.means[0] + (self.means[1] - self.means[0]) * labels  # (chunk, M, R)
-                    inputs = middle + self.deviation * rng.standard_normal(labels.shape)  # (chunk, M, R)
+                    gaussian = half_width is None
+                    noise = rng.standard_normal(labels.shape) if gaussian else rng.uniform(-1, 1, labels.shape)
+                    inputs = middle + spread * noise  # (chunk, M, R)
                 x, t = inputs[step % chunk], labels[step % chunk]  # (M, R), (M, R)
                 y = w * x + b  # (M, R)
                 h = self.composition._slopes(y, t == 1)[0]  # (M, R)
@@ -471,3 +399,95 @@ class Neuron:
         if not (np.isfinite(weight[-1]).all() and np.isfinite(bias[-1]).all()):
             raise RuntimeError("the descent diverged at its end: take a smaller learning_rate")
         return Descent(np.arange(0, steps + 1, every), weight, bias, *moves)
+
+
+# --- integrals over the Gaussian classes: pieces shrink towards the kinks of h -----------------------------------
+
+
+def _ladder(centres, nearest, lowest, highest):
+    """Edges of pieces from `lowest` to `highest` whose lengths double away from each centre, from `nearest` on."""
+    count = max(0, int(np.ceil(np.log2((highest - lowest) / nearest))))
+    away = nearest * 2.0 ** np.arange(count + 1)  # (n,)
+    edges = np.concatenate([[lowest, highest], *([c, *(c - away), *(c + away)] for c in centres)])  # (m,)
+    return np.unique(np.clip(edges, lowest, highest))
+
+
+def _nodes(edges):
+    """Gauss-Legendre points and weights on all pieces."""
+    half = np.diff(edges) / 2  # (m,)
+    return (edges[:-1, None] + half[:, None] * (1 + _NODES)).ravel(), (half[:, None] * _SHARES).ravel()
+
+
+def _beside(composition, kink, t):
+    """h just below and just above a kink."""
+    step = max(np.spacing(abs(kink)), 1e-300)
+    return composition.slope([kink - step, kink + step], t)
+
+
+def _refuse_poles(composition):
+    """Refuse a composition whose slope has a pole: its mean gradient does not exist."""
+    for t in (0, 1):
+        for kink in composition.kinks(t):
+            wanted = f"have a mean gradient: h has a pole at y = {kink:g} in class {t}, cut it off"
+            checks.fail_if(np.abs(_beside(composition, kink, t)).max() > _POLE, "composition", wanted, composition)
+
+
+def _density(x, mean, deviation):
+    return np.exp(-(((x - mean) / deviation) ** 2) / 2) / (np.sqrt(2 * np.pi) * deviation)
+
+
+def _moments(neuron, weight, bias):
+    """Mean gradient (2,), expected Hessian (2, 2) and covariance (2, 2) of one gradient."""
+    composition, means, deviation, priors = neuron.composition, neuron.means, neuron.deviation, neuron.priors
+    if abs(weight) * deviation <= 1e-9 * (abs(bias) + np.abs(weight * means).max()):
+        checks.fail("weight", "not be 0, nor so small that wx + b hardly varies", weight)
+    gradient, hessian, square, tail = np.zeros(2), np.zeros((2, 2)), np.zeros((2, 2)), 0.0  # (2,), (2, 2), (2, 2)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what is not finite is refused below
+        for t in (0, 1):
+            kinks = composition.kinks(t)
+            centres = np.unique([0.0, 1.0, *kinks])  # (n,)  a sigmoid's centre, and poles behind a cut
+            steps = weight * (means[t] + deviation * np.arange(-_FARTHEST, _FARTHEST + 1)) + bias  # (73,)
+            checks.fail_if(not np.isfinite(steps).all(), "weight", "be small enough for a finite wx + b", weight)
+            edges = _ladder(centres, np.diff(centres).min(), steps.min(), steps.max())  # (m,)
+            y, share = _nodes(np.union1d(edges, steps))  # (n,), (n,); in y the distance to a kink keeps its digits
+            x = (y - bias) / weight  # (n,)
+            share = priors[t] * share / abs(weight) * _density(x, means[t], deviation)  # (n,)
+            features = np.stack([x, np.ones_like(x)])  # (2, n)
+            h, h1, _ = composition._slopes(y, t == 1)  # (n,), (n,)
+            if not (np.isfinite(h).all() and np.isfinite(h1).all()):
+                checks.fail("weight", "be small enough for finite slopes at every input", weight)
+            gradient += features @ (share * h)
+            square += (features * (share * h**2)) @ features.T
+            tail = max(tail, (share * h**2)[[0, -1]].max())
+            hessian += (features * (share * h1)) @ features.T
+            for kink in kinks:  # a jump of h takes part in the mean gradient as far as it lies inside the data
+                before, after = _beside(composition, kink, t)
+                at = (kink - bias) / weight
+                mass = priors[t] * _density(at, means[t], deviation) / abs(weight)
+                hessian += (after - before) * mass * np.outer([at, 1], [at, 1])
+    if not (all(np.isfinite(part).all() for part in (gradient, hessian, square)) and tail <= 1e-12 * square[1, 1]):
+        wanted = f"be small enough for moments that come from within {_FARTHEST} deviations of the mean"
+        checks.fail("weight", wanted, weight)
+    return gradient, hessian, square - np.outer(gradient, gradient)
+
+
+def _live(neuron, weight, bias):
+    """P(h ≠ 0) in classes 0 and 1, (2, ...)."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        places = [(weight * mean + bias, np.abs(weight) * neuron.deviation) for mean in neuron.means]
+        found = [_outside(neuron.composition.dead(t), *places[t]) for t in (0, 1)]
+    checks.fail_if(not np.isfinite(found).all(), "weight", "be small enough for a finite wx + b", weight)
+    return np.stack(found)  # (2, ...)
+
+
+def _outside(dead, middle, spread):
+    """P(y outside the dead intervals), y ~ N(middle, spread²): a sum over gaps, so that tiny ones keep digits."""
+    edges = [-np.inf, *(edge for interval in sorted(dead) for edge in interval), np.inf]
+    total = np.zeros(np.shape(middle))  # (...)
+    for low, high in zip(edges[::2], edges[1::2]):
+        if low < high:
+            width = np.maximum(spread, 1e-300)  # (...); w = 0: y is a point
+            low, high = (low - middle) / width, (high - middle) / width  # (...), (...)
+            low, high = np.where(low > 0, -high, low), np.where(low > 0, -low, high)  # (...), (...)
+            total += ndtr(high) - ndtr(low)
+    return total

@@ -1,23 +1,27 @@
-"""How far a power law reaches, and how well samples bear it out.
+"""How far a power law reaches, how well samples bear it out, and how many samples it takes to tell.
 
 A density p(s) ∝ |s|^{-k} has the exponent  k = -d ln p/d ln|s|.  Samples are judged on a window that is stated before,
-s₁ to s₁e^L, where  p(u) ∝ e^{(1-k)u},  u = ln(s/s₁), is a density for every real k; the alternative  e^{au + cu²/2}  is
-a lognormal cut to the window.  Source: kukleva2024, eq. (8.1), has the exponent only.
+s₁ to s₁e^L.  There the position  x = 2 ln(s/s₁)/L - 1  has the density  e^{αx},  k = 1 - 2α/L,  for every real k; the
+alternative  e^{αx + β(3x² - 1)/2}  is a lognormal cut to the window.  Both are exponential families: what they need of
+the samples are the means of x and x².  Source: kukleva2024, eq. (8.1), has the exponent only.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import erf, exprel
-from scipy.stats import bootstrap, chi2
+from scipy.special import chndtrinc
+from scipy.stats import chi2, ncx2
 
 from lib.common import checks
-from lib.common.shapes import Array, ArrayLike, Rng
-from lib.criticality import _tilted
+from lib.common.shapes import Array, ArrayLike
 
-_END = 1e-9  # of the window: the closest that mean positions come to its ends
-_AT_ONCE = 2_000_000  # numbers that the bootstrap holds in memory
 _COARSE = 100  # whole numbers from here on are nearly continuous: their steps are below a hundredth
+_END = 0.999  # the largest |mean of x|: beyond, α would exceed a thousand
+_STEEPEST = 1000.0  # the largest |α|, |β| at which the quadrature keeps 12 digits
+_POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(16)  # (16,), (16,), on each of 64 equal panels of [-1, 1]
+_X = (np.linspace(-1, 1, 64, endpoint=False)[:, None] + (1 + _POINTS) / 64).ravel()  # (1024,)
+_SEARCH = 200  # steps of Newton; some ten are needed
+_AT_ONCE = 1000  # windows that a scan solves together
 
 
 @dataclass(frozen=True)
@@ -28,18 +32,11 @@ class Window:
     ----------
     low, high, decades : float
         Its ends, and log10(high/low).
-    probability : float or None
-        Of a step in the range; None without a density.
-    open_low, open_high : bool
-        Whether it reaches the first or the last amplitude of the grid, beyond which it may go on.
     """
 
     low: float
     high: float
     decades: float
-    probability: float | None
-    open_low: bool
-    open_high: bool
 
 
 @dataclass(frozen=True)
@@ -50,12 +47,15 @@ class Fit:
     ----------
     exponent, error : float
         k and 1/√(Fisher information).
+    robust_error : float
+        The error by the scatter of the samples, which holds where the power law does not: what resampling would give.
     count, share : int, float
         Samples in the window, and their share of all.
     """
 
     exponent: float
     error: float
+    robust_error: float
     count: int
     share: float
 
@@ -67,15 +67,13 @@ class CurvatureTest:
     Attributes
     ----------
     curvature, error : float
-        c, k(u) changes by -c per unit of ln s, and its error; a lognormal has c = -1/σ².
+        c, k changes by -c per unit of ln s, and its error; a lognormal has c = -1/σ².
     exponents : tuple of float
         The local k of the curved law at the lower and at the upper end of the window.
     likelihood_ratio : float
         2 ln(L_curved/L_power); chi-square with one degree of freedom if the power law holds.
     p_value : float
         Probability of such a ratio, or a larger one, under the power law.
-    aic_difference : float
-        AIC of the power law minus AIC of the curved one, LR - 2; > 0 speaks for curvature.
     count : int
         Samples in the window.
     """
@@ -85,7 +83,6 @@ class CurvatureTest:
     exponents: tuple
     likelihood_ratio: float
     p_value: float
-    aic_difference: float
     count: int
 
 
@@ -157,10 +154,11 @@ class Lognormal:
         s = checks.entries("amplitudes", amplitudes, above=0)  # (...)
         return checks.plain(1 + (np.log(s) - self.log_mean) / self.log_variance)
 
-    def _with(self, tolerance):
-        """σ² and δ as arrays of the same shape."""
+    def _half_width(self, tolerance):
+        """δσ², by how much ln s may be off."""
         tolerance = checks.entries("tolerance", tolerance, above=0)  # (...)
-        return checks.broadcast(log_variance=self.log_variance, tolerance=tolerance)  # (...), (...)
+        variance, tolerance = checks.broadcast(log_variance=self.log_variance, tolerance=tolerance)  # (...), (...)
+        return variance * tolerance  # (...)
 
     def decades(self, tolerance: float | ArrayLike) -> float | Array["..."]:
         """Decades of s on which |k - 1| < δ:  D = 2δσ²/ln 10.
@@ -179,28 +177,7 @@ class Lognormal:
         >>> Lognormal(64.0).decades([0.1, 0.2]).round(2).tolist()
         [5.56, 11.12]
         """
-        variance, tolerance = self._with(tolerance)
-        return checks.plain(2 * tolerance * variance / np.log(10))
-
-    def share(self, tolerance: float | ArrayLike) -> float | Array["..."]:
-        """Probability of the range on which |k - 1| < δ:  erf(δσ/√2).
-
-        Parameters
-        ----------
-        tolerance : float or array_like (...)
-            δ > 0; broadcasts with σ².
-
-        Returns
-        -------
-        float or ndarray (...)
-
-        Examples
-        --------
-        >>> Lognormal([64.0, 16.0]).share(0.1).round(2).tolist()
-        [0.58, 0.31]
-        """
-        variance, tolerance = self._with(tolerance)
-        return checks.plain(erf(tolerance * np.sqrt(variance / 2)))
+        return checks.plain(2 * self._half_width(tolerance) / np.log(10))
 
     def detectability(self, count: int, tolerance: float | ArrayLike) -> float | Array["..."]:
         """Likelihood ratio that samples in the range |k - 1| < δ give on average against the power law:  nδ⁴σ⁴/45.
@@ -224,19 +201,66 @@ class Lognormal:
         [91.0, 5.7]
         """
         count = checks.integer("count", count)
-        variance, tolerance = self._with(tolerance)
-        return checks.plain(count * (tolerance**2 * variance) ** 2 / 45)
+        return checks.plain(count * (tolerance * self._half_width(tolerance)) ** 2 / 45)
+
+    def power(self, count: int, tolerance: float | ArrayLike, *, level: float = 0.05) -> float | Array["..."]:
+        """Share of batches of n samples in the range |k - 1| < δ in which the power law is rejected.
+
+        P(χ² > x), non-central with one degree of freedom and the non-centrality nδ⁴σ⁴/45, where P(χ² > x) is the level
+        for the central one.
+
+        Parameters
+        ----------
+        count : int
+            n >= 1 samples.
+        tolerance : float or array_like (...)
+            δ > 0; broadcasts with σ².
+        level : float, optional
+            p-value below which :func:`curvature_test` rejects, 0 to 1, excluded, by default 0.05.
+
+        Returns
+        -------
+        float or ndarray (...)
+            Between the level and 1.
+
+        Examples
+        --------
+        >>> round(Lognormal(64.0).power(312, 0.1, level=0.05), 2)
+        0.39
+        """
+        critical = chi2.isf(checks.number("level", level, above=0, below=1), 1)
+        return checks.plain(ncx2.sf(critical, 1, self.detectability(count, tolerance)))
+
+    def samples(self, power: float, tolerance: float | ArrayLike, *, level: float = 0.05) -> float | Array["..."]:
+        """Number of samples in the range |k - 1| < δ that it takes to reject the power law in a wanted share of cases.
+
+        Parameters
+        ----------
+        power : float
+            The share, above the level and below 1.
+        tolerance : float or array_like (...)
+            δ > 0; broadcasts with σ².
+        level : float, optional
+            p-value below which :func:`curvature_test` rejects, 0 to 1, excluded, by default 0.05.
+
+        Returns
+        -------
+        float or ndarray (...)
+            n, rounded up.
+
+        Examples
+        --------
+        >>> Lognormal([64.0, 16.0]).samples(0.9, 0.1, level=0.05).tolist()
+        [1155.0, 18471.0]
+        """
+        level = checks.number("level", level, above=0, below=1)
+        power = checks.number("power", power, above=level, below=1)
+        wanted = chndtrinc(chi2.isf(level, 1), 1, 1 - power)
+        return checks.plain(np.ceil(wanted / self.detectability(1, tolerance)))
 
 
-def windows(
-    amplitudes: ArrayLike,
-    exponents: ArrayLike,
-    claim: float,
-    tolerance: float,
-    *,
-    log_density: ArrayLike | None = None,
-) -> tuple:
-    """All ranges of |s| with  |k - claim| < δ;  k and ln p are straight in ln s between the points of the grid.
+def windows(amplitudes: ArrayLike, exponents: ArrayLike, claim: float, tolerance: float) -> tuple:
+    """All ranges of |s| with  |k - claim| < δ;  k is straight in ln s between the points of the grid.
 
     Parameters
     ----------
@@ -244,8 +268,6 @@ def windows(
         |s| > 0, increasing, n >= 2, and k there.
     claim, tolerance : float
         A k, and δ > 0.
-    log_density : array_like (n,), optional
-        ln p there, per unit of |s|, for the probability.
 
     Returns
     -------
@@ -255,8 +277,7 @@ def windows(
     Examples
     --------
     >>> s = np.geomspace(1e-6, 1e2, 50)
-    >>> found = windows(s, 1 + np.log10(s) / 10, 1.0, 0.2, log_density=-10 - np.log(s))
-    >>> round(found[0].decades, 9)  # from k = 0.8 at s = 0.01
+    >>> round(windows(s, 1 + np.log10(s) / 10, 1.0, 0.2)[0].decades, 9)  # from k = 0.8 at s = 0.01
     4.0
     """
     s = checks.entries("amplitudes", amplitudes, above=0, ndim=1)  # (n,)
@@ -269,14 +290,8 @@ def windows(
     knots = np.unique(np.concatenate([u, *(_crossings(u, off - level) for level in (-tolerance, tolerance))]))  # (m,)
     inside = np.abs(np.interp((knots[1:] + knots[:-1]) / 2, u, off)) < tolerance  # (m-1,)  between knots all or nothing
     change = np.diff(np.concatenate([[False], inside, [False]]).astype(int))  # (m,)
-    runs = np.stack([np.flatnonzero(change == 1), np.flatnonzero(change == -1)], axis=1)  # (windows, 2)
-    mass = None if log_density is None else np.append(0, np.cumsum(_masses(knots, u, log_density)))  # (m,)
-    found = []
-    for first, last in runs:
-        low, high, decades = np.exp(knots[first]), np.exp(knots[last]), (knots[last] - knots[first]) / np.log(10)
-        probability = None if mass is None else float(mass[last] - mass[first])
-        ends = bool(first == 0), bool(last == len(knots) - 1)
-        found.append(Window(float(low), float(high), float(decades), probability, *ends))
+    runs = zip(knots[change == 1], knots[change == -1])
+    found = [Window(float(np.exp(a)), float(np.exp(b)), float((b - a) / np.log(10))) for a, b in runs]
     return tuple(sorted(found, key=lambda window: -window.decades))
 
 
@@ -286,31 +301,20 @@ def _crossings(u, height):
     return u[i] + (u[i + 1] - u[i]) * height[i] / (height[i] - height[i + 1])  # (c,)
 
 
-def _masses(knots, u, log_density):
-    """Probability between neighbouring knots, exact for a power law on each piece."""
-    log_density = checks.array("log_density", log_density, shape=u.shape)  # (n,)
-    height = np.interp(knots, u, log_density) + knots  # (m,)  ln of the density per unit of ln s
-    with np.errstate(over="ignore", invalid="ignore"):
-        masses = np.diff(knots) * np.exp(height[:-1]) * exprel(np.diff(height))  # (m-1,)
-    if not masses.sum() < 1.01:  # 0.01 is room for a coarse grid
-        wanted = "be the logarithm of a density per unit of amplitude, with integral <= 1"
-        checks.fail("log_density", wanted, float(masses.sum()))
-    return masses
-
-
 def _positions(samples, low, high):
-    """Positions ln(s/low)/L of the samples in the window, (n,) in [0, 1], the width L, the number of all samples."""
+    """Of the positions in the window: means of x and x², the width L and the count, (1,) each; and the count of all."""
     s = checks.entries("samples", samples, at_least=0, ndim=1)  # (N,)
     low = checks.number("low", low, above=0)
     high = checks.number("high", high, above=low)
     width = float(np.log(high) - np.log(low))
     chosen = s[(s >= low) & (s <= high)]  # (n,)
     _refuse_counts(chosen, low)
-    positions = np.clip((np.log(chosen) - np.log(low)) / width, 0, 1)  # (n,)  off with the rounding of the logarithm
-    if chosen.size < 2 or np.ptp(positions) == 0 or np.all((positions == 0) | (positions == 1)):
+    x = np.clip(2 * (np.log(chosen) - np.log(low)) / width - 1, -1, 1)  # (n,)  off with the rounding of the logarithm
+    if chosen.size < 2 or np.ptp(x) == 0 or np.all(np.abs(x) == 1):
         checks.fail("samples", f"hold two or more different values inside the window {low:.3g} to {high:.3g}", samples)
-    _check_means(positions.mean())
-    return positions, width, s.size
+    wanted = "not all lie at one end of the window"
+    checks.fail_if(abs(x.mean()) > _END, "samples", wanted, f"the mean position {(1 + x.mean()) / 2:.3g}")
+    return (*np.array([[x.mean()], [(x**2).mean()], [width]]), np.array([x.size])), s.size
 
 
 def _refuse_counts(samples, low):
@@ -319,16 +323,74 @@ def _refuse_counts(samples, low):
         checks.fail("samples", wanted, f"whole numbers, several of them equal, from {low:.3g} on")
 
 
-def _check_means(means):
-    """Refuse means so close to an end that the exponent is lost in rounding."""
-    if np.min(means) < _END or np.max(means) > 1 - _END:
-        checks.fail("samples", "not all lie at one end of the window, nor those of a resample", means)
+def _maximum(means):
+    """Maximum likelihood of  exp(αx + βP₂(x))  on [-1, 1] for given means of x and P₂ (W, 2), or of x alone (W, 1).
+
+    Of many samples at once: (α, β) (W, d), their covariance times n (W, d, d), -ln L per sample (W,); NaN where the
+    samples crowd too closely.
+    """
+    size = means.shape[1]
+    basis = np.stack([_X, 1.5 * _X**2 - 0.5])[:size]  # (d, 1024)
+    powers = np.concatenate([np.ones((1, _X.size)), basis, (basis[:, None] * basis).reshape(-1, _X.size)])
+    powers = (powers * np.tile(_WEIGHTS / 64, 64)).T  # (1024, 1 + d + d²)
+
+    def at(parameters, means):
+        """Cost (w,), slope (w, d) and bend (w, d, d)."""
+        height = parameters @ basis  # (w, 1024)
+        top = height.max(axis=1, keepdims=True)  # (w, 1)
+        norm, moments = np.split(np.exp(height - top) @ powers, [1], axis=1)  # (w, 1), (w, d + d²)
+        mean, second = np.split(moments / norm, [size], axis=1)  # (w, d), (w, d²)
+        cost = (top + np.log(norm))[:, 0] - (parameters * means).sum(axis=1)  # (w,)
+        return cost, mean - means, second.reshape(-1, size, size) - mean[:, :, None] * mean[:, None, :]
+
+    best, y = np.zeros(means.shape), means[:, 0]  # (W, d), (W,)
+    best[:, 0] = y * (3 - y**2) / (1 - y**2)  # where coth α - 1/α = y, to some per cent
+    going = np.flatnonzero(np.abs(best[:, 0]) < _STEEPEST)  # (w,)
+    cost, slope = np.full(len(means), np.nan), np.full(best.shape, np.inf)  # (W,), (W, d)
+    bend, damping = np.full((len(means), size, size), np.nan), np.zeros(len(means))  # (W, d, d), (W,)
+    cost[going], slope[going], bend[going] = at(best[going], means[going])
+    for _ in range(_SEARCH):  # Newton's steps, damped where the cost would rise
+        if going.size == 0:
+            break
+        damped = bend[going] + (damping[going] + 1e-15)[:, None, None] * np.eye(size)  # (w, d, d)
+        trial = best[going] - np.linalg.solve(damped, slope[going][..., None])[..., 0]  # (w, d)
+        there = at(trial, means[going])
+        falls = (there[0] <= cost[going] + 1e-14 * (1 + np.abs(cost[going]))) & (
+            np.abs(trial).max(axis=1) < 2 * _STEEPEST
+        )
+        damping[going] = np.where(falls, damping[going] / 100, 10 * damping[going] + 1e-6)
+        moved = going[falls]
+        best[moved] = trial[falls]
+        cost[moved], slope[moved], bend[moved] = (part[falls] for part in there)
+        going = going[(np.abs(slope[going]).max(axis=1) > 1e-13) & (np.abs(best[going]).max(axis=1) < _STEEPEST)]
+    good = (np.abs(best).max(axis=1) < _STEEPEST) & (np.abs(slope).max(axis=1) <= 1e-10)  # (W,)
+    best[~good], bend[~good], cost[~good] = np.nan, np.eye(size), np.nan
+    return best, np.where(good[:, None, None], np.linalg.inv(bend), np.nan), cost
+
+
+def _straight(first, second, width, count, total):
+    """Fits on windows where the positions have such means and mean squares, (W,), and -ln L per sample (W,)."""
+    slope, covariance, cost = _maximum(first[:, None])
+    error = 2 / width * np.sqrt(covariance[:, 0, 0] / count)  # (W,)
+    robust = error * np.sqrt(covariance[:, 0, 0] * (second - first**2))  # (W,)
+    rows = zip((1 - 2 * slope[:, 0] / width).tolist(), error.tolist(), robust.tolist(), count.tolist())
+    return [Fit(*row, row[-1] / total) for row in rows], cost
+
+
+def _curved(first, second, width, count, straight):
+    """Tests there, given what the power law costs, (W,); of NaN where the samples crowd."""
+    (tilt, bend), covariance, cost = (part.T for part in _maximum(np.stack([first, 1.5 * second - 0.5], axis=1)))
+    curved = 12 / width**2  # (W,)  d²/d(ln s)² of the second polynomial
+    ratio = np.maximum(0, 2 * count * (straight - cost))  # (W,)  below zero by rounding only
+    ends = np.stack([1 - 2 * (tilt - 3 * bend) / width, 1 - 2 * (tilt + 3 * bend) / width], axis=1)  # (W, 2)
+    parts = bend * curved, np.sqrt(covariance[1, 1] / count) * curved, ends, ratio, chi2.sf(ratio, 1), count
+    return [CurvatureTest(c, e, tuple(k), *rest) for c, e, k, *rest in zip(*(part.tolist() for part in parts))]
 
 
 def fit(samples: ArrayLike, low: float, high: float) -> Fit:
-    """Maximum likelihood of the exponent on a stated window:  p(u) = θe^{θu}/(e^{θL} - 1),  θ = 1 - k.
+    """Maximum likelihood of the exponent on a stated window:  p(u) = θe^{θu}/(e^{θL} - 1),  θ = 1 - k,  u = ln(s/s₁).
 
-    Solves  ⟨u⟩ = L/(1 - e^{-θL}) - 1/θ.
+    Solves  ⟨u⟩ = L/(1 - e^{-θL}) - 1/θ;  its error by the scatter of the samples is  √(Var u/n) dθ/d⟨u⟩.
 
     Parameters
     ----------
@@ -346,56 +408,16 @@ def fit(samples: ArrayLike, low: float, high: float) -> Fit:
     >>> round(fit(((np.arange(1000) + 0.5) / 1000) ** 3, 1e-3, 1.0).exponent, 2)  # s = x³ near its zero: k = 2/3
     0.67
     """
-    positions, width, total = _positions(samples, low, high)
-    return _fit(float(_tilted.steepness(positions.mean())), width, positions.size, total)
-
-
-def _fit(steepness, width, count, total):
-    error = 1 / (width * np.sqrt(count * _tilted.variance(steepness)))
-    return Fit(float(1 - steepness / width), float(error), count, count / total)
-
-
-def bootstrap_error(samples: ArrayLike, low: float, high: float, rng: Rng, *, resamples: int = 200) -> float:
-    """Standard deviation of the fitted exponent over resamples, drawn with replacement, of the samples in the window.
-
-    It differs from the error of :func:`fit` where the power law does not hold.
-
-    Parameters
-    ----------
-    samples : array_like (N,)
-        |s| of a continuous quantity.
-    low, high : float
-        The window, 0 < low < high.
-    rng : int, SeedSequence or Generator
-        Source of the resamples.
-    resamples : int, optional
-        R >= 2, by default 200.
-
-    Returns
-    -------
-    float
-        Known to 1/√(2R).
-
-    Examples
-    --------
-    >>> uniform = (np.arange(1000) + 0.5) / 1000
-    >>> resampled = bootstrap_error(uniform**3, 1e-3, 1.0, rng=1, resamples=200)
-    >>> 0.7 < resampled / fit(uniform**3, 1e-3, 1.0).error < 1.3
-    True
-    """
-    positions, width, _ = _positions(samples, low, high)
-    resamples = checks.integer("resamples", resamples, at_least=2)
-    rng, batch = checks.generator("rng", rng), max(1, _AT_ONCE // positions.size)
-    drawn = bootstrap((positions,), np.mean, n_resamples=resamples, batch=batch, method="percentile", rng=rng)
-    _check_means(drawn.bootstrap_distribution)
-    return float(np.std(_tilted.steepness(drawn.bootstrap_distribution), ddof=1) / width)
+    given, total = _positions(samples, low, high)
+    (found,), _ = _straight(*given, total)
+    return found
 
 
 def curvature_test(samples: ArrayLike, low: float, high: float) -> CurvatureTest:
     """Likelihood ratio of  e^{au + cu²/2}  against the power law  e^{au}  on a stated window, both at their maxima.
 
     c = -1/σ² for a lognormal.  A small ratio is evidence for a power law only where as many samples would have shown a
-    curvature (:meth:`Lognormal.detectability`); quantiles of few samples as ends bias it.
+    curvature (:meth:`Lognormal.power`); quantiles of few samples as ends bias it.
 
     Parameters
     ----------
@@ -414,29 +436,11 @@ def curvature_test(samples: ArrayLike, low: float, high: float) -> CurvatureTest
     >>> round(curvature_test(np.exp(3 * ndtri((np.arange(4000) + 0.5) / 4000)), 1e-2, 1e2).curvature, 2)  # σ² = 9
     -0.11
     """
-    positions, width, _ = _positions(samples, low, high)
-    found = _curved(
-        positions.mean(keepdims=True), (positions**2).mean(keepdims=True), np.array([width]), positions.size
-    )
-    crowd = f"{positions.size} samples with mean position {positions.mean():.3g}"
-    checks.fail_if(found[0] is None, "samples", "fill the window: take a narrower one", crowd)
-    return found[0]
-
-
-def _curved(first, second, widths, counts):
-    """Tests on windows where the positions, in [0, 1], have such means and mean squares; None where they crowd."""
-    x = 2 * first - 1, 4 * second - 4 * first + 1  # (W,), (W,)  means of the position in [-1, 1] and of its square
-    tests = []
-    for (tilt, bend), covariance, gain, width, count in zip(
-        *_tilted.curved(np.stack([x[0], 1.5 * x[1] - 0.5], axis=1)), widths, np.broadcast_to(counts, first.shape)
-    ):
-        ratio = max(0.0, 2 * int(count) * float(gain))  # below zero by rounding only
-        curved = 12 / width**2  # d²/du² of the second polynomial
-        error = float(np.sqrt(covariance[1, 1] / count) * curved)
-        exponents = tuple(float(1 - 2 * slope / width) for slope in (tilt - 3 * bend, tilt + 3 * bend))
-        parts = float(bend * curved), error, exponents, ratio, float(chi2.sf(ratio, 1)), ratio - 2, int(count)
-        tests.append(CurvatureTest(*parts) if np.isfinite(tilt) else None)
-    return tests
+    given, total = _positions(samples, low, high)
+    (found,) = _curved(*given, _straight(*given, total)[1])
+    crowd = f"{given[3][0]} samples with mean position {(1 + given[0][0]) / 2:.3g}"
+    checks.fail_if(np.isnan(found.error), "samples", "fill the window: take a narrower one", crowd)
+    return found
 
 
 def scan(
@@ -489,28 +493,22 @@ def scan(
     ends = step * np.arange(np.floor(u[0] / step), np.ceil(u[-1] / step) + 1)  # (e,)
     ends = ends[(np.exp(ends) > 0) & np.isfinite(np.exp(ends))]  # (e,)
     middle = (u[0] + u[-1]) / 2  # sums about it lose the fewest digits
-    places = (
-        np.searchsorted(s, np.exp(ends) * (1 - 1e-12)),
-        np.searchsorted(s, np.exp(ends) * (1 + 1e-12), side="right"),
-    )
+    below = np.searchsorted(s, np.exp(ends) * (1 - 1e-12))  # (e,)
+    upto = np.searchsorted(s, np.exp(ends) * (1 + 1e-12), side="right")  # (e,)
     sums = [np.append(0.0, np.cumsum((u - middle) ** power)) for power in (1, 2)]  # (n+1,) each
     first, last = np.triu_indices(len(ends), max(1, int(np.ceil(decades * per_decade - 1e-9))))  # (W,)
-    count = places[1][last] - places[0][first]  # (W,)
-    full = count >= at_least
-    first, last, count = first[full], last[full], count[full]  # (W,)
-    width, offset = ends[last] - ends[first], ends[first] - middle  # (W,), (W,)
-    one, two = ((part[places[1][last]] - part[places[0][first]]) / count for part in sums)  # (W,), (W,)
-    mean = np.clip((one - offset) / width, _END, 1 - _END)  # (W,)
-    square = np.clip((two - 2 * offset * one + offset**2) / width**2, mean**2, mean)  # (W,)
-    z = _tilted.steepness(mean)  # (W,)
+    full = upto[last] - below[first] >= at_least  # (W,)
     found = []
-    for piece in range(0, len(width), 1000):
-        rows = slice(piece, piece + 1000)
-        tests = _curved(mean[rows], square[rows], width[rows], count[rows])
-        for k, test in enumerate(tests, start=piece):
-            change = np.inf if test is None else (abs(test.curvature) + 2 * test.error) * width[k]
-            if change < drift and test.p_value > level and 1 - z[k] / width[k] >= least:
-                fit = _fit(float(z[k]), float(width[k]), int(count[k]), total)
-                low, high = np.exp(ends[[first[k], last[k]]]).tolist()
-                found.append(Tail(low, high, float(width[k] / np.log(10)), float(change), fit, test))
+    for rows in np.array_split(np.flatnonzero(full), max(1, full.sum() // _AT_ONCE)):
+        a, b = first[rows], last[rows]  # (w,)
+        count, width, centre = upto[b] - below[a], ends[b] - ends[a], (ends[b] + ends[a]) / 2 - middle  # (w,) each
+        one, two = ((part[upto[b]] - part[below[a]]) / count for part in sums)  # (w,), (w,)
+        mean = np.clip(2 * (one - centre) / width, -_END, _END)  # (w,)
+        square = np.clip(4 * (two - 2 * centre * one + centre**2) / width**2, mean**2, 1)  # (w,)
+        fits, cost = _straight(mean, square, width, count, total)
+        for i, j, fit, test in zip(a, b, fits, _curved(mean, square, width, count, cost)):
+            change = (abs(test.curvature) + 2 * test.error) * float(ends[j] - ends[i])
+            if change < drift and test.p_value > level and fit.exponent >= least:  # NaN is no window
+                low, high = np.exp(ends[[i, j]]).tolist()
+                found.append(Tail(low, high, float((ends[j] - ends[i]) / np.log(10)), change, fit, test))
     return tuple(sorted(found, key=lambda tail: (-tail.decades, -tail.fit.count)))

@@ -1,36 +1,16 @@
-"""Steps averaged over a batch: what is left of a power law of single steps.  In kukleva2024, section 8, M = 1."""
+"""Steps averaged over a batch: exactly, and by their largest.  In kukleva2024, section 8, M = 1; the laws are ours.
+
+Of M positive steps  max/M <= mean <= max,  so that  F(s)^M <= P(mean <= s) <= F(Ms)^M  for steps with the distribution
+function F.  Where steps spread over many scales the largest makes the mean, and the upper bound is the law.
+"""
+
+from collections.abc import Callable
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 
 from lib.common import checks
 from lib.common.shapes import Array, ArrayLike
-
-
-def averages(steps: ArrayLike, batch: int) -> Array["..."]:
-    """Mean of steps in successive batches.
-
-    Parameters
-    ----------
-    steps : array_like (N,) or (N, K)
-        N >= 2 steps.
-    batch : int
-        M, a divisor of N.
-
-    Returns
-    -------
-    ndarray (N/M,) or (N/M, K)
-
-    Examples
-    --------
-    >>> averages([1.0, 3.0, -2.0, 0.0], 2).tolist()
-    [2.0, -1.0]
-    """
-    steps, batch = checks.array("steps", steps), checks.integer("batch", batch)  # (N, ...)
-    if steps.ndim not in (1, 2) or len(steps) < 2 or steps.size == 0:
-        checks.fail("steps", "have one row for each of two or more steps", f"shape {steps.shape}")
-    checks.fail_if(len(steps) % batch, "batch", f"divide the number of steps, {len(steps)}", batch)
-    return steps.reshape(-1, batch, *steps.shape[1:]).mean(axis=1)  # (N/M, ...)
 
 
 def mean_law(values: ArrayLike, masses: ArrayLike, batch: int) -> tuple[Array[" m"], Array[" m"]]:
@@ -67,66 +47,75 @@ def mean_law(values: ArrayLike, masses: ArrayLike, batch: int) -> tuple[Array[" 
     return np.linspace(v[0], v[-1], size), np.maximum(summed, 0)  # (M(n-1) + 1,) each; below zero is rounding
 
 
-def exponent(order: float, batch: int, *, one_sided: bool = False) -> float:
-    """Exponent of mean steps at a zero of order r of the step:  k_M = 1 - M/r;  at a pole, r < 0, it stays 1 - 1/r.
-
-    With steps of both signs k_M is 0 from M = r on.
+def largest_cumulative(cumulative: Callable, s: float | ArrayLike, batch: int) -> float | Array["..."]:
+    """Law of the mean of M positive steps by its largest:  P(mean <= s) ≃ F(Ms)^M,  never less than the true one.
 
     Parameters
     ----------
-    order : float
-        r of  s ~ (x - x₀)^r,  >= 1 or < 0.
+    cumulative : callable
+        F, the distribution function of one step, of arrays.
+    s : float or array_like (...)
+        Means, >= 0.
     batch : int
         M >= 1.
-    one_sided : bool, optional
-        Whether all steps have one sign near the zero, by default not.
 
     Returns
     -------
-    float
+    float or ndarray (...)
 
     Examples
     --------
-    >>> [round(exponent(3, batch), 3) for batch in (1, 2, 3, 4)], exponent(-1, 64, one_sided=False)
-    ([0.667, 0.333, 0.0, 0.0], 2.0)
+    >>> largest_cumulative(lambda s: s**0.5, [0.01, 0.04], 2).round(12).tolist()  # a zero of order r: (Ms)^{M/r}
+    [0.02, 0.08]
     """
-    order, batch = checks.number("order", order), checks.integer("batch", batch)
-    checks.fail_if(0 <= order < 1, "order", "be one finite number >= 1 for a zero or < 0 for a pole", order)
-    one_sided = checks.boolean("one_sided", one_sided)
-    if order < 0:
-        return 1 - 1 / order
-    return 1 - batch / order if one_sided else max(0.0, 1 - batch / order)
+    s, batch = checks.entries("s", s, at_least=0), checks.integer("batch", batch)  # (...)
+    return checks.plain(np.asarray(cumulative(batch * s)) ** batch)
 
 
-def span(steps: ArrayLike, *, low: float = 0.05, high: float = 0.95) -> float:
-    """Decades between two quantiles of |s|:  how wide the law of steps is, whatever its form.
+def largest_quantile(quantile: Callable, share: float | ArrayLike, batch: int) -> float | Array["..."]:
+    """Quantiles of the mean of M positive steps by its largest:  Q(p^{1/M})/M,  never more than the true ones.
+
+    Parameters
+    ----------
+    quantile : callable
+        Q, the inverse of the distribution function of one step, of arrays.
+    share : float or array_like (...)
+        p, 0 to 1.
+    batch : int
+        M >= 1.
+
+    Returns
+    -------
+    float or ndarray (...)
+
+    Examples
+    --------
+    >>> largest_quantile(lambda p: p**3, [0.05, 0.95], 2).round(5).tolist()
+    [0.00559, 0.46297]
+    """
+    p, batch = checks.entries("share", share, at_least=0, at_most=1), checks.integer("batch", batch)  # (...)
+    return checks.plain(np.asarray(quantile(p ** (1 / batch))) / batch)
+
+
+def crowd(steps: ArrayLike) -> float:
+    """The batch in which the sum takes over from its largest step:  M* = ⟨s²⟩/⟨s⟩²,  where its relative spread is one.
 
     Parameters
     ----------
     steps : array_like (N,)
-        s, N >= 2.
-    low, high : float, optional
-        Shares, 0 <= low < high <= 1, by default 5 and 95 per cent.
+        s >= 0, not all zero.
 
     Returns
     -------
     float
-
-    Raises
-    ------
-    ValueError
-        If the smaller quantile is zero.
+        1 for equal steps; e^{σ²} for lognormal ones.
 
     Examples
     --------
-    >>> round(span(np.geomspace(1e-4, 1.0, 101), low=0.05, high=0.95), 9)
-    3.6
+    >>> crowd([0.0, 0.0, 0.0, 2.0])
+    4.0
     """
-    steps = checks.array("steps", steps, ndim=1)  # (N,)
-    checks.fail_if(steps.size < 2, "steps", "hold two or more steps", steps)
-    low = checks.number("low", low, at_least=0, below=1)
-    high = checks.number("high", high, above=low, at_most=1)
-    smaller, larger = np.quantile(np.abs(steps), [low, high])
-    if smaller == 0:
-        checks.fail("steps", f"have a quantile above zero at {low}: leave out the steps that are zero", steps)
-    return float(np.log10(larger / smaller))
+    s = checks.entries("steps", steps, at_least=0, ndim=1)  # (N,)
+    checks.fail_if(not s.any(), "steps", "hold one number above zero or more", steps)
+    s = s / s.max()  # (N,)  so that no square underflows
+    return float((s**2).mean() / s.mean() ** 2)

@@ -11,15 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import bisect
-from scipy.special import expit, logit, logsumexp, ndtr, ndtri
+from scipy.special import logsumexp, ndtr, ndtri
 
 from lib.common import checks
 from lib.common.shapes import Array, ArrayLike
-from lib.criticality import _activations
-from lib.criticality.compositions import Composition
+from lib.criticality.compositions import Composition, _label
 
 OBSERVABLES = ("step", "bias", "weight")
-_CLUSTER = np.log(1e6)  # how close to the ends of a branch the points of a curve come
 _GRID = 20_000  # points on which folds are looked for
 _HALVINGS = 200  # enough for full relative precision of a root anywhere between 1e-44 and 1
 _REACH = 14.0  # deviations from the mean beyond which no input is looked for
@@ -36,6 +34,8 @@ class Branches:
         Their ends.
     at_left, at_right : ndarray (B,)
         s there, zero where it vanishes.
+    probability : ndarray (B,)
+        Of an input on the branch; with the atom of the map they sum to one.
     folds : ndarray (C,)
         The x at which s' changes sign inside a smooth piece.
     """
@@ -44,29 +44,8 @@ class Branches:
     right: Array[" B"]
     at_left: Array[" B"]
     at_right: Array[" B"]
+    probability: Array[" B"]
     folds: Array[" C"]
-
-
-@dataclass(frozen=True, eq=False)
-class Curve:
-    """Branches as curves with P points each; s is monotone along a row.
-
-    Attributes
-    ----------
-    x, amplitude : ndarray (B, P)
-        x and s.
-    log_density, log_jacobian : ndarray (B, P)
-        ln p_x - ln|s'|, of this branch alone, and -ln|s'|.
-    jacobian_exponent, data_exponent : ndarray (B, P)
-        k_J and k_D.
-    """
-
-    x: Array["B P"]
-    amplitude: Array["B P"]
-    log_density: Array["B P"]
-    log_jacobian: Array["B P"]
-    jacobian_exponent: Array["B P"]
-    data_exponent: Array["B P"]
 
 
 class FoldEdges(NamedTuple):
@@ -124,7 +103,7 @@ class StepMap:
 
     def __post_init__(self):
         checks.instance("composition", self.composition, Composition, "of lib.criticality.compositions")
-        weight, label = checks.number("weight", self.weight), _activations.label("label", self.label)
+        weight, label = checks.number("weight", self.weight), _label("label", self.label)
         checks.fail_if(weight == 0, "weight", "be a number other than zero", weight)
         checks.one_of("observable", self.observable, OBSERVABLES)
         checks.keep(
@@ -320,31 +299,6 @@ class StepMap:
         parts[reached] = self._log_normal(x[reached]) - stretch
         return parts, x
 
-    def log_density(self, s: float | ArrayLike) -> float | Array["..."]:
-        """ln p_s of the signed amplitude, all branches added, without the atom at zero.
-
-        Parameters
-        ----------
-        s : float or array_like (...)
-            Amplitudes, not zero.
-
-        Returns
-        -------
-        float or ndarray (...)
-            Per unit of s;  -∞ where no input within 14 deviations reaches.
-
-        Examples
-        --------
-        >>> StepMap(Composition("relu"), 1, 0, 0).log_density([-2.0, 2.0]).round(2)
-        array([-5.73,  -inf])
-        """
-        s = _nonzero("s", checks.array("s", s))  # (...)
-        parts, _ = self._terms(s.ravel())  # (B, S)
-        if not len(parts):
-            return checks.plain(np.full(s.shape, -np.inf))  # (...)
-        with np.errstate(divide="ignore"):
-            return checks.plain(logsumexp(parts, axis=0).reshape(s.shape))  # (...)
-
     def density(self, s: float | ArrayLike) -> float | Array["..."]:
         """The density  p_s = Σ p_x(x_i)/|s'(x_i)|  of the signed amplitude, of integral 1 less the atom.
 
@@ -356,14 +310,16 @@ class StepMap:
         Returns
         -------
         float or ndarray (...)
-            Per unit of s.
+            Per unit of s; 0 where no input within 14 deviations reaches.
 
         Examples
         --------
-        >>> round(StepMap(Composition("relu"), 1, 0, 0).density(-1e-9), 6)
-        0.797885
+        >>> StepMap(Composition("relu"), 1, 0, 0).density([-1e-9, 2.0]).round(6)
+        array([0.797885, 0.      ])
         """
-        return checks.plain(np.exp(self.log_density(s)))
+        s = _nonzero("s", checks.array("s", s))  # (...)
+        parts, _ = self._terms(s.ravel())  # (B, S)
+        return checks.plain(np.exp(parts).sum(axis=0).reshape(s.shape))  # (...)
 
     def magnitude_density(self, r: float | ArrayLike) -> float | Array["..."]:
         """Density of the length of a step, kukleva2024 eq. (5.4):  p_s(r) + p_s(-r).
@@ -412,39 +368,6 @@ class StepMap:
         local[reached] = sum(self._exponents(x[reached], *self._derivatives(x[reached])))
         return (share * local).sum(axis=0), share
 
-    def curve(self, *, points: int = 4000, reach: float = _REACH) -> Curve:
-        """Density, Jacobian and local exponents of every branch along x: no inversion, no histogram, exact far out.
-
-        Parameters
-        ----------
-        points : int, optional
-            P >= 3 of each branch, by default 4000: half of them even, half geometrically towards the ends.
-        reach : float, optional
-            Deviations around the mean, > 0, by default 14; so that s, s' do not underflow.
-
-        Returns
-        -------
-        Curve
-
-        Examples
-        --------
-        >>> cubic = StepMap(Composition("relu", "power", power=4), 1.0, 0.0, 0, observable="bias")
-        >>> cubic.curve(points=3, reach=14.0).jacobian_exponent.round(6).tolist()
-        [[0.666667, 0.666667, 0.666667]]
-        """
-        found = self.branches(reach=reach)
-        points = checks.integer("points", points, at_least=3)
-        geometric = 2 * ((points + 2) // 4)
-        even = (np.arange(points - geometric) + 0.5) / (points - geometric)  # (P - geometric,)
-        z = np.sort(np.concatenate([np.linspace(-_CLUSTER, _CLUSTER, geometric), logit(even)]))  # (P,)
-        left, right = found.left[:, None], found.right[:, None]  # (B, 1), (B, 1)
-        x = np.where(z < 0, left + (right - left) * expit(z), right - (right - left) * expit(-z))  # (B, P)
-        parts = self._derivatives(x)  # (B, P) each
-        if np.any(parts[0] == 0) or np.any(parts[1] == 0):
-            checks.fail("reach", "be so small that s and s' do not underflow", reach)
-        jacobian = -np.log(np.abs(parts[1]))  # (B, P)
-        return Curve(x, parts[0], self._log_normal(x) + jacobian, jacobian, *self._exponents(x, *parts))
-
     def pole_constant(self) -> float:
         """K of the tail  p_s → K/s²,  P(|S| > s) → K/s  of a pole:  K = γ p_x(x*) √(1 + x*²)/|w|, or the observable's.
 
@@ -491,21 +414,6 @@ class StepMap:
         """
         dead = (np.sort((np.array(ends) - self.bias) / self.weight) for ends in self.composition.dead(self.label))
         return float(sum(self._between(*ends) for ends in dead))
-
-    def branch_probabilities(self) -> Array[" B"]:
-        """The probability of each monotone branch; with the atom they sum to one.
-
-        Returns
-        -------
-        ndarray (B,)
-
-        Examples
-        --------
-        >>> StepMap(Composition("softplus"), 1.0, 0.0, 0).branch_probabilities()
-        array([1.])
-        """
-        found = _branches(self, _REACH)
-        return self._between(found.left, found.right)  # (B,)
 
     def cumulative(self, s: float | ArrayLike) -> float | Array["..."]:
         """The probability of an amplitude of at most s, the atom from s = 0 on.
@@ -604,7 +512,8 @@ def _branches(m, reach):
         at = np.where(np.isin(ends, zeros), 0.0, m._derivatives(ends)[0])  # (n,)
         rows += zip(ends[:-1], ends[1:], at[:-1], at[1:])
         all_folds += folds
-    found = Branches(*np.array(rows).reshape(-1, 4).T.copy(), np.array(all_folds))
+    left, right, *at = np.array(rows).reshape(-1, 4).T.copy()  # (B,) each
+    found = Branches(left, right, *at, m._between(left, right), np.array(all_folds))
     for field in fields(found):
         getattr(found, field.name).flags.writeable = False  # every caller gets the same arrays
     return found

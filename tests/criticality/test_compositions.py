@@ -3,6 +3,8 @@
 import mpmath as mp
 import numpy as np
 import pytest
+import sympy
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -28,7 +30,7 @@ EXACT = {
 
 
 def parts(composition, y, t):
-    return [part(y, t) for part in (composition.slope, composition.slope1, composition.slope2)]
+    return [composition.slope(y, t, order=order) for order in (0, 1, 2)]
 
 
 def loss(composition, y, t):
@@ -68,7 +70,7 @@ def test_algebraic_tails_keep_theirs_and_no_slope_overflows_far_away():
     np.testing.assert_allclose(Composition("arctan").slope(-1e8, 0), 2 / np.pi**2 * 1e-24, rtol=1e-14)
     np.testing.assert_allclose(Composition("softsign").slope(-1e8, 0), 0.5 * (1 + 1e8) ** -3, rtol=1e-14)
     squared = [made for made in ALL if made.loss == "squared"]
-    assert all(np.all(np.isfinite(made.slope2([-1e8, 1e8], t))) for made in squared for t in (0, 1))
+    assert all(np.all(np.isfinite(made.slope([-1e8, 1e8], t, order=2))) for made in squared for t in (0, 1))
 
 
 @pytest.mark.parametrize(
@@ -110,6 +112,40 @@ def test_a_power_of_two_is_squared_and_no_cut_leaves_the_poles():
     assert Composition("clip", "cross_entropy").epsilon == 0.01 and Composition("linear", "exponential").rate == 1
 
 
+def own(y):
+    """The sigmoid of 2y by SymPy: f and three derivatives."""
+    u = sympy.Symbol("u")
+    f = 1 / (1 + sympy.exp(-2 * u))
+    return sympy.lambdify(u, [f.diff(u, order) for order in range(4)])(y)
+
+
+def test_a_function_of_ones_own_by_sympy_or_torch():
+    y = np.linspace(-3, 3, 13)
+    for t in (0, 1):
+        for one, other in zip(parts(Composition(own), y, t), parts(Composition("tanh"), y, t)):
+            np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
+        f, f1, f2, f3 = own(y)
+        wrong, sign = np.where(t, f, 1 - f), 1 - 2 * t
+        entropy = parts(Composition(own, "cross_entropy"), y, t)
+        np.testing.assert_allclose(entropy[0], sign * f1 / wrong, rtol=1e-10)
+        np.testing.assert_allclose(entropy[1], 4 * f * (1 - f), rtol=1e-9)  # softplus(2u) twice differentiated
+        tilted = parts(Composition(own, "exponential", rate=0.7), y, t)[0]
+        np.testing.assert_allclose(tilted, 0.7 * f1 * np.exp(0.7 * f), rtol=1e-12)
+
+    def by_torch(y):
+        orders = [torch.nn.functional.mish]
+        for _ in range(3):
+            orders.append(torch.func.grad(orders[-1]))
+        flat = torch.as_tensor(np.ravel(y))
+        return [torch.func.vmap(order)(flat).numpy().reshape(np.shape(y)) for order in orders]
+
+    mish = Composition(by_torch, corners=[2.0, -1.0])
+    with mp.workdps(50):
+        exact = [float(mp.diff(lambda u: (u * mp.tanh(mp.log(1 + mp.exp(u))) - 1) ** 2, mp.mpf(v))) for v in y.tolist()]
+    np.testing.assert_allclose(mish.slope(y, 1), exact, rtol=1e-10)
+    assert mish.kinks(0) == (-1.0, 2.0) and mish.dead(0) == () and mish == Composition(by_torch, corners=(-1.0, 2.0))
+
+
 def test_labels_broadcast_and_equal_compositions_are_equal():
     composition = Composition("sigmoid")
     y, t = np.linspace(-2, 2, 6), np.array([0, 1, 1, 0, 1, 0])
@@ -125,6 +161,8 @@ def test_labels_broadcast_and_equal_compositions_are_equal():
     ({"activation": "relu", "loss": "power", "power": 3, "rate": 1}, "rate must be left out"),
     ({"activation": "relu", "loss": "power"}, "power must be one finite"),
     ({"activation": "linear", "loss": "exponential", "rate": 0}, "rate must be a number other"),
+    ({"activation": own, "loss": "power", "power": 3}, "loss must be one of squared, cross_entropy, exponential"),
+    ({"activation": "elu", "corners": (1.0,)}, "corners must be left out: elu has its own"),
 ])  # fmt: skip
 def test_a_number_that_a_composition_does_not_have_is_refused(bad, message):
     with pytest.raises(ValueError, match=f"^{message}"):
@@ -137,7 +175,9 @@ def test_labels_that_are_none_and_slopes_beyond_the_floating_point_range_are_ref
             call()
     with pytest.raises(ValueError, match="^t must broadcast"):
         Composition("erf").slope([0.1, 2.0], [[0, 1, 1]])
+    with pytest.raises(ValueError, match="^order must be 0, 1 or 2"):
+        Composition("erf").slope(0.1, 1, order=3)
     steep, rough = Composition("linear", "exponential"), Composition("relu", "power", power=2.5)
-    for call in (lambda: steep.slope(1000.0, 0), lambda: rough.slope2([0.5, 1.0], 1)):
+    for call in (lambda: steep.slope(1000.0, 0), lambda: rough.slope([0.5, 1.0], 1, order=2)):
         with pytest.raises(ValueError, match="^y must keep the slope inside"):
             call()

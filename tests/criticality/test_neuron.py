@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
-from scipy.linalg import solve_discrete_lyapunov
 from scipy.optimize import fsolve
 from scipy.special import ndtri
-from scipy.stats import binom, kstest, norm
+from scipy.stats import binom, kstest, norm, uniform
 
 from lib.criticality.compositions import Composition
-from lib.criticality.neuron import LIVE, Moments, Neuron
+from lib.criticality.neuron import LIVE, Neuron
 from lib.criticality.step_map import StepMap
+from lib.foundations.langevin import LangevinSystem
 
 ENTROPY, SQUARED, RELU = Composition("sigmoid", "cross_entropy"), Composition("sigmoid"), Composition("relu")
 QUARTIC, UNCUT = Composition("relu", "power", power=4), Composition("clip", "cross_entropy", epsilon=0.0)
@@ -138,17 +138,6 @@ def test_a_tiny_live_probability_keeps_its_digits_on_either_side(bias):
     assert np.all((found > 0) & (found < 1e-36))
 
 
-def test_dead_fraction_of_relu_is_a_threshold_on_the_normal_tail():
-    weight, bias = np.array([0.5, 0.5, 0.5, -0.4]), np.array([0.0, -1.0, -3.0, 9.0])
-    live = norm.sf(0, weight * np.array([[0], [1]]) + bias, np.abs(weight) * 0.25)  # about 0.75, 3e-5, 0, 1
-    for threshold in (1e-6, 1e-4, 0.8):
-        found = Neuron(RELU, priors=(0.3, 0.7)).dead_fraction(weight, bias, threshold=threshold)
-        assert found == np.mean(np.array([0.3, 0.7]) @ live < threshold)
-    for bad, name in (((1.0, 1.0), "weight"), (([1.0, 2.0], [1.0]), "bias")):
-        with pytest.raises(ValueError, match=f"^{name} must"):
-            Neuron(RELU).dead_fraction(*bad)
-
-
 def test_the_steps_of_a_class_are_those_of_its_data():
     found = Neuron(QUARTIC, **DATA).step_map(0.8, 0.1, 0, learning_rate=0.5, observable="weight")
     assert found == StepMap(QUARTIC, 0.8, 0.1, 0, -0.3, 0.4, 0.5, "weight")
@@ -240,9 +229,8 @@ def test_what_has_no_equilibrium_says_why():
     with pytest.raises(ValueError, match="^composition must have a mean gradient: h has a pole"):
         Neuron(UNCUT).equilibrium()
     blind = Neuron(Composition("linear", "exponential"))
-    for call in (blind.equilibrium, lambda: blind.accuracy(1.0, 0.0)):
-        with pytest.raises(ValueError, match="^composition must pull class 0 down and class 1 up"):
-            call()
+    with pytest.raises(ValueError, match="^composition must pull class 0 down and class 1 up"):
+        blind.equilibrium()
     narrow, weight = Neuron(clip(0.01), deviation=0.05), 1 / 0.05**2
     with pytest.raises(RuntimeError, match="^no equilibrium of clip with cross_entropy found"):
         narrow.equilibrium()
@@ -254,20 +242,16 @@ def test_what_has_no_equilibrium_says_why():
 
 @pytest.mark.parametrize(("composition", "threshold"), [
     (Composition("elu"), 0.5), (Composition("softplus"), np.log(np.expm1(0.5))), (Composition("arctan"), 0.0),
-    (QUARTIC, 0.5), (clip(0.4999), 0.5),
+    (QUARTIC, 0.5), (clip(0.4), 0.5),
 ])  # fmt: skip
 def test_class_one_is_named_where_the_activation_is_above_one_half(composition, threshold):
-    neuron = Neuron(composition, means=(-0.1, 1.2), deviation=0.6, priors=(0.3, 0.7))
-    for weight, bias in ((1.4, -0.3), (-0.8, 0.9)):
-        logits = [norm(weight * mean + bias, abs(weight) * 0.6) for mean in (-0.1, 1.2)]
-        right = 0.3 * logits[0].cdf(threshold) + 0.7 * logits[1].sf(threshold)
-        assert neuron.accuracy(weight, bias) == pytest.approx(right, rel=1e-9)
+    found = Neuron(composition, means=(1.0, -0.1), deviation=0.4, priors=(0.45, 0.55)).equilibrium()
+    logits = [norm(found.weight * mean + found.bias, abs(found.weight) * 0.4) for mean in (1.0, -0.1)]
+    right = 0.45 * logits[0].cdf(threshold) + 0.55 * logits[1].sf(threshold)
+    assert found.weight < 0 and found.accuracy == pytest.approx(right, rel=1e-9)
 
 
-def test_a_tiny_weight_names_one_class_and_a_tiny_deviation_has_no_log_odds():
-    assert Neuron(RELU).accuracy(1e-300, 3.0) == 0.5
-    with pytest.raises(ValueError, match="^weight must not be 0"):
-        Neuron(RELU).accuracy(0.0, 3.0)
+def test_a_tiny_deviation_has_no_log_odds():
     with pytest.raises(ValueError, match="^deviation must be large enough"):
         Neuron(SQUARED, deviation=1e-200).log_odds()
     for bad, name in (((1.0, 1.0), "means"), ((0.5, 0.4), "priors")):
@@ -276,20 +260,6 @@ def test_a_tiny_weight_names_one_class_and_a_tiny_deviation_has_no_log_odds():
 
 
 # --- descent --------------------------------------------------------------------------------------
-
-
-@few
-@given(st.integers(1, 5), st.integers(0, 99), st.floats(1e-3, 1.9), st.integers(1, 9))
-def test_stationary_covariance_by_scipys_discrete_lyapunov_solver(size, seed, fraction, batch):
-    rng = np.random.default_rng(seed)
-    hessian, covariance = (root @ root.T + 0.1 * np.eye(size) for root in rng.standard_normal((2, size, size)))
-    rate, moments = fraction / np.linalg.eigvalsh(hessian)[-1], Moments(np.zeros(size), hessian, covariance)
-    found = moments.stationary_covariance(rate, batch=batch)
-    expected = solve_discrete_lyapunov(np.eye(size) - rate * hessian, rate**2 * covariance / batch)
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8 * np.abs(expected).max())
-    for wrong, name in ((moments, "learning_rate"), (Moments(np.zeros(size), -hessian, covariance), "hessian")):
-        with pytest.raises(ValueError, match=f"^{name} must"):
-            wrong.stationary_covariance(2.001 / np.linalg.eigvalsh(hessian)[-1])
 
 
 @pytest.mark.parametrize("composition", [ENTROPY, SQUARED], ids=str)
@@ -334,7 +304,7 @@ def test_a_longer_run_begins_like_a_shorter_one_however_seldom_it_is_seen(record
 def test_replicas_keep_the_covariance_of_the_linear_theory():
     neuron = Neuron(RELU)
     found = neuron.equilibrium()
-    spread = found.moments.stationary_covariance(0.02)
+    spread = LangevinSystem(found.moments.hessian, 0.01 * found.moments.covariance).euler_covariance(0.02)
     start = np.random.default_rng(2).multivariate_normal([found.weight, found.bias], spread, 1000)
     run = neuron.descend(start, 0.02, 8000, rng=3, every=200)
     seen = np.cov(run.weight[5:].ravel(), run.bias[5:].ravel())
@@ -346,10 +316,25 @@ def test_replicas_keep_the_covariance_of_the_linear_theory():
 def test_without_a_cut_giant_steps_kill_and_the_dead_stay_dead():
     neuron = Neuron(UNCUT)
     run = neuron.descend(np.tile([2.0, -0.5], (300, 1)), 1e-2, 8000, rng=10, every=2000)
-    dead = neuron.dead_fraction(run.weight, run.bias, threshold=1e-12)
-    assert dead[0] == 0 and np.all(np.diff(dead) > 0) and dead[-1] > 0.1
     buried = neuron.live_probability(run.weight, run.bias).mean(axis=0)[1] < 1e-12
     assert buried.sum() > 5 and np.array_equal(run.weight[1:, buried], np.tile(run.weight[1, buried], (4, 1)))
+
+
+def test_inputs_uniform_around_the_means_kill_at_poles_at_the_rate_worked_out_by_hand():
+    """w = 2, b = -½, x on t ± 1: a zero at the pole x* = ¾ kills by a jump of 7/5, a one at x* = ¼ by 14/3; the density
+    of y at a pole is 1/4, half the inputs are of one class: K = 1/8, λ = K(5/7 + 3/14) = 13/112."""
+    rate, steps, replicas = 1e-3, 100, 20_000
+    run = Neuron(UNCUT).descend(np.tile([2.0, -0.5], (replicas, 1)), rate, steps, rng=4, half_width=1.0, every=steps)
+    y = run.weight[-1] * np.array([[-1.0], [1.0], [0.0], [2.0]]) + run.bias[-1]  # the ends of both classes
+    dead = [(part.max(axis=0) <= 0) | (part.min(axis=0) >= 1) for part in (y[:2], y[2:])]
+    expected = 13 / 112 * rate * steps
+    assert abs(np.all(dead, axis=0).mean() - expected) < 4 * np.sqrt(expected / replicas) + 0.03 * expected
+    alike = 2 / 8 * 5 / 7 * rate * steps  # as if both poles killed as easily
+    assert abs(alike - expected) > 0.3 * expected
+    one = Neuron(RELU, means=(-2.0, 5.0)).descend(np.tile([0.1, 1.0], (4000, 1)), 0.1, 1, rng=1, half_width=0.5)
+    x = (one.weight_step / one.bias_step)[0]
+    for t, mean in enumerate((-2.0, 5.0)):
+        assert kstest(x[one.label[0] == t], uniform(mean - 0.5, 1.0).cdf).pvalue > 1e-3
 
 
 def test_a_descent_that_diverges_says_so():

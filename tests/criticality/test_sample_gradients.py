@@ -7,11 +7,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
+from scipy.stats import norm
 from sklearn.datasets import load_digits
 from torch.nn import functional
 
-from lib.criticality import area_formula
-from lib.criticality.sample_gradients import LOSSES, Model, two_digits
+from lib.criticality.sample_gradients import LOSSES, Model, log_area, one_dimensional_map, two_digits
 
 
 def problem(model, count, seed):
@@ -107,13 +107,6 @@ def test_steps_and_jacobians_keep_their_relative_precision_where_a_sample_is_cer
         np.testing.assert_allclose(model.jacobians([w, 0.0], x, [label] * 2)[:, 1, 0], -sign * power * size, rtol=1e-12)
 
 
-def test_the_squared_loss_keeps_it_where_a_sample_is_certainly_wrong():
-    x = np.array([[100.0], [300.0]])
-    size = 2 * np.exp(-x[:, 0])
-    np.testing.assert_allclose(Model(1, loss="squared").steps([1.0, 0.0], x, [0, 0])[:, 1], -size, rtol=1e-12)
-    np.testing.assert_allclose(Model(1, loss="squared").jacobians([1.0, 0.0], x, [0, 0])[:, 1, 0], size, rtol=1e-12)
-
-
 # --- exponents ------------------------------------------------------------------------------------
 
 
@@ -137,16 +130,17 @@ def test_exponents_of_the_neuron_in_closed_form(model, seed):
 def test_exponents_of_the_tanh_layer_by_differences(loss):
     model = Model(3, width=4, loss=loss)
     q, x, t = problem(model, 6, 8)
-    pairs = area_formula.singular_pairs(model.jacobians(q, x, t), pairs=3)
-    found = model.local_exponents(q, x, t, pairs.left, pairs.right)
+    left, values, right = np.linalg.svd(model.jacobians(q, x, t), full_matrices=False)
+    left, right = left[:, :, :3], right[:, :3].transpose(0, 2, 1)
+    found = model.local_exponents(q, x, t, left, right)
     for r in range(3):
-        shift = 1e-3 * pairs.right[:, :, r]
-        phi = np.array([(pairs.left[:, :, r] * model.steps(q, x + k * shift, t)).sum(1) for k in (-2, -1, 0, 1, 2)])
+        shift = 1e-3 * right[:, :, r]
+        phi = np.array([(left[:, :, r] * model.steps(q, x + k * shift, t)).sum(1) for k in (-2, -1, 0, 1, 2)])
         slope = (phi[0] - 8 * phi[1] + 8 * phi[3] - phi[4]) / 12e-3
         curvature = (-phi[0] + 16 * phi[1] - 30 * phi[2] + 16 * phi[3] - phi[4]) / 12e-6
         np.testing.assert_allclose(found[:, r], phi[2] * curvature / slope**2, rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(slope, pairs.values[:, r], rtol=1e-8, atol=1e-9)
-    moved = model.local_exponents(q, x, t, -3 * pairs.left, 0.2 * pairs.right)
+        np.testing.assert_allclose(slope, values[:, r], rtol=1e-8, atol=1e-9)
+    moved = model.local_exponents(q, x, t, -3 * left, 0.2 * right)
     np.testing.assert_allclose(moved, found, rtol=1e-10, atol=1e-13)
 
 
@@ -180,28 +174,25 @@ def test_a_direction_that_no_step_sees_has_no_exponent():
 def test_training_ends_at_a_minimum_where_the_mean_step_balances_the_penalty(model):
     _, x, t = problem(model, 40, 11)
     t = (x[:, 0] + 0.5 * x[:, 1] ** 2 > 0.3).astype(float)
-    end = model.train(x, t, 0)
-    excess = model.steps(end.parameters, x, t).mean(axis=0) - model.penalty * end.parameters
-    assert np.linalg.norm(excess) < 1e-9 and end.gradient_norm < 1e-9
+    q = model.train(x, t, 0)
+    excess = model.steps(q, x, t).mean(axis=0) - model.penalty * q
+    assert np.linalg.norm(excess) < 1e-9
 
     def total(q):
         y = logit(model, q, x)
         data = np.logaddexp(0, (1 - 2 * t) * y) if model.loss == "cross_entropy" else (expit(y) - t) ** 2
         return data.mean() + model.penalty / 2 * (q @ q)
 
-    assert end.loss == pytest.approx(total(end.parameters), rel=1e-12)
-    rng = np.random.default_rng(0)
-    nearby = end.parameters + 1e-3 * rng.standard_normal((50, model.size))
-    assert min(total(q) for q in nearby) > end.loss
+    nearby = q + 1e-3 * np.random.default_rng(0).standard_normal((50, model.size))
+    assert min(map(total, nearby)) > total(q)
 
 
 def test_newton_steps_reach_what_the_rounding_of_the_loss_hides():
     x, t = two_digits(components=10)
     model = Model(10)
-    ends = [model.train(x, t, seed, tolerance=1e-15) for seed in (1, 2)]
-    assert max(end.gradient_norm for end in ends) < 1e-15  # and for a neuron there is one end for all starts
-    np.testing.assert_allclose(ends[0].parameters, ends[1].parameters, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(model.train(x, t, 1).parameters, ends[0].parameters, atol=1e-5)
+    ends = [model.train(x, t, seed, tolerance=1e-15) for seed in (1, 2)]  # for a neuron there is one for all starts
+    np.testing.assert_allclose(ends[0], ends[1], rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(model.train(x, t, 1), ends[0], atol=1e-5)
     with pytest.raises(ValueError, match="^tolerance must be within reach"):
         model.train(x, t, 1, tolerance=1e-30)
 
@@ -209,10 +200,96 @@ def test_newton_steps_reach_what_the_rounding_of_the_loss_hides():
 def test_training_repeats_itself_and_a_stronger_penalty_makes_smaller_weights():
     x, t = two_digits(components=4)
     model = Model(4, width=2)
-    assert np.array_equal(model.train(x, t, 5).parameters, model.train(x, t, 5).parameters)
-    assert not np.array_equal(model.train(x, t, 5).parameters, model.train(x, t, 6).parameters)
-    sizes = [np.linalg.norm(Model(4, penalty=penalty).train(x, t, 0).parameters) for penalty in (1e-4, 1e-3, 1e-2)]
+    assert np.array_equal(model.train(x, t, 5), model.train(x, t, 5))
+    assert not np.array_equal(model.train(x, t, 5), model.train(x, t, 6))
+    sizes = [np.linalg.norm(Model(4, penalty=penalty).train(x, t, 0)) for penalty in (1e-4, 1e-3, 1e-2)]
     assert sizes[0] > sizes[1] > sizes[2]
+
+
+# --- areas of the surface of steps ----------------------------------------------------------------
+
+
+def test_areas_of_small_triangles_and_the_probability_on_them():
+    """Cells of a grid of inputs are carried onto two triangles each."""
+    model, q, error = Model(2), [1.5, -0.7, -0.4], []
+    for count in (100, 200):
+        side = np.linspace(-5, 5, count + 1)
+        x = np.stack(np.meshgrid(side, side, indexing="ij"), axis=-1)
+        s = model.steps(q, x.reshape(-1, 2), np.zeros(x.size // 2)).reshape(count + 1, count + 1, 3)
+        cells = [(s[:-1, :-1], s[1:, :-1], s[:-1, 1:]), (s[1:, 1:], s[1:, :-1], s[:-1, 1:])]
+        areas = sum(np.linalg.norm(np.cross(one - corner, other - corner), axis=-1) / 2 for corner, one, other in cells)
+        centres = ((x[1:, 1:] + x[:-1, :-1]) / 2).reshape(-1, 2)
+        formula = np.exp(log_area(model.jacobians(q, centres, np.zeros(count**2), chunk=10_000)))
+        error.append(np.abs(areas.ravel() / (formula * (10 / count) ** 2) - 1).max())
+    assert error[1] < 0.012 and np.log2(error[0] / error[1]) == pytest.approx(2, abs=0.1)  # second order in the side
+    density = np.exp(norm.logpdf(centres).sum(axis=1)) / formula
+    assert density @ areas.ravel() == pytest.approx(1, abs=1e-3)
+
+
+@given(st.integers(1, 6), st.integers(0, 3), st.integers(0, 99))
+def test_the_area_is_a_determinant_and_its_logarithm_survives_where_it_does_not(d, more, seed):
+    jacobians = np.random.default_rng(seed).standard_normal((3, d + more, d))
+    expected = np.linalg.slogdet(jacobians.transpose(0, 2, 1) @ jacobians)[1] / 2
+    np.testing.assert_allclose(log_area(jacobians), expected, rtol=1e-6, atol=1e-6)
+    tiny = log_area(1e-300 * jacobians)
+    np.testing.assert_allclose(tiny, log_area(jacobians) + d * np.log(1e-300), rtol=1e-10)
+
+
+@pytest.mark.parametrize("d", [1, 2, 6])
+def test_on_a_cone_the_density_per_area_has_exponent_d(d):
+    """A flat density of inputs along w on an exponential tail: up to 1/|w|."""
+    model, q = Model(d), np.append(500 * np.eye(d)[0], -400.0)
+    x = np.zeros((2, d)) + 0.3
+    x[1, 0] += 0.04  # 20 e-foldings of h
+    radii = np.log(np.linalg.norm(model.steps(q, x, [0, 0]), axis=1))
+    slope = np.diff(log_area(model.jacobians(q, x, [0, 0])))[0] / np.diff(radii)[0]
+    assert np.diff(radii)[0] > 19 and slope == pytest.approx(d, abs=0.01 * d)
+
+
+# --- one-dimensional maps, eq. (4.6) --------------------------------------------------------------
+
+
+def test_a_linear_map_decouples_exactly_even_for_correlated_inputs():
+    rng = np.random.default_rng(1)
+    x = rng.multivariate_normal([0.0, 0.0], [[1.0, 0.8], [0.8, 1.0]], 200_000)
+    matrix = rng.standard_normal((3, 2))
+    left, values, right = np.linalg.svd(matrix, full_matrices=False)
+    inputs, outputs = x @ right.T, x @ matrix.T @ left
+    assert abs(np.corrcoef(inputs.T)[0, 1]) > 0.1
+    for i in range(2):
+        found = one_dimensional_map(inputs[:, i], outputs[:, i])
+        assert found.distance < 1e-3 and found.explained > 1 - 1e-12
+        np.testing.assert_allclose(found.predicted, values[i] * inputs[:, i], atol=1e-12)
+
+
+def test_the_map_is_the_conditional_mean():
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal(200_000)
+    y = np.sin(x) + 0.5 * rng.standard_normal(len(x))
+    found = one_dimensional_map(x, y)
+    signal = (1 - np.exp(-2)) / 2  # variance of sin x
+    assert found.explained == pytest.approx(signal / (signal + 0.25), abs=0.005)
+    inside = np.abs(x) < 2
+    assert np.abs(found.predicted - np.sin(x))[inside].max() < 5 * 0.5 / np.sqrt(1000) + 0.01
+    order = rng.permutation(len(x))
+    again = one_dimensional_map(x[order], y[order])
+    np.testing.assert_allclose(again.predicted, found.predicted[order], atol=1e-12)
+    assert again.explained == pytest.approx(found.explained, rel=1e-10) and again.distance == pytest.approx(
+        found.distance, abs=1e-12
+    )
+
+
+def test_the_distance_between_the_laws_is_that_of_the_laws():
+    rng = np.random.default_rng(4)
+    x, noise = rng.standard_normal((2, 200_000))
+    found = one_dimensional_map(x, x + noise, bins=20)
+    grid = np.linspace(-5, 5, 10_001)
+    exact = np.abs(norm.cdf(grid) - norm.cdf(grid / np.sqrt(2))).max()
+    at = grid[np.abs(norm.cdf(grid) - norm.cdf(grid / np.sqrt(2))).argmax()]
+    sigma = np.hypot(
+        np.sqrt(0.5 / len(x)), norm.pdf(at) * np.sqrt(20 / len(x))
+    )  # of the two laws, of the mean in a bin
+    assert exact > 20 * sigma and found.distance == pytest.approx(exact, abs=4 * sigma)
 
 
 # --- digits ---------------------------------------------------------------------------------------
@@ -229,6 +306,21 @@ def test_the_digits_are_centred_zeros_and_ones_and_their_principal_coordinates()
     np.testing.assert_allclose(few, every[:, :3], atol=1e-12)
     covariance = every.T @ every
     np.testing.assert_allclose(np.diag(covariance), np.linalg.eigvalsh(x.T @ x)[::-1], atol=1e-9)
+
+
+def test_maps_and_areas_that_do_not_exist_are_refused():
+    for bad in (np.ones((2, 3, 4)), np.zeros((0, 4, 3)), np.ones((1, 3, 2))):
+        with pytest.raises(ValueError, match="^jacobians must "):
+            log_area(bad)
+    x, y = np.linspace(0, 1, 20), np.linspace(1, 3, 20) ** 2
+    for bad, name in (
+        ((np.repeat([0.0, 1.0], 10), y, 4), "inputs must differ between bins"),
+        ((x, y, 11), "inputs must hold at least two samples a bin"),
+        ((x, y[:-1], 5), "outputs must have shape"),
+        ((x, 0.1 + 1e-16 * np.arange(20), 5), "outputs must differ between samples"),
+    ):
+        with pytest.raises(ValueError, match=f"^{name}"):
+            one_dimensional_map(*bad[:2], bins=bad[2])
 
 
 def test_results_that_are_no_numbers_are_refused():

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import logit
 from scipy.stats import lognorm, norm
 
 from lib.criticality.compositions import LOSSES, Composition
@@ -91,27 +90,6 @@ def test_the_norm_of_the_step_with_the_sign_of_the_bias_step(name, label):
     np.testing.assert_allclose(step.derivatives(X)[1], radial, rtol=1e-12, atol=1e-13)
     # the arc speed has the turning of that direction on top
     np.testing.assert_allclose(np.hypot(*velocity), np.hypot(radial, s / (1 + X**2)), rtol=1e-12)
-
-
-@CASES
-def test_exponents_are_the_slope_of_the_log_density_of_a_branch(name, label):
-    m, x, step = figure(name, label), np.array([0.28, 0.43, 0.61, 0.69]), 1e-5
-    near = [x + i * step for i in (-2, -1, 1, 2)]
-    rise = differences([norm.logpdf(u, m.mean, m.deviation) - np.log(np.abs(m.derivatives(u)[1])) for u in near], step)
-    run = differences([np.log(np.abs(m.amplitude(u))) for u in near], step)
-    np.testing.assert_allclose(sum(m.exponents(x)), -rise / run, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("weight", [16.0, -3.0, 1.5])
-@pytest.mark.parametrize("name", ["squared", "entropy", "clip"])
-def test_mirrored_classes_have_mirrored_bias_steps_but_not_mirrored_lengths(name, weight):
-    x = np.arange(-64, 129) / 64  # 1 - x and the logits are exact
-    bias = (0.5 if name == "clip" else 0.0) - weight / 2
-    for part, lever in (("bias", np.ones_like), ("step", lambda x: np.sqrt(1 + x**2))):
-        zeros, ones = (StepMap(FIGURES[name][0], weight, bias, t, observable=part) for t in (0, 1))
-        here, there = zeros.amplitude(x), ones.amplitude(1 - x)
-        assert np.count_nonzero(here) >= 3
-        np.testing.assert_allclose(there * lever(x), -here * lever(1 - x), rtol=1e-12)
 
 
 @settings(deadline=None, max_examples=50)
@@ -210,14 +188,6 @@ def test_folds_of_the_clipped_line(w, b):
         np.testing.assert_allclose(StepMap(CLIP, w, b, label).branches().folds, [fold] if live else [], rtol=1e-12)
 
 
-@pytest.mark.parametrize(("w", "b", "label"), [(0.1, 0.5, 0), (0.1, 0.4, 1), (-0.05, 0.3, 1), (0.3, 0.5, 0)])
-def test_folds_of_the_squared_line(w, b, label):
-    roots = np.roots([2 * w, b - label, w])
-    expected = np.sort([x.real for x in roots if np.isreal(x) and w * x.real + b > 0 and abs(x.real + 0.5) < 3.5])
-    found = StepMap(Composition("relu"), w, b, label, mean=-0.5).branches().folds
-    np.testing.assert_allclose(found, expected, rtol=1e-10)
-
-
 @pytest.mark.parametrize(("label", "fold"), [(0, 0.546), (1, 0.459)])
 def test_a_step_within_a_fold_has_two_causes_and_one_beyond_it_none(label, fold):
     m = figure("squared", label)
@@ -244,8 +214,7 @@ def test_a_double_zero_of_the_weight_step_splits_and_nothing_alive_is_empty():
     assert found.at_right[0] == found.at_left[1] == 0
     dead = StepMap(QUARTIC, 1.0, -100.0, 0)
     assert dead.branches().left.shape == dead.branches().folds.shape == (0,)
-    assert dead.preimages([1.0, 2.0]).shape == (0, 2) and dead.curve().x.shape == (0, 4000)
-    assert dead.log_density(-1.0) == -np.inf and dead.atom() == 1
+    assert dead.preimages([1.0, 2.0]).shape == (0, 2) and dead.density(-1.0) == 0 and dead.atom() == 1
 
 
 def test_reach_bounds_the_branches_and_a_pole_in_it_may_not_overflow():
@@ -270,17 +239,6 @@ def test_the_branches_of_a_map_are_looked_for_once(monkeypatch):
 # --- the law of steps -----------------------------------------------------------------------------
 
 
-def test_three_laws_of_the_bias_step_written_out():
-    """The logit is normal with deviation |w|/4; |ḃ|/γ = |h| is a change of variable with one branch each."""
-    v, u = np.array([0.1, 0.4, 0.8]), np.array([1.2, 5.0, 900.0])
-    entropy, line, clip = (figure(*case, observable="bias") for case in (("entropy", 1), ("relu", 0), ("clip", 1)))
-    expected = norm.pdf((logit(v) + 8) / 4) / (4 * v * (1 - v))
-    np.testing.assert_allclose(entropy.magnitude_density(v), expected, rtol=1e-10)
-    np.testing.assert_allclose(line.magnitude_density(v), norm.pdf(v / 2, line.bias, line.weight / 4) / 2, rtol=1e-10)
-    expected = norm.pdf(1 / u, clip.weight + clip.bias, clip.weight / 4) / u**2
-    np.testing.assert_allclose(clip.magnitude_density(u), expected, rtol=1e-10)
-
-
 @pytest.mark.parametrize("power", [2.0, 3.0, 5.5])
 @pytest.mark.parametrize(("w", "label"), [(1.3, 0), (-0.8, 1)])
 def test_law_of_the_bias_step_of_powers_written_out(power, w, label):
@@ -295,22 +253,12 @@ def test_law_of_the_bias_step_of_powers_written_out(power, w, label):
     np.testing.assert_allclose(expected[seen], found[seen], rtol=1e-10)
 
 
-def test_law_of_the_bias_step_of_a_saturated_sigmoid_with_squared_loss_written_out():
-    """The two roots of 2f²(1 - f) = v, by NumPy's polynomials, each with the slope h' = 2f²g(2g - f), g = 1 - f."""
-    m = figure("squared", 0, observable="bias")
-    for v in (0.02, 0.15, 0.29):
-        f = np.roots([-2, 2, 0, -v])
-        f = np.sort(f[(f.real > 0) & (f.real < 1)].real)
-        parts = norm.pdf(logit(f), m.weight * m.mean + m.bias, 4.0) / np.abs(2 * f**2 * (1 - f) * (2 - 3 * f))
-        assert f.size == 2 and m.magnitude_density(v) == pytest.approx(parts.sum(), rel=1e-9)
-
-
 def test_a_pure_exponential_step_of_the_bias_is_lognormal():
     c, w, b, rate = 2.0, 16.0, -8.0, 0.3
     m = exponential(c, w, b, mean=0.1, learning_rate=rate, observable="bias")
     width, median = c * w * 0.25, rate * c * np.exp(c * (w * 0.1 + b))
     s = -median * np.exp(np.linspace(-30, 30, 25))
-    np.testing.assert_allclose(m.log_density(s), lognorm.logpdf(-s, width, scale=median), rtol=1e-12, atol=1e-10)
+    np.testing.assert_allclose(m.density(s), lognorm.pdf(-s, width, scale=median), rtol=1e-9)
     np.testing.assert_allclose(m.density_exponent(s)[0], 1 + np.log(-s / median) / width**2, rtol=1e-12)
 
 
@@ -337,7 +285,7 @@ def test_the_distribution_function_rises_from_zero_to_one_with_a_jump_of_the_ato
     largest = 2 * np.abs(ends).max(initial=1)
     np.testing.assert_allclose(m.cumulative([-largest, largest]), [0, 1], atol=1e-10)
     assert np.diff(m.cumulative([-1e-250, 0.0]))[0] == pytest.approx(m.atom(), abs=1e-10)
-    assert m.branch_probabilities().sum() + m.atom() == pytest.approx(1, abs=1e-10)
+    assert found.probability.sum() + m.atom() == pytest.approx(1, abs=1e-10)
 
 
 @CASES
@@ -356,7 +304,7 @@ def test_probabilities_are_those_of_the_normal_law():
     logits = norm(clip.weight + clip.bias, clip.weight * 0.25)
     assert clip.atom() == pytest.approx(1 - logits.cdf(0.999) + logits.cdf(0.001), rel=1e-12)
     beyond = norm.sf(squared.fold_edges().x, scale=0.25)
-    np.testing.assert_allclose(squared.branch_probabilities(), [1 - beyond[0], beyond[0]], rtol=1e-10)
+    np.testing.assert_allclose(squared.branches().probability, [1 - beyond[0], beyond[0]], rtol=1e-10)
 
 
 @pytest.mark.parametrize("rate", [0.125, 0.3])
@@ -376,38 +324,9 @@ def test_the_exponent_is_the_slope_of_the_log_density(name, label):
     s, s1, _ = m.derivatives(np.array([-0.2, 0.1, 0.35, 0.5, 0.66, 0.69, 0.9, 1.2]))
     s = s[(s != 0) & (np.abs(s1) > 0.05 * np.abs(s))]
     found, share = m.density_exponent(s)
-    slope = differences([m.log_density(s * np.exp(i * 1e-4)) for i in (-2, -1, 1, 2)], 1e-4)
+    slope = differences([np.log(m.density(s * np.exp(i * 1e-4))) for i in (-2, -1, 1, 2)], 1e-4)
     np.testing.assert_allclose(found, -slope, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(share.sum(axis=0), 1, rtol=1e-13)
-
-
-@CASES
-def test_the_curve_is_the_density_branch_by_branch(name, label):
-    m = figure(name, label)
-    curve = m.curve(points=41)
-    assert np.all(curve.amplitude * curve.amplitude[:, :1] > 0) and np.all(np.diff(curve.x, axis=1) > 0)
-    np.testing.assert_allclose(curve.amplitude, m.amplitude(curve.x), rtol=1e-14)
-    for found, exact in zip((curve.jacobian_exponent, curve.data_exponent), m.exponents(curve.x)):
-        np.testing.assert_allclose(found, exact, rtol=1e-13)
-    data = norm.logpdf(curve.x, m.mean, m.deviation)
-    np.testing.assert_allclose(curve.log_density - curve.log_jacobian, data, rtol=1e-12)
-    for row, s in enumerate(curve.amplitude[:, 8:33]):  # at the ends the input is not known from its step to all digits
-        shares, whole = m.density_exponent(s)[1][row], m.log_density(s)
-        part = (whole + np.log(np.maximum(shares, 1e-300)))[shares > 1e-30]
-        np.testing.assert_allclose(curve.log_density[row, 8:33][shares > 1e-30], part, rtol=1e-5, atol=1e-5)
-    left, right = m.branches().left, m.branches().right
-    even = left[:, None] + (right - left)[:, None] * (np.arange(21) + 0.5) / 21  # the others crowd towards the ends
-    gaps = np.abs(curve.x[:, :, None] - even[:, None]).min(axis=1) / (right - left)[:, None]
-    assert gaps.max() < 1e-12 and np.allclose((curve.x[:, 0] - left) / (right - left), 1 / (1 + 1e6), rtol=1e-3)
-
-
-@pytest.mark.parametrize("observable", ["step", "bias"])
-@CASES
-def test_the_density_and_the_atom_integrate_to_one(name, label, observable):
-    m = figure(name, label, observable=observable)
-    curve = m.curve()
-    masses = [abs(np.trapezoid(np.exp(log), s)) for s, log in zip(curve.amplitude, curve.log_density)]
-    assert m.atom() + sum(masses) == pytest.approx(1, abs=2e-3)
 
 
 @pytest.mark.parametrize(("name", "label", "count"), [("squared", 0, 1), ("squared", 1, 1), ("entropy", 1, 2)])
@@ -445,14 +364,10 @@ def test_the_tail_is_cut_where_the_gradient_is():
 
 def test_amplitudes_without_inputs_are_told():
     m = figure("squared", 0)
-    assert m.log_density([0.1, -0.4]).tolist() == [-np.inf, -np.inf] and m.density(-0.4) == 0
+    assert m.density([0.1, -0.4]).tolist() == [0, 0]
     for made in (m, StepMap(QUARTIC, 1.0, -100.0, 0)):
         with pytest.raises(ValueError, match="^s must be amplitudes that"):
             made.density_exponent([-0.1, 0.1])
-    for call in (m.log_density, m.density_exponent, m.preimages):
+    for call in (m.density, m.density_exponent, m.preimages):
         with pytest.raises(ValueError, match="^s must differ from zero"):
             call([0.1, 0.0])
-    wide = StepMap(Composition("sigmoid"), 16.0, -8.0, 0, deviation=5.0)
-    with pytest.raises(ValueError, match="^reach must be so small"):
-        wide.curve()
-    assert wide.curve(reach=2.0).x.shape[1] == 4000
