@@ -15,7 +15,6 @@ from scipy.stats import ks_2samp
 from lib.common import checks
 from lib.common.extras import needs
 from lib.common.shapes import Array, ArrayLike, Rng
-from lib.services import data
 
 torch, func = needs("torch"), needs("torch.func")
 LOSSES = ("cross_entropy", "squared")
@@ -227,78 +226,6 @@ class Model:
         mixed = func.jacrev(lambda q, x, t: self._loss_gradient(q, x, t, 1))  # gives (d, K)
         found = func.vmap(mixed, in_dims=(None, 0, 0), chunk_size=chunk)(q, x, t).numpy()  # (N, d, K)
         return checks.finite("inputs", -rate * found).transpose(0, 2, 1)  # (N, K, d)
-
-    def local_exponents(
-        self, parameters: ArrayLike, inputs: ArrayLike, labels: ArrayLike, left: ArrayLike, right: ArrayLike
-    ) -> Array["N r"]:
-        """Jacobian exponents  κ = φφ''/φ'²  at ε = 0 of  φ(ε) = u·q̇(x + εv),  for r pairs u, v of each sample.
-
-        On an exponential tail e^{cy} of the loss κ = 1 + (cÿ + (ln ψ)¨)/(cẏ + (ln ψ)˙)²,  ψ = u·∇_q y, dots for d/dε.
-
-        Parameters
-        ----------
-        parameters, inputs, labels : array_like (K,), (N, d), (N,)
-            q, x, and t of 0 or 1.
-        left, right : array_like (N, K, r), (N, d, r)
-            u and v, one a column, along which φ' ≠ 0, as the singular pairs of J.
-
-        Returns
-        -------
-        ndarray (N, r)
-
-        Examples
-        --------
-        >>> Model(1).local_exponents([16.0, -8.0], [[0.0]], [0], [[[0.0], [1.0]]], [[[1.0]]]).round(3)
-        array([[1.]])
-        """
-        q, (x, t) = self._parameters(parameters), self._samples(inputs, labels)
-        u = torch.from_numpy(checks.array("left", left, shape=(len(x), self.size, None)))  # (N, K, r)
-        v = torch.from_numpy(checks.array("right", right, shape=(len(x), self.inputs, u.shape[2])))  # (N, d, r)
-        checks.fail_if(u.shape[2] == 0, "left", "hold one direction or more a sample", f"shape {tuple(u.shape)}")
-
-        def derivatives(x, t, u, v):
-            phi = func.grad_and_value(lambda along: u @ self._loss_gradient(q, x + along * v, t, 0))  # φ', φ
-            curvature, (slope, value) = func.grad_and_value(phi, has_aux=True)(torch.zeros((), dtype=torch.float64))
-            return torch.stack([value, slope, curvature])  # (3,)
-
-        pairs = func.vmap(func.vmap(derivatives, in_dims=(None, None, 1, 1)))  # over N outside, over r inside
-        value, slope, curvature = pairs(x, t, u, v).unbind(2)  # (N, r) three times
-        exponents = value / slope * (curvature / slope)  # (N, r)
-        if not torch.isfinite(exponents).all():
-            checks.fail("right", "be directions along which the step u·q̇ changes", "a pair with φ' = 0")
-        return exponents.numpy()
-
-
-def two_digits(*, components: int | None = None) -> tuple[Array["N d"], Array[" N"]]:
-    """Images of zeros and ones, centred:  pixels / 16, or principal components.
-
-    Parameters
-    ----------
-    components : int, optional
-        d <= 64 principal axes; by default all pixels.
-
-    Returns
-    -------
-    tuple of ndarrays (360, d), (360,)
-        Inputs and labels, 0 or 1.
-
-    Examples
-    --------
-    >>> two_digits(components=10)[0].shape
-    (360, 10)
-    """
-    images = data.load("digits", size=8)
-    kept = images.labels < 2  # (1797,)
-    x = data.design(images.images[kept]) / 16  # (360, 64)
-    if components is not None and (components := checks.integer("components", components)) > x.shape[1]:
-        checks.fail("components", f"be at most {x.shape[1]}", components)
-    if components is None:
-        x = x - x.mean(axis=0)
-    else:
-        from sklearn.decomposition import PCA  # takes most of a second
-
-        x = PCA(components, svd_solver="full").fit_transform(x)  # (360, d)
-    return x, images.labels[kept].astype(float)
 
 
 def log_area(jacobians: ArrayLike) -> Array[" N"]:

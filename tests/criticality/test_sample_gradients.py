@@ -1,4 +1,4 @@
-"""Steps, Jacobians and exponents of small models: derivatives by hand, finite differences, autograd of torch's own
+"""Steps and Jacobians of small models: derivatives by hand, finite differences, autograd of torch's own
 losses, the digits."""
 
 import numpy as np
@@ -11,13 +11,20 @@ from scipy.stats import norm
 from sklearn.datasets import load_digits
 from torch.nn import functional
 
-from lib.criticality.sample_gradients import LOSSES, Model, log_area, one_dimensional_map, two_digits
+from lib.criticality.sample_gradients import LOSSES, Model, log_area, one_dimensional_map
 
 
 def problem(model, count, seed):
     """Parameters, inputs and labels."""
     rng = np.random.default_rng(seed)
     return rng.standard_normal(model.size), rng.standard_normal((count, model.inputs)), rng.integers(0, 2, count)
+
+
+def digits(components):
+    """Principal coordinates of images of zeros and ones, and their labels."""
+    images, labels = load_digits(n_class=2, return_X_y=True)
+    centred = images / 16 - (images / 16).mean(axis=0)
+    return centred @ np.linalg.svd(centred)[2][:components].T, labels
 
 
 def layer(model, q):
@@ -33,14 +40,11 @@ def logit(model, q, x):
 
 
 def loss_derivatives(model, y, t):
-    """h, h', h'' from the textbook forms, with f = expit(y)."""
+    """h, h' from the textbook forms, with f = expit(y)."""
     f, g = expit(y), expit(-y)
     if model.loss == "cross_entropy":
-        return f - t, f * g, f * g * (g - f)
-    slope = 2 * (f - t) * f * g
-    slope1 = 2 * f * g * (f * g + (f - t) * (g - f))
-    slope2 = 2 * f * g * (g - f) * (f * g + (f - t) * (g - f)) + 2 * f * g * (2 * f * g * (g - f) - 2 * (f - t) * f * g)
-    return slope, slope1, slope2
+        return f - t, f * g
+    return 2 * (f - t) * f * g, 2 * f * g * (f * g + (f - t) * (g - f))
 
 
 def logit_derivatives(model, q, x):
@@ -90,7 +94,7 @@ def test_jacobians_are_the_analytic_ones(model, seed, rate):
     q, x, t = problem(model, 3, seed)
     found = model.jacobians(q, x, t, learning_rate=rate, chunk=2)
     for n in range(3):
-        h, h1, _ = loss_derivatives(model, logit(model, q, x[n]), t[n])
+        h, h1 = loss_derivatives(model, logit(model, q, x[n]), t[n])
         to_q, to_x, mixed = logit_derivatives(model, q, x[n])
         expected = -rate * (h1 * np.outer(to_q, to_x) + h * mixed)
         np.testing.assert_allclose(found[n], expected, rtol=1e-10, atol=1e-10 * np.abs(expected).max())
@@ -105,64 +109,6 @@ def test_steps_and_jacobians_keep_their_relative_precision_where_a_sample_is_cer
         sign = 2 * label - 1
         np.testing.assert_allclose(model.steps([w, 0.0], x, [label] * 2)[:, 1], sign * size, rtol=1e-12)
         np.testing.assert_allclose(model.jacobians([w, 0.0], x, [label] * 2)[:, 1, 0], -sign * power * size, rtol=1e-12)
-
-
-# --- exponents ------------------------------------------------------------------------------------
-
-
-@settings(max_examples=20)
-@given(st.sampled_from([m for m in MODELS if m.width == 0]), st.integers(0, 99))
-def test_exponents_of_the_neuron_in_closed_form(model, seed):
-    q, x, t = problem(model, 4, seed)
-    rng = np.random.default_rng(seed)
-    u, v = rng.standard_normal((4, model.size, 2)), rng.standard_normal((4, model.inputs, 2))
-    found = model.local_exponents(q, x, t, u, v)
-    h, h1, h2 = loss_derivatives(model, logit(model, q, x), t)
-    for r in range(2):
-        along = v[:, :, r] @ q[:-1]
-        lever, turn = (u[:, :-1, r] * x).sum(1) + u[:, -1, r], (u[:, :-1, r] * v[:, :, r]).sum(1)
-        slope = h1 * along * lever + h * turn
-        curvature = h2 * along**2 * lever + 2 * h1 * along * turn
-        np.testing.assert_allclose(found[:, r], h * lever * curvature / slope**2, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_exponents_of_the_tanh_layer_by_differences(loss):
-    model = Model(3, width=4, loss=loss)
-    q, x, t = problem(model, 6, 8)
-    left, values, right = np.linalg.svd(model.jacobians(q, x, t), full_matrices=False)
-    left, right = left[:, :, :3], right[:, :3].transpose(0, 2, 1)
-    found = model.local_exponents(q, x, t, left, right)
-    for r in range(3):
-        shift = 1e-3 * right[:, :, r]
-        phi = np.array([(left[:, :, r] * model.steps(q, x + k * shift, t)).sum(1) for k in (-2, -1, 0, 1, 2)])
-        slope = (phi[0] - 8 * phi[1] + 8 * phi[3] - phi[4]) / 12e-3
-        curvature = (-phi[0] + 16 * phi[1] - 30 * phi[2] + 16 * phi[3] - phi[4]) / 12e-6
-        np.testing.assert_allclose(found[:, r], phi[2] * curvature / slope**2, rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(slope, values[:, r], rtol=1e-8, atol=1e-9)
-    moved = model.local_exponents(q, x, t, -3 * left, 0.2 * right)
-    np.testing.assert_allclose(moved, found, rtol=1e-10, atol=1e-13)
-
-
-@pytest.mark.parametrize(("loss", "c"), [("cross_entropy", 1), ("squared", 2)])
-def test_on_an_exponential_tail_the_exponent_is_one_plus_the_curvature_of_the_logit(loss, c):
-    model = Model(3, width=4, loss=loss)
-    q, x, t = problem(model, 6, 9)
-    q[-1] = -60.0  # far in the tail of class 0; u below is the direction of this bias, where φ = -h(y)
-    u, v = np.zeros((6, model.size, 1)), np.random.default_rng(1).standard_normal((6, 3, 1))
-    u[:, -1] = 1.0
-    weights, biases, readout, _ = layer(model, q)
-    units, along = np.tanh(x @ weights.T + biases), v[:, :, 0] @ weights.T
-    first, second = (along * (1 - units**2)) @ readout, (along**2 * -2 * units * (1 - units**2)) @ readout
-    found = model.local_exponents(q, x, np.zeros(6), u, v)[:, 0]
-    np.testing.assert_allclose(found, 1 + second / (c * first**2), rtol=1e-9)
-    assert np.abs(found - 1).max() > 0.1
-
-
-def test_a_direction_that_no_step_sees_has_no_exponent():
-    model = Model(2)
-    with pytest.raises(ValueError, match="^right must be directions along which"):
-        model.local_exponents([1.0, 0.0, 0.0], [[1.0, 2.0]], [0], [[[0.0], [0.0], [1.0]]], [[[0.0], [1.0]]])
 
 
 # --- training -------------------------------------------------------------------------------------
@@ -188,7 +134,7 @@ def test_training_ends_at_a_minimum_where_the_mean_step_balances_the_penalty(mod
 
 
 def test_newton_steps_reach_what_the_rounding_of_the_loss_hides():
-    x, t = two_digits(components=10)
+    x, t = digits(10)
     model = Model(10)
     ends = [model.train(x, t, seed, tolerance=1e-15) for seed in (1, 2)]  # for a neuron there is one for all starts
     np.testing.assert_allclose(ends[0], ends[1], rtol=1e-10, atol=1e-12)
@@ -198,7 +144,7 @@ def test_newton_steps_reach_what_the_rounding_of_the_loss_hides():
 
 
 def test_training_repeats_itself_and_a_stronger_penalty_makes_smaller_weights():
-    x, t = two_digits(components=4)
+    x, t = digits(4)
     model = Model(4, width=2)
     assert np.array_equal(model.train(x, t, 5), model.train(x, t, 5))
     assert not np.array_equal(model.train(x, t, 5), model.train(x, t, 6))
@@ -292,22 +238,6 @@ def test_the_distance_between_the_laws_is_that_of_the_laws():
     assert exact > 20 * sigma and found.distance == pytest.approx(exact, abs=4 * sigma)
 
 
-# --- digits ---------------------------------------------------------------------------------------
-
-
-def test_the_digits_are_centred_zeros_and_ones_and_their_principal_coordinates():
-    source = load_digits()
-    kept = source.target < 2
-    x, t = two_digits()
-    np.testing.assert_allclose(x, source.data[kept] / 16 - (source.data[kept] / 16).mean(axis=0), atol=1e-14)
-    assert np.array_equal(t, source.target[kept])
-    every, few = two_digits(components=64)[0], two_digits(components=3)[0]
-    np.testing.assert_allclose(every @ every.T, x @ x.T, atol=1e-12)
-    np.testing.assert_allclose(few, every[:, :3], atol=1e-12)
-    covariance = every.T @ every
-    np.testing.assert_allclose(np.diag(covariance), np.linalg.eigvalsh(x.T @ x)[::-1], atol=1e-9)
-
-
 def test_maps_and_areas_that_do_not_exist_are_refused():
     for bad in (np.ones((2, 3, 4)), np.zeros((0, 4, 3)), np.ones((1, 3, 2))):
         with pytest.raises(ValueError, match="^jacobians must "):
@@ -339,12 +269,3 @@ GOOD = {"parameters": [1.0, 2.0, 0.0], "inputs": [[0.5, 1.0], [0.0, -1.0]], "lab
 def test_samples_that_do_not_fit_the_model_are_refused(bad, name):
     with pytest.raises(ValueError, match=f"^{name} must"):
         Model(2).steps(**GOOD | bad)
-
-
-@pytest.mark.parametrize(("left", "right", "name"), [
-    ((2, 3, 0), (2, 2, 0), "left"), ((1, 3, 1), (2, 2, 1), "left"), ((2, 4, 1), (2, 2, 1), "left"),
-    ((2, 3, 1), (2, 2, 2), "right"),
-])  # fmt: skip
-def test_directions_that_do_not_fit_the_model_are_refused(left, right, name):
-    with pytest.raises(ValueError, match=f"^{name} must"):
-        Model(2).local_exponents(**GOOD, left=np.ones(left), right=np.ones(right))
