@@ -75,6 +75,8 @@ def test_there_are_figures_enough_and_few_words(cells):
     figures = sum("figure" in c.metadata.get("mystnb", {}) or "explore.slider(" in c.source for c in code(cells))
     assert count <= 2500, rule(8)
     assert figures >= 3 * count / 1000 - 0.5, f"{figures} figures, {count} words: {rule(1)}"
+    booked = [c.source for c in code(cells) if "figure" in c.metadata.get("mystnb", {}) and "ledger.check(" in c.source]
+    assert not booked, f"a cell that names a figure shows nothing else; book the claim in the next one: {booked}"
 
 
 def test_a_symbol_has_one_meaning_in_a_chapter(page):
