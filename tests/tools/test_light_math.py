@@ -40,7 +40,8 @@ def test_a_long_formula_may_break_behind_a_relation_that_stands_in_no_parenthesi
 
 
 def test_pages_that_ask_for_markup_need_no_script(tmp_path):
-    text = "# Page\n\nA {math}`x^2`.\n"
+    text = "# Page\n\nA {math}`x^2`.\n\n| one | two |\n| --- | --- |\n"
+    text += "| $y^2$ | *many* |\n| [here](https://example.org) | |\n"
     light = f"---\nmathematics: markup\n---\n{text}"
 
     def made(light):
@@ -50,7 +51,9 @@ def test_pages_that_ask_for_markup_need_no_script(tmp_path):
 
     page, other = made(light)
     assert page.select_one("p math msup") and not page.select("span.math, script[src*=mathjax]")
-    assert other.select_one("span.math") and other.select("script[src*=mathjax]") and not other.select("math")
+    assert [cell.get_text() for cell in page.select("td:not(:has(p))")] == ["y2", "many", ""]
+    assert other.select("td p") and not other.select("math")
+    assert other.select_one("span.math") and other.select("script[src*=mathjax]")
     page, _ = made(light + "Only a script can set $\\strange$.\n")
     assert page.select_one("math") and [node.get_text() for node in page.select("span.math")] == [r"\(\strange\)"]
 

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 from docutils import nodes
 from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 
 APPLY = "\u2061"
@@ -77,6 +78,10 @@ def _pieces(tree):
     return [piece for piece in made if len(piece)]
 
 
+def _link(node):
+    return isinstance(node, (nodes.reference, addnodes.pending_xref))
+
+
 def raw(node):
     """What stands for a formula; the formula itself where only MathJax can set it."""
     try:
@@ -96,6 +101,9 @@ class Lighten(SphinxTransform):
         if any(wanted):
             for node in list(self.document.findall(nodes.math)):
                 node.replace_self(raw(node))
+            for cell in self.document.findall(nodes.entry):  # two thousand: no paragraph but around links
+                if [type(child) for child in cell] == [nodes.paragraph] and not any(cell[0].findall(_link)):
+                    cell[:] = cell.pop().children
 
 
 def setup(app):
