@@ -108,7 +108,8 @@ def test_fingerprint_sees_the_cells_the_preset_and_the_kernels(chapter, monkeypa
     monkeypatch.delenv(presets.ENVIRONMENT, raising=False)
     leaf = "lib/fields/renormalization/decimation.py"
     found = [
-        fingerprint(chapter, *more) for more in ([], ["print(1)"], ["from lib.fields.renormalization import decimation"])
+        fingerprint(chapter, *more)
+        for more in ([], ["print(1)"], ["from lib.fields.renormalization import decimation"])
     ]
     assert leaf in found[2] and leaf not in found[0]
     assert leaf in fingerprint(chapter, "%timeit x"), "cells that are no plain Python may reach anything"
