@@ -67,7 +67,7 @@ def test_fingerprint_of_a_page_sees_every_input_of_its_result(chapter, name, old
     [
         ("lib/foundations/far.py", '"""Far."""', '"""Farther."""  # a comment\n\n'),
         ("lib/foundations/committee.py", "", "\nX = 1\n"),  # not reached
-        ("lib/fields/renormalization/ising.py", "", "\nX = 1\n"),
+        ("lib/fields/renormalization/decimation.py", "", "\nX = 1\n"),
         ("lib/fields/renormalization/table.csv", "", "1"),
         ("lib/claims/foundations/online-learning.toml", "[[claim]]", "[[claim]]\nvalue = 1"),
         ("lib/claims/foundations/langevin.toml", 'statement = "', 'statement = "In other words: '),
@@ -106,12 +106,13 @@ def test_a_page_that_reads_the_large_sets_sees_which_files_are_there(chapter, mo
 
 def test_fingerprint_sees_the_cells_the_preset_and_the_kernels(chapter, monkeypatch):
     monkeypatch.delenv(presets.ENVIRONMENT, raising=False)
-    ising = "lib/fields/renormalization/ising.py"
+    leaf = "lib/fields/renormalization/decimation.py"
     found = [
-        fingerprint(chapter, *more) for more in ([], ["print(1)"], ["from lib.fields.renormalization import ising"])
+        fingerprint(chapter, *more)
+        for more in ([], ["print(1)"], ["from lib.fields.renormalization import decimation"])
     ]
-    assert ising in found[2] and ising not in found[0]
-    assert ising in fingerprint(chapter, "%timeit x"), "cells that are no plain Python may reach anything"
+    assert leaf in found[2] and leaf not in found[0]
+    assert leaf in fingerprint(chapter, "%timeit x"), "cells that are no plain Python may reach anything"
     assert project.cell_timeout(chapter) > 0
     monkeypatch.setenv(presets.ENVIRONMENT, "paper")
     found.append(fingerprint(chapter))
@@ -124,9 +125,9 @@ def test_fingerprint_sees_the_cells_the_preset_and_the_kernels(chapter, monkeypa
 def test_a_leaf_module_reaches_few_pages_of_the_book_and_what_changes_meanwhile_is_seen(tmp_path):
     prints = fingerprints.Fingerprints(project.ROOT, tmp_path / "kept.json")
     reaching = {name: [path.stem for path in prints.now if name in prints.now[path]] for name in (
-        "lib/fields/renormalization/ising.py", "lib/common/checks.py"
+        "lib/fields/renormalization/decimation.py", "lib/common/checks.py"
     )}  # fmt: skip
-    assert [len(pages) for pages in reaching.values()] == [1, len(prints.now)]
+    assert [len(pages) for pages in reaching.values()] == [2, len(prints.now)]
     assert prints.changed_since() == []
     page = next(iter(prints.now))
     prints.seen, prints.now[page] = None, {}
