@@ -14,9 +14,9 @@ CODE = {"its cells": "1"}
 ENTRY = {"records": {}, "code": CODE, "data": {}, "seconds": 300.0, "commit": "0123456789abcdef"}
 
 
-def site(root, parts):
+def site(root, parts, notebook=NOTEBOOK):
     """A page with two figures, one of them in the archive; `parts`: the code of the page now."""
-    page = NOTEBOOK + "# Page\n\n" + FIGURE.format("fig-a") + "\n" + FIGURE.format("fig-b")
+    page = notebook + "# Page\n\n" + FIGURE.format("fig-a") + "\n" + FIGURE.format("fig-b")
     write(root, {"index": "# Start\n\n```{toctree}\nbook/page\n```\n", "book/page": page})
     for name in ("fig-a", "fig-b"):
         (root / "book" / f"{name}.svg").write_text(SVG.format(1))
@@ -42,3 +42,14 @@ def test_an_archived_figure_stands_folded_under_that_of_the_build(tmp_path):
 def test_an_archived_figure_of_changed_code_says_so(tmp_path):
     soup = site(tmp_path, {"its cells": "2"})
     assert "at commit 012345678; the code has changed since." in soup.select_one("details.at-size").get_text()
+
+
+def test_a_page_may_name_the_sizes_itself(tmp_path):
+    soup = site(tmp_path, CODE, NOTEBOOK.replace("---\n", '---\nfull_size: "all & more"\n', 1))
+    fold = soup.select_one("details.at-size")
+    assert fold.summary.get_text() == "At full size: all & more"
+    assert fold.img["alt"] == "The same figure at full size. A line rises."
+
+
+def test_a_page_that_names_none_has_the_sizes_of_its_source(tmp_path):
+    assert site(tmp_path, CODE).select_one("details.at-size summary").get_text() == "At the source's own size"

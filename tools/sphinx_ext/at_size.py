@@ -1,5 +1,6 @@
 """Under a figure of the build, folded, the same figure at the source's own size, from ``archive/``.
 
+A page whose source has no such experiment names the sizes in its front matter, as ``full_size``.
 ``tools/build/book.py`` writes what each page says of its archive into ``_build/at-size/`` before the pages are read.
 """
 
@@ -16,14 +17,15 @@ from tools.build import archive, project
 PUBLISHED = "_at_size"  # in the site: where the drawings lie
 
 
-def folded(address, alt, said):
-    """The fold under a figure: the drawing at `address`, and how it was computed."""
+def folded(address, alt, said, size=None):
+    """The fold under a figure: the drawing at `address`, how it was computed, and its `size` where not the source's."""
     stale = "; the code has changed since" if said["stale"] else ""
     how = f"Computed in the preset <em>paper</em>, {said['minutes']} min, at commit {said['commit']}{stale}."
-    alt = html.escape(f"The same figure at the size of the source. {alt}", quote=True)
+    alt = html.escape(f"The same figure at {'full size' if size else 'the size of the source'}. {alt}", quote=True)
+    heading = f"At full size: {html.escape(size)}" if size else "At the source's own size"
     drawing = f'<img src="{html.escape(address)}" alt="{alt}" loading="lazy">'
     note = f"<p>{how} Sizes that the caption names are those of this build.</p>"
-    return f'<details class="at-size"><summary>At the source\'s own size</summary>{drawing}{note}</details>'
+    return f'<details class="at-size"><summary>{heading}</summary>{drawing}{note}</details>'
 
 
 def add(app, doctree):
@@ -36,12 +38,13 @@ def add(app, doctree):
         raise ExtensionError(f"{source} is missing: build with `make book`, which writes it before the pages are read")
     app.env.note_dependency(str(source))
     said = json.loads(source.read_text(encoding="utf-8"))
+    size = app.env.metadata[page].get("full_size")  # of the front matter
     for figure in doctree.findall(nodes.figure):
         name = next((name for name in figure["names"] if name in said.get("figures", {})), None)
         if name is not None:
             address = f"{'../' * page.count('/')}{PUBLISHED}/{page}/{name}.svg"
             alt = next(figure.findall(nodes.image)).get("alt", "")
-            figure += nodes.legend("", nodes.raw("", folded(address, alt, said), format="html"))
+            figure += nodes.legend("", nodes.raw("", folded(address, alt, said, size), format="html"))
 
 
 def publish(app, error):
