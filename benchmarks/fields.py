@@ -5,9 +5,10 @@ Run by hand: python benchmarks/fields.py.  Medians over repeats; compilation is 
 
 import numpy as np
 from _timing import seconds
+from sklearn.preprocessing import normalize
 
 from lib.fields.kernels import effective_ridge, pools
-from lib.fields.networks import nngp
+from lib.fields.networks.prior import Prior
 from lib.fields.overlaps import coexistence, escape_times, monte_carlo, single_index
 from lib.fields.overlaps.single_index import SingleIndex
 from lib.services import data
@@ -23,8 +24,9 @@ def regression():
     print(f"κ, 10³ P and 10⁴ modes                          {taken:8.2f} s")
     digits = data.load("digits", size=8)
     targets = np.where(digits.labels % 2 == 0, 1.0, -1.0)  # (1797,)
-    points = pools.unit_rows(digits.images.reshape(len(targets), -1))  # (1797, 64)
-    gram = nngp.kernel("erf", points)  # (1797, 1797)
+    points = digits.images.reshape(len(targets), -1)  # (1797, 64)
+    points = normalize(points - points.mean(axis=0))
+    gram = Prior("erf").kernel(points)  # (1797, 1797)
     taken = seconds(lambda: pools.Pool(gram, targets).eigenvalues, 1)
     print(f"digits, eigendecomposition of 1797 points       {taken:8.2f} s")
     taken = seconds(lambda: pools.Pool(gram, targets).measure([25, 50, 100, 200], [0.1], 1), 1)

@@ -52,12 +52,12 @@ def test_arrows_point_forward_and_private_names_stay_at_home():
 @pytest.mark.parametrize(
     ("name", "statement"),
     [
-        ("scaling.spectra", "from lib.fields import nngp"),
+        ("scaling.spectra", "from lib.fields.networks import prior"),
         ("scaling.spectra", "from lib.fields.overlaps import staircase"),
         ("common.checks", "from lib.services import data"),
         ("services.data", "from lib.foundations import gaussian"),
-        ("fields.networks.nngp", "from lib.foundations.gaussian import _i2"),
-        ("fields.networks.nngp", "def f():\n    from lib.foundations import _hidden"),
+        ("fields.networks.prior", "from lib.foundations.gaussian import _i2"),
+        ("fields.networks.prior", "def f():\n    from lib.foundations import _hidden"),
     ],
 )
 def test_arrow_against_the_order_is_seen(name, statement):
@@ -66,7 +66,7 @@ def test_arrow_against_the_order_is_seen(name, statement):
 
 def test_part_uses_all_before_it_and_itself():
     assert all(against(f"{later}.x", f"{earlier}.y") is None for earlier, later in pairwise(PARTS))
-    assert against("fields.networks.nngp", "fields.kernels._modes") is None
+    assert against("fields.networks.prior", "fields.kernels._modes") is None
 
 
 def test_folders_of_tests_are_those_of_the_library():

@@ -9,16 +9,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.optimize.elementwise import find_root
 
 from lib.common import checks
 from lib.common.shapes import Array, ArrayLike
 from lib.common.spectrum import Spectrum
-from lib.fields._data import per_sample
 from lib.fields.kernels._modes import graded, tails
 
-CLOSURES = {"quenched": (1.0, 0.0), "annealed": (1.0, 1.0), "half": (0.5, 0.5)}  # shares of ∫Var_post and of the bias
 _BLOCK = 2**14  # numbers a block of (rows, modes) may hold: it stays in the cache
 
 
@@ -122,9 +119,6 @@ class RidgeTheory:
             wanted = f"be fewer than the {self.pool} points of the pool: none is left to test on"
             checks.fail_if(np.max(p) >= self.pool, "samples", wanted, f"{np.max(p):g} of them")
 
-    def _unlimited(self, what):
-        checks.fail_if(self.pool is not None, "pool", f"be None for {what}, which is of unlimited data", self.pool)
-
     @cached_property
     def kappa(self) -> float | Array["..."]:
         """Effective ridge per sample κ, the root of  P = T/κ + Σ_k g_k L_k;  0 for T = 0 and P >= the rank.
@@ -203,9 +197,8 @@ class RidgeTheory:
             part, left = _learned(values, k[rows]), _unlearned(values, k[rows])  # (r, n), (r, n)
             bias[rows], spread[rows], shared[rows] = left**2 @ power, (part * left) @ counts, part**2 @ counts
         taken, rest = p / (self.pool or np.inf), 1 - (shared + spread) / (self.pool or np.inf)  # (R,)  P/M, 1 - Σ g L/M
-        bare = np.divide(
-            t * rest, k, out=p - rank, where=k > 0
-        )  # (R,)  P - Σ g L, the samples that no mode has used up
+        # P - Σ g L, the samples that no mode has used up
+        bare = np.divide(t * rest, k, out=p - rank, where=k > 0)  # (R,)
         unused = (1 - taken) * (bare + spread) + taken * bare**2 / p  # (R,)  P - Σ g L² of unlimited data
         if np.any(unused <= 0):
             wanted = f"be > 0 where samples equals the rank {rank:g}: the variance diverges there"
@@ -213,43 +206,13 @@ class RidgeTheory:
         outside = noise * (1 - taken * (shared + 2 * spread) / p)  # (R,)
         test = (p / unused) * (bias + outside)  # (R,)
         with np.errstate(over="ignore"):
-            variance, excess = (shared / unused) * (bias + noise), k * (shared + spread) / rest  # (R,), (R,)
+            variance = (shared / unused) * (bias + noise)  # (R,)
             if self.pool is not None:
                 bias = bias / rest**2  # (R,)
                 variance = np.maximum(test - bias - noise, 0.0)  # (R,)
-            parts = p / unused, bias, variance, test, (bare / p) ** 2 * test, excess  # (R,) each
+            parts = p / unused, bias, variance, test, (bare / p) ** 2 * test  # (R,) each
         shaped = (checks.finite("target_power", part).reshape(np.shape(self.samples)) for part in parts)
         return LearningCurve(self, *map(checks.plain, shaped))
-
-    def _bare(self):
-        """κ = T/P of the equivalent kernel."""
-        self._unlimited("the equivalent kernel")
-        checks.fail_if(np.any(np.asarray(self.ridge) == 0), "ridge", "be > 0 for the equivalent kernel", self.ridge)
-        with np.errstate(over="ignore"):
-            return checks.finite("ridge", np.divide(self.ridge, self.samples))  # (...)
-
-    def equivalent_kernel(self) -> tuple[float | Array["..."], float | Array["..."]]:
-        """The equivalent kernel's ridge per sample, the limit of a large ridge, and by how much it falls short.
-
-        It promises far too much where what it leaves out is not small against one.
-
-        Returns
-        -------
-        kappa : float or ndarray (...)
-            T/P; T > 0.
-        missing : float or ndarray (...)
-            The unlearned variance over the ridge,  Σ_k g_k λ_k(1 - L_k)/T.
-
-        Examples
-        --------
-        >>> RidgeTheory(Spectrum([1.0], [4]), 10, ridge=10.0).equivalent_kernel()
-        (1.0, 0.2)
-        """
-        kappa = self._bare()  # (...)
-        with np.errstate(over="ignore"):
-            variance = _learned(self.spectrum.eigenvalues, kappa) * np.asarray(kappa)[..., None]  # (..., n)
-            missing = checks.finite("ridge", variance @ self.spectrum.multiplicities / self.ridge)  # (...)
-        return checks.plain(kappa), checks.plain(missing)
 
     def equivalent_kernel_error(self, target_power: ArrayLike) -> float | Array["..."]:
         """Error against the clean target that the bare equivalent kernel promises:  Σ_k (1 - L_k)² w_k  at  κ = T/P.
@@ -268,49 +231,12 @@ class RidgeTheory:
         >>> RidgeTheory([1.0], 10, ridge=10.0).equivalent_kernel_error([4.0])
         1.0
         """
-        power = self._power(target_power)  # (n,)
-        return checks.plain(_unlearned(self.spectrum.eigenvalues, self._bare()) ** 2 @ power)
-
-    def closure_learnability(self, closure: str, target_power: ArrayLike) -> Array[" n"]:
-        """Learnabilities under one of three closures:  Pκ = T + α Σ_k g_k λ_k(1 - L_k) + β Σ_k (1 - L_k)² w_k.
-
-        The source, without replicas, prints "annealed" and "half"; but regression is linear in the target, so a ridge
-        that depends on it cannot be right.  Of several roots the largest is taken: it belongs to the fewest samples.
-
-        Parameters
-        ----------
-        closure : str
-            "quenched", (α, β) = (1, 0), the average over data sets with replicas; "annealed", (1, 1), which averages
-            the partition function and takes the whole discrepancy for noise; or "half", (½, ½), with a factor too many.
-        target_power : array_like (n,)
-            w_k >= 0, as in `predict`; P and T > 0 are one number each.
-
-        Returns
-        -------
-        ndarray (n,)
-
-        Examples
-        --------
-        >>> theory = RidgeTheory([1.0], 4, ridge=1.0)
-        >>> [theory.closure_learnability(name, [9.0]).round(3).item() for name in CLOSURES]
-        [0.764, 0.55, 0.734]
-        """
-        variance_share, bias_share = CLOSURES[checks.one_of("closure", closure, CLOSURES)]
-        self._unlimited("a closure")
-        values, counts = self.spectrum.eigenvalues, self.spectrum.multiplicities  # (n,), (n,)
-        power, p = self._power(target_power), checks.number("samples", self.samples, above=0)
-        t = checks.number("ridge", self.ridge, above=0)
-
-        def surplus(u):
-            kappa = np.exp(u)
-            left = _unlearned(values, kappa)  # (n,)
-            return t + variance_share * (counts * left) @ values + bias_share * left**2 @ power - p * kappa
-
+        power, pool = self._power(target_power), self.pool  # (n,)
+        checks.fail_if(pool is not None, "pool", "be None for the equivalent kernel, which is of unlimited data", pool)
+        checks.fail_if(np.any(np.asarray(self.ridge) == 0), "ridge", "be > 0 for the equivalent kernel", self.ridge)
         with np.errstate(over="ignore"):
-            most = checks.finite("target_power", t + counts @ values + power.sum())
-            grid = np.linspace(np.log(most / p) + 1e-9, np.log(t / p) - 1e-9, 2000)  # (2000,)  down from no data
-        first = next(i for i, u in enumerate(grid) if surplus(u) > 0)
-        return _learned(values, np.exp(brentq(surplus, grid[first], grid[first - 1], xtol=1e-14)))
+            bare = checks.finite("ridge", np.divide(self.ridge, self.samples))  # (...)
+        return checks.plain(_unlearned(self.spectrum.eigenvalues, bare) ** 2 @ power)
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,8 +253,6 @@ class LearningCurve:
         Error of the mean prediction, Σ_k (1 - L_k)² w_k of unlimited data, and that of its spread over data sets.
     test_error, train_error : float or ndarray (...)
         Bias + variance + label noise, and the mean square residual on the noisy labels.
-    sampled_excess : float or ndarray (...)
-        T_eff - T, which a function drawn from the posterior has on top of its mean.
     """
 
     theory: RidgeTheory
@@ -337,39 +261,11 @@ class LearningCurve:
     variance: float | Array["..."]
     test_error: float | Array["..."]
     train_error: float | Array["..."]
-    sampled_excess: float | Array["..."]
 
     @property
     def kappa(self) -> float | Array["..."]:
         """Effective ridge per sample."""
         return self.theory.kappa
-
-    def coefficient_variance(self, *, own_error: ArrayLike = 0.0) -> Array["... n"]:
-        """Variance of one learned coefficient over data sets,  [(test error) + E₀(1 - L_k)² v_k²] L_k²/P.
-
-        The second term, not in the source, doubles the variance of a mode that holds all of the target.
-
-        Parameters
-        ----------
-        own_error : float or array_like (n,)
-            E₀(1 - L_k)² v_k² >= 0.
-
-        Returns
-        -------
-        ndarray (..., n)
-            Of each mode by itself, whatever its multiplicity.
-
-        Examples
-        --------
-        >>> curve = RidgeTheory(Spectrum([1.0], [2]), 2, ridge=1.0).predict([1.0])  # κ = L = 1/2^½
-        >>> round(curve.coefficient_variance().item() - 0.25 * curve.test_error * curve.theory.learnability.item(), 9)
-        0.0
-        """
-        self.theory._unlimited("the variance of single coefficients")
-        share = self.theory.learnability  # (..., n)
-        error = per_sample("own_error", own_error, share.shape[-1:], at_least=0)  # (n,)
-        test, p = (np.asarray(part)[..., None] for part in (self.test_error, self.theory.samples))  # (..., 1) each
-        return (test + error) * share**2 / p  # (..., n)
 
 
 def degenerate(

@@ -1,4 +1,4 @@
-"""Gaussian-process regression on a data set: posterior mean, covariance and norm, and what it says of its test error.
+"""Gaussian-process regression on a data set: posterior mean, covariance and draws, and what it says of its test error.
 
 The one home of ridge regression in this part: of one data set at one ridge a sample, and at many ridges.  Source:
 ringel2025talk, on Gaussian-process regression; a ridge per sample is among its open questions.
@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, eigh, solve_triangular
 
 from lib.common import checks
-from lib.common.shapes import Array, ArrayLike
+from lib.common.shapes import Array, ArrayLike, Rng
 from lib.fields import _data
 
 
@@ -145,26 +145,38 @@ class GaussianProcess:
             checks.fail("prior", "belong to the same kernel as gram and cross", lowest)
         return left
 
-    def squared_norm(self, targets: ArrayLike) -> float:
-        """Squared norm of the posterior mean in K's space:  f̄ᵀK⁻¹f̄ = αᵀK_XXα,  twice the elastic energy.
+    def condition(
+        self, fields: ArrayLike, observed: ArrayLike, targets: ArrayLike, cross: ArrayLike, rng: Rng
+    ) -> Array["S n"]:
+        """Draws of the posterior from those of the prior, Matheron's rule:  f = f₀ + K_xX (K_XX + T)⁻¹ (y - f₀(X) - ξ).
+
+        With noise ξ ~ N(0, T), what is left of f₀ is uncorrelated with  f₀(X) + ξ,  hence independent of the data.
 
         Parameters
         ----------
+        fields, observed : array_like (S, n), (S, P)
+            f₀ of covariance K at the new inputs and, of the same draws, at the examples.
         targets : array_like (P,)
             y.
+        cross : array_like (n, P)
+            K_xX between the new inputs and the examples.
+        rng : int, SeedSequence or Generator
 
         Returns
         -------
-        float
+        ndarray (S, n)
 
         Examples
         --------
-        >>> round(GaussianProcess([[2.0]], 2.0).squared_norm([4.0]), 12)  # f̄ = 2 under the stiffness 1/2
-        2.0
+        >>> GaussianProcess([[1.0]], 0.0).condition([[0.5]], [[0.5]], [2.0], [[1.0]], rng=1).tolist()  # a rigid pin
+        [[2.0]]
         """
-        dual = self._one(targets)  # (P,)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return float(checks.finite("targets", dual @ self.gram @ dual))
+        prior = checks.array("fields", fields, ndim=2)  # (S, n)
+        seen = checks.array("observed", observed, shape=(len(prior), len(self.gram)))  # (S, P)
+        cross = checks.array("cross", cross, shape=(prior.shape[1], len(self.gram)))  # (n, P)
+        y = checks.array("targets", targets, shape=self.ridge.shape)  # (P,)
+        noise = np.sqrt(self.ridge) * checks.generator("rng", rng).standard_normal(seen.shape)  # (S, P)
+        return prior + self.mean((y - seen - noise).T, cross).T  # (S, n)
 
     def leave_one_out(self, targets: ArrayLike) -> LeaveOneOut:
         """Prediction of each example from all the others, without refitting:  y_μ - f̄_{-μ}(x_μ) = α_μ/[(K + T)⁻¹]_μμ.

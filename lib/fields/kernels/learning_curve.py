@@ -1,13 +1,11 @@
-"""Exponents of the learning curves of power laws, and when overfitting is benign.  Source: ringel2025talk."""
+"""Exponents of the learning curves of power laws, and of measured spectra.  Source: ringel2025talk."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from lib.common import checks
-from lib.common.shapes import Array, ArrayLike
-from lib.common.spectrum import Spectrum
-from lib.fields.kernels._modes import graded, tails
+from lib.common.shapes import ArrayLike
 
 
 @dataclass(frozen=True)
@@ -21,8 +19,8 @@ class PowerLaw:
 
     Examples
     --------
-    >>> PowerLaw(2.0).edge_exponent(ridgeless=False)
-    0.5
+    >>> round(PowerLaw(2.0).ridgeless_amplitude, 6)  # (π/2)²
+    2.467401
     """
 
     decay: float
@@ -36,44 +34,6 @@ class PowerLaw:
         a = self.decay
         # sin(π/a) = sin(π(a - 1)/a): the smaller angle keeps its digits, as a approaches one and as it grows.
         return float((np.pi / a / np.sin(np.pi * min(1.0, a - 1) / a)) ** a)
-
-    def learnability_edge(self, kappa: ArrayLike) -> float | Array["..."]:
-        """Rank of the mode that is half learned,  k* = κ^{-1/a},  not rounded.
-
-        Parameters
-        ----------
-        kappa : float or array_like
-            κ > 0.
-
-        Returns
-        -------
-        float or ndarray
-
-        Examples
-        --------
-        >>> PowerLaw(2.0).learnability_edge(0.01)
-        10.0
-        """
-        return checks.plain(checks.entries("kappa", kappa, above=0) ** (-1 / self.decay))
-
-    def edge_exponent(self, *, ridgeless: bool) -> float:
-        """Exponent of the learnability edge,  k* ∝ P^x:  x = 1 without a ridge, not in the source, 1/a with one.
-
-        Parameters
-        ----------
-        ridgeless : bool
-            Whether the unlearned modes make the ridge; else a given one dominates.
-
-        Returns
-        -------
-        float
-
-        Examples
-        --------
-        >>> [PowerLaw(2.0).edge_exponent(ridgeless=ridgeless) for ridgeless in (True, False)]
-        [1.0, 0.5]
-        """
-        return 1.0 if checks.boolean("ridgeless", ridgeless) else 1 / self.decay
 
     def loss_exponent(self, target_decay: float, *, ridgeless: bool) -> float:
         """Exponent of the learning curve,  loss ∝ P^{-x}:  x = min(β - 1, 2a), over a where a ridge dominates.
@@ -96,31 +56,8 @@ class PowerLaw:
         >>> [PowerLaw(2.0).loss_exponent(2.5, ridgeless=ridgeless) for ridgeless in (True, False)]
         [1.5, 0.75]
         """
-        edge = self.edge_exponent(ridgeless=ridgeless)
+        edge = 1.0 if checks.boolean("ridgeless", ridgeless) else 1 / self.decay  # of  k* ∝ P^x, half learned
         return min(checks.number("target_decay", target_decay, above=1) - 1, 2 * self.decay) * edge
-
-    def crossover(self, ridge: ArrayLike) -> float | Array["..."]:
-        """Number of samples from which on a ridge dominates,  P ~ T^{-1/(a-1)}:  a scale, not a sharp point.
-
-        There the unlearned variance is of order T; with fewer samples unlearned modes make the ridge.
-
-        Parameters
-        ----------
-        ridge : float or array_like
-            T > 0.
-
-        Returns
-        -------
-        float or ndarray
-
-        Examples
-        --------
-        >>> round(PowerLaw(2.0).crossover(0.01), 12)
-        100.0
-        """
-        t = checks.entries("ridge", ridge, above=0)
-        with np.errstate(over="ignore"):
-            return checks.plain(checks.finite("decay", t ** (-1 / (self.decay - 1))))
 
 
 @dataclass(frozen=True)
@@ -230,32 +167,3 @@ def decay(
     bent = f"an exponent of {whole.exponent:.2g} that drifts by {whole.drift:.2g} over all {size}"
     wanted = f"fall with one exponent over {decades:g} decade{'s' * (decades != 1)}: state a window by first and last"
     checks.fail("values", wanted, bent)
-
-
-def effective_ranks(spectrum: Spectrum | ArrayLike) -> tuple[Array[" n"], Array[" n"], Array[" n"]]:
-    """Effective ranks of what is left beyond k modes:  r_k = Σ_{i>k} λ_i/λ_{k+1},  R_k = (Σ_{i>k} λ_i)²/Σ_{i>k} λ_i².
-
-    Overfitting is benign if for some k far below P both are far above it (Bartlett and coauthors, 2020).
-
-    Parameters
-    ----------
-    spectrum : Spectrum or array_like (n,)
-        λ_k > 0, descending, with g_k.
-
-    Returns
-    -------
-    count, rank, square_rank : ndarray (n,)
-        k = 0, g_1, g_1 + g_2, ..., with r_k and R_k.
-
-    Examples
-    --------
-    >>> [part.round(6).tolist() for part in effective_ranks(Spectrum([1.0, 0.1], [2, 100]))]
-    [[0.0, 2.0], [12.0, 100.0], [48.0, 100.0]]
-    """
-    spectrum = graded(spectrum)
-    values, counts = spectrum.eigenvalues, spectrum.multiplicities  # (n,), (n,)
-    if values[-1] == 0 or np.any(np.diff(values) > 0):
-        checks.fail("spectrum", "have eigenvalues > 0 and descending", values)
-    scaled = values / values[0]  # (n,)
-    first, second = (tails(counts * scaled**power)[:-1] for power in (1, 2))  # (n,), (n,)
-    return np.append(0.0, np.cumsum(counts)[:-1]), first / scaled, first**2 / second

@@ -21,36 +21,6 @@ from lib.fields.kernels.gp_regression import _regressed
 from lib.fluctuations import regression
 
 
-def unit_rows(inputs: ArrayLike) -> Array["M d"]:
-    """Inputs with their mean over the pool removed, each then scaled to length one.
-
-    Parameters
-    ----------
-    inputs : array_like (M, d)
-        One row a point, M >= 2, none at the mean.
-
-    Returns
-    -------
-    ndarray (M, d)
-
-    Examples
-    --------
-    >>> unit_rows([[0.0, 0.0], [6.0, 8.0]]).round(6).tolist()
-    [[-0.6, -0.8], [0.6, 0.8]]
-    """
-    points = checks.array("inputs", inputs, ndim=2)  # (M, d)
-    if points.shape[0] < 2 or points.shape[1] == 0:
-        checks.fail("inputs", "hold two points or more of one or more components", f"shape {points.shape}")
-    size = np.abs(points).max() or 1.0
-    points = points / size
-    points -= points.mean(axis=0)
-    lengths = np.linalg.norm(points, axis=1, keepdims=True)  # (M, 1)
-    if lengths.min() <= 1e-14:
-        shortest = f"a length of {lengths.min() * size:.3g}"
-        checks.fail("inputs", "have no point at their mean: it has no direction", shortest)
-    return points / lengths
-
-
 @dataclass(frozen=True, eq=False)
 class Modes:
     """What M points say of a kernel and a target: all that a learning curve depends on.

@@ -16,9 +16,9 @@ from scipy.linalg import LinAlgError, cho_solve
 from lib.common import checks
 from lib.common.shapes import Array, ArrayLike, Rng
 from lib.fields import _data
-from lib.fields.networks import nngp
 from lib.fields.networks._readouts import refuse_singular, regression
 from lib.fields.networks._units import KERNELS, units
+from lib.fields.networks.prior import Prior
 from lib.fields.networks.two_layers import TwoLayer, _read
 
 BLOCK = 2**17  # features that are in memory at a time
@@ -81,8 +81,8 @@ class _Process:
         self.at = _data.points("points", points, self.x.shape[1])  # (M, d)
         self.variance, self.gain = network.weight_variance, network.readout_variance
         variances = {"weight_variance": self.variance, "readout_variance": self.gain}
-        self.kernel = nngp.kernel(network.activation, self.x, **variances)  # (P, P)
-        self.cross = nngp.kernel(network.activation, self.at, self.x, **variances)  # (M, P)
+        self.kernel = Prior(network.activation, **variances).kernel(self.x)  # (P, P)
+        self.cross = Prior(network.activation, **variances).kernel(self.at, self.x)  # (M, P)
         matrix = self.kernel + self.ridge * np.eye(len(self.x))  # (P, P)
         try:
             self.inverse = cho_solve(_data.factored(matrix), np.eye(len(matrix)))  # (P, P)

@@ -20,7 +20,8 @@ from lib.common import checks
 from lib.common.shapes import Array, ArrayLike
 from lib.fields import _data
 from lib.fields.kernels.gp_regression import GaussianProcess
-from lib.fields.networks import _units, nngp
+from lib.fields.networks import _units
+from lib.fields.networks.prior import ACTIVATIONS, Prior
 from lib.fields.networks.two_layers import TwoLayer, _read
 
 ROUNDING = 1e-13  # changes of the free energy below this part of it say nothing
@@ -82,7 +83,7 @@ class _Problem:
     """The data in units of the prior, so that Σ_0 = 1, and the free energy there."""
 
     def __init__(self, network, width, weight_covariance, fluctuations):
-        self.activation = _read(network, nngp.ACTIVATIONS).activation
+        self.activation = _read(network, ACTIVATIONS).activation
         x, self.y, self.ridge, self.readout = network.inputs, network.targets, network.ridge, network.readout_variance
         (self.width,), self.fluctuations = _data.positive(width=width), checks.boolean("fluctuations", fluctuations)
         prior = np.eye(x.shape[1]) / x.shape[1]  # (d, d)
@@ -171,7 +172,7 @@ def slope(activation: str, inputs: ArrayLike, pairs: ArrayLike, covariance: Arra
     >>> slope("relu", [[2.0]], [[3.0]], [[1.0]]).tolist()  # 3 · 2² Σ/2
     [[6.0]]
     """
-    checks.one_of("activation", activation, nngp.ACTIVATIONS)
+    checks.one_of("activation", activation, ACTIVATIONS)
     x = _data.points("inputs", inputs)  # (P, d)
     pairs = checks.symmetric("pairs", pairs, size=len(x))  # (P, P)
     covariance = checks.symmetric("covariance", covariance, size=x.shape[1], definite="semi")  # (d, d)
@@ -326,13 +327,13 @@ def predict(network: TwoLayer, covariance: ArrayLike, points: ArrayLike) -> Arra
     >>> predict(network, [[0.5]], [[2.0], [4.0], [-1.0]]).round(12).tolist()
     [1.5, 3.0, 0.0]
     """
-    x, activation = _read(network, nngp.ACTIVATIONS).inputs, network.activation  # (P, d)
+    x, activation = _read(network, ACTIVATIONS).inputs, network.activation  # (P, d)
     points = checks.array("points", points, shape=(None, x.shape[1]))  # (M, d)
     covariance = checks.symmetric("covariance", covariance, size=x.shape[1], definite="semi")  # (d, d)
     if len(x) == 0 or len(points) == 0:
         return np.zeros(len(points))  # (M,)
     scale = {"weight_covariance": covariance, "readout_variance": network.readout_variance}
-    gram, cross = (nngp.kernel(activation, *pair, **scale) for pair in ((x,), (points, x)))  # (P, P), (M, P)
+    gram, cross = (Prior(activation, **scale).kernel(*pair) for pair in ((x,), (points, x)))  # (P, P), (M, P)
     return GaussianProcess(gram, network.ridge).mean(network.targets, cross)
 
 

@@ -12,8 +12,9 @@ from lib.common import checks
 from lib.common.estimate import Estimate
 from lib.common.shapes import Array, ArrayLike, Rng
 from lib.fields._data import points
-from lib.fields.networks import kernel_adaptation, nngp
+from lib.fields.networks import kernel_adaptation
 from lib.fields.networks._units import KERNELS, units
+from lib.fields.networks.prior import Prior
 from lib.fields.networks.two_layers import TwoLayer
 
 BLOCK = 2**20  # values of neurons in memory at a time
@@ -159,6 +160,6 @@ def adapt(
     """
     x = points("inputs", inputs)  # (P, d)
     variances = checks.entries("variances", variances, above=0, shape=(3,))  # (3,)
-    prior = nngp.kernel(activation, x, weight_variance=variances[0], readout_variance=variances[1])  # (P, P)
+    prior = Prior(activation, weight_variance=variances[0], readout_variance=variances[1]).kernel(x)  # (P, P)
     fields = TwoLayer(activation, np.eye(len(x)), targets, ridge, readout_variance=variances[2])
     return kernel_adaptation.adapt(fields, width, weight_covariance=prior, **ways)

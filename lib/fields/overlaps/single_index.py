@@ -11,7 +11,7 @@ import numpy as np
 from lib.common import checks
 from lib.common.shapes import Array, ArrayLike
 from lib.fields.kernels import effective_ridge
-from lib.fields.networks import nngp
+from lib.fields.networks.prior import Prior
 from lib.fields.overlaps import _projections
 
 
@@ -207,7 +207,7 @@ def ridge(
     """Effective ridge per sample κ >= T/P of the linear degree (erf) or the first three (ReLU) of a network.
 
     κ is the root of  P = (T + τ)/κ + Σ_ℓ g_ℓ λ_ℓ/(λ_ℓ + κ)  over ℓ = 1 (erf) or ℓ = 0, 1, 2 (ReLU), with λ_ℓ and g_ℓ of
-    :func:`lib.fields.networks.nngp.sphere_spectrum`.  What they leave of the variance,  τ = K(x, x) - Σ_ℓ g_ℓ λ_ℓ,
+    :func:`lib.fields.networks.prior.Prior.spectrum`.  What they leave of the variance,  τ = K(x, x) - Σ_ℓ g_ℓ λ_ℓ,
     lies in O(d³) modes and acts as a ridge.
 
     Parameters
@@ -234,8 +234,8 @@ def ridge(
     given = {"weight_variance": weight_variance, "readout_variance": readout_variance}
     scales = {name: _projections.variance(name, value) for name, value in given.items()}
     degrees = [1] if activation == "erf" else [0, 1, 2]
-    spectrum = nngp.sphere_spectrum(activation, dimension, degrees, **scales)
-    total = nngp.variance(activation, np.ones((1, dimension)), **scales)[0]  # that of all inputs on the sphere
+    spectrum = Prior(activation, **scales).spectrum(dimension, degrees)
+    total = Prior(activation, **scales).variance(np.ones((1, dimension)))[0]  # that of all inputs on the sphere
     # Below zero by rounding alone, where erf is as good as linear.
     tail = max(total - spectrum.trace, 0.0)
     bare = checks.entries("ridge", ridge, at_least=0)  # (...)

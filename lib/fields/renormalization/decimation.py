@@ -5,45 +5,24 @@ T by T(Λ') and keeps the form of the action.  Source: ringel2025talk, on the re
 regression.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from lib.common import checks
 from lib.common.shapes import Array, ArrayLike
 from lib.common.spectrum import Spectrum
-from lib.fields._data import per_sample, whole
+from lib.fields._data import whole
 from lib.fields.kernels._modes import descending, tails
 from lib.fields.kernels.effective_ridge import RidgeTheory
-from lib.fields.kernels.gp_regression import GaussianProcess
 
-
-@dataclass(frozen=True, eq=False)
-class Bookkeeping:
-    """What a cut leaves out of the per-sample effective ridge κ; arrays have the shape of the cuts.
-
-    Parameters
-    ----------
-    kappa : float or ndarray (...)
-        Right-hand side of the identity: κ itself if κ solves the self-consistent equation.
-    retained_learned : float or ndarray (...)
-        N_< = Σ_{k≤Λ'} g_k L_k, data that the retained modes use up.
-    equivalent_kernel_error : float or ndarray (...)
-        N_</P, what is wrong with setting the denominator to P.
-    tail_error : float or ndarray (...)
-        Σ_{k>Λ'} g_k λ_k L_k / T(Λ'), what is wrong with setting L to zero in the tail.
-    """
-
-    kappa: float | Array["..."]
-    retained_learned: float | Array["..."]
-    equivalent_kernel_error: float | Array["..."]
-    tail_error: float | Array["..."]
+_ORIGIN = "lib.fields.kernels.effective_ridge"
 
 
 def running_ridge(spectrum: Spectrum | ArrayLike, ridge: float, cuts: ArrayLike) -> float | Array["..."]:
     """Ridge after the modes beyond a cut have been integrated out:  T(Λ') = T + Σ_{k>Λ'} g_k λ_k.
 
-    First order in the vertex, where the tail's variance does not depend on the input (see `tail_variance`).
+    First order in the vertex, where the tail's variance  Σ_{k>Λ'} λ_k φ_k(x)²  does not depend on the input x.
 
     Parameters
     ----------
@@ -68,195 +47,95 @@ def running_ridge(spectrum: Spectrum | ArrayLike, ridge: float, cuts: ArrayLike)
     return checks.plain(ridge + after[whole("cuts", cuts, at_least=0, at_most=after.size - 1)])
 
 
+def decimated(theory: RidgeTheory, cut: int) -> RidgeTheory:
+    """Regression on the modes up to a cut alone, at the ridge T(Λ') that the others have become.
+
+    Its κ solves  P = T(Λ')/κ + Σ_{k≤Λ'} g_k L_k,  an upper bound of the full theory's.
+
+    Parameters
+    ----------
+    theory : RidgeTheory
+        With λ_k descending, of one ridge and unlimited data.
+    cut : int
+        Λ' >= 1, number of retained levels.
+
+    Returns
+    -------
+    RidgeTheory
+
+    Examples
+    --------
+    >>> theory = RidgeTheory(Spectrum.power_law(1000, decay=2.0), 10, ridge=1.0)
+    >>> [round(kept.kappa, 4) for kept in (decimated(theory, 8), theory)]
+    [0.1542, 0.1538]
+    """
+    theory, cut = _unlimited(theory), checks.integer("cut", cut)
+    raised = running_ridge(theory.spectrum, theory.ridge, cut)
+    kept = Spectrum(*(part[:cut] for part in (theory.spectrum.eigenvalues, theory.spectrum.multiplicities)))
+    return RidgeTheory(kept, theory.samples, ridge=raised)
+
+
+def _unlimited(theory):
+    theory = checks.instance("theory", theory, RidgeTheory, _ORIGIN)
+    checks.fail_if(theory.pool is not None, "theory", "be of unlimited data, without a pool", theory.pool)
+    return theory
+
+
 @dataclass(frozen=True, eq=False)
-class Decimation:
-    """Regression on P samples at ridge T, of which the modes beyond a cut Λ' are integrated out.
+class Bookkeeping:
+    """What a cut leaves out of the per-sample effective ridge κ; arrays have the shape of the cuts.
 
     Parameters
     ----------
-    spectrum : Spectrum or array_like (n,)
-        λ_k >= 0, descending, with g_k.
-    samples : float
-        P > 0.
-    ridge : float
-        T >= 0.  By keyword only.
-
-    Examples
-    --------
-    >>> Decimation([4.0, 2.0, 1.0], 10, ridge=0.5).equivalent_kernel([0, 1, 3]).tolist()
-    [0.75, 0.35, 0.05]
+    kappa : float or ndarray (...)
+        Right-hand side of the identity, κ itself.
+    retained_learned : float or ndarray (...)
+        N_< = Σ_{k≤Λ'} g_k L_k, data that the retained modes use up.
+    equivalent_kernel_error : float or ndarray (...)
+        N_</P, what is wrong with setting the denominator to P.
+    tail_error : float or ndarray (...)
+        Σ_{k>Λ'} g_k λ_k L_k / T(Λ'), what is wrong with setting L to zero in the tail.
     """
 
-    spectrum: Spectrum
-    samples: float
-    ridge: float = field(kw_only=True)
-
-    def __post_init__(self):
-        p, t = checks.number("samples", self.samples, above=0), checks.number("ridge", self.ridge, at_least=0)
-        checks.keep(self, spectrum=descending(self.spectrum), samples=p, ridge=t)
-
-    def cut_at(self, threshold: float) -> int:
-        """Smallest cut whose strongest integrated mode is little learned,  Pλ/(Pλ + T(Λ')) < threshold  at λ_{Λ'+1}.
-
-        Parameters
-        ----------
-        threshold : float
-            Between 0 and 1.
-
-        Returns
-        -------
-        int
-
-        Examples
-        --------
-        >>> decimation = Decimation(Spectrum.power_law(1000, decay=2.0), 10, ridge=1.0)
-        >>> [decimation.cut_at(threshold) for threshold in (0.5, 0.1, 0.01)]
-        [2, 8, 30]
-        """
-        threshold, lam = checks.number("threshold", threshold, above=0, below=1), self.spectrum.eigenvalues
-        after = running_ridge(self.spectrum, self.ridge, np.arange(lam.size))  # (n,)
-        learned = lam / np.where(lam > 0, lam + after / self.samples, 1.0)  # (n,)  of mode Λ'+1 for Λ' = 0..n-1
-        return int(np.argmax(np.append(learned < threshold, True)))
-
-    def equivalent_kernel(self, cuts: ArrayLike) -> float | Array["..."]:
-        """Per-sample ridge by decimation and then the bare equivalent kernel:  κ = T(Λ')/P.
-
-        Right only while the retained modes use up few of the data, N_< ≪ P; see `bookkeeping`.
-
-        Parameters
-        ----------
-        cuts : int or array_like of int
-            Λ', numbers of retained levels.
-
-        Returns
-        -------
-        float or ndarray (...)
-
-        Examples
-        --------
-        >>> Decimation([4.0, 2.0, 1.0], 10, ridge=0.5).equivalent_kernel(1)
-        0.35
-        """
-        return running_ridge(self.spectrum, self.ridge, cuts) / self.samples
-
-    def self_consistent(self, cuts: ArrayLike) -> float | Array["..."]:
-        """Per-sample ridge by decimation and then the self-consistent equation:  P = T(Λ')/κ + Σ_{k≤Λ'} g_k L_k.
-
-        At Λ' = n it is the self-consistent κ itself, at Λ' = 0 the sum of all variances over P.
-
-        Parameters
-        ----------
-        cuts : int or array_like of int
-            Λ', numbers of retained levels.
-
-        Returns
-        -------
-        float or ndarray (...)
-
-        Examples
-        --------
-        >>> decimation = Decimation(Spectrum.power_law(1000, decay=2.0), 10, ridge=1.0)
-        >>> decimation.self_consistent([0, 8, 1000]).round(4).tolist()
-        [0.2644, 0.1542, 0.1538]
-        """
-        raised = running_ridge(self.spectrum, self.ridge, cuts)  # (...)
-        kappa = np.array(raised / self.samples)  # (...)  what is left where nothing is retained
-        for place in np.ndindex(kappa.shape):
-            if cut := np.asarray(cuts)[place]:
-                kept = Spectrum(*(part[: int(cut)] for part in vars(self.spectrum).values()))
-                kappa[place] = RidgeTheory(kept, self.samples, ridge=np.asarray(raised)[place]).kappa
-        return checks.plain(kappa)
-
-    def bookkeeping(self, cuts: ArrayLike, *, kappa: float) -> Bookkeeping:
-        """The self-consistent equation split at a cut,  κ = [T + Σ_{k>Λ'} g_k λ_k (1 - L_k)] / [P - Σ_{k≤Λ'} g_k L_k].
-
-        It holds at every cut; decimation neglects L in the tail and, with the bare equivalent kernel, the sum below.
-
-        Parameters
-        ----------
-        cuts : int or array_like of int
-            Λ', numbers of retained levels, which learn less than P.
-        kappa : float
-            κ > 0, as from `RidgeTheory`.
-
-        Returns
-        -------
-        Bookkeeping
-
-        Examples
-        --------
-        >>> books = Decimation([1.0, 1.0], 3, ridge=2.0).bookkeeping([0, 1, 2], kappa=1.0)  # 3 = 2/1 + 1/2 + 1/2
-        >>> books.retained_learned.tolist()
-        [0.0, 0.5, 1.0]
-        """
-        lam, kappa = self.spectrum.eigenvalues, checks.number("kappa", kappa, above=0)
-        raised = np.asarray(running_ridge(self.spectrum, self.ridge, cuts))  # (...)
-        cuts = np.asarray(cuts, dtype=int)  # (...)
-        learned = self.spectrum.multiplicities * lam / (lam + kappa)  # (n,)
-        below = np.append(0.0, np.cumsum(learned))[cuts]  # (...)
-        if np.any(below >= self.samples):
-            checks.fail("samples", f"exceed what the retained modes learn, {below.max():.6g}", self.samples)
-        lost = tails(learned * lam)[cuts]  # (...)
-        fluctuating = self.ridge + tails(kappa * learned)[cuts]  # (...)  λ(1 - L) = κL without the difference
-        # Where there is no tail and no ridge, nothing is lost.
-        tail_error = np.divide(lost, raised, out=np.zeros(cuts.shape), where=raised > 0)  # (...)
-        kept, part = fluctuating / (self.samples - below), below / self.samples  # (...), (...)
-        return Bookkeeping(*map(checks.plain, (kept, below, part, tail_error)))
+    kappa: float | Array["..."]
+    retained_learned: float | Array["..."]
+    equivalent_kernel_error: float | Array["..."]
+    tail_error: float | Array["..."]
 
 
-def _features(features, eigenvalues):
-    phi = checks.array("features", features, ndim=2)  # (P, m)
-    return phi, checks.entries("eigenvalues", eigenvalues, at_least=0, shape=(phi.shape[1],))  # (m,)
+def bookkeeping(theory: RidgeTheory, cuts: ArrayLike) -> Bookkeeping:
+    """The self-consistent equation split at a cut,  κ = [T + Σ_{k>Λ'} g_k λ_k (1 - L_k)] / [P - Σ_{k≤Λ'} g_k L_k].
 
-
-def tail_variance(features: ArrayLike, eigenvalues: ArrayLike) -> Array[" P"]:
-    """Prior variance of the weak modes,  s(x) = Σ_{k>Λ'} λ_k φ_k(x)²,  by which the ridge of a sample at x grows.
-
-    Where it depends on x, regression is heteroscedastic, an open question of the source.
+    It holds at every cut; decimation neglects L in the tail and, with the bare equivalent kernel, the sum below.
 
     Parameters
     ----------
-    features : array_like (P, m)
-        φ_k(x) of the modes that are integrated out.
-    eigenvalues : array_like (m,)
-        Their λ_k >= 0, in any order.
+    theory : RidgeTheory
+        With λ_k descending, of one number of samples P and one ridge, unlimited data and κ > 0.
+    cuts : int or array_like of int
+        Λ', numbers of retained levels, which learn less than P.
 
     Returns
     -------
-    ndarray (P,)
+    Bookkeeping
 
     Examples
     --------
-    >>> tail_variance([[1.0, 1.0], [2.0, 0.0]], [0.5, 0.25]).tolist()
-    [0.75, 2.0]
+    >>> books = bookkeeping(RidgeTheory([1.0, 1.0], 3, ridge=2.0), [0, 1, 2])  # κ = 1: 3 = 2/1 + 1/2 + 1/2
+    >>> books.retained_learned.tolist()
+    [0.0, 0.5, 1.0]
     """
-    phi, lam = _features(features, eigenvalues)  # (P, m), (m,)
-    return phi**2 @ lam
-
-
-def coefficients(features: ArrayLike, eigenvalues: ArrayLike, targets: ArrayLike, ridge: ArrayLike) -> Array[" m"]:
-    """Coefficients of the regressed function,  f_k = λ_k Σ_μ φ_k(x_μ) [(K + diag T)⁻¹ y]_μ,  K = Σ_k λ_k φ_k φ_kᵀ.
-
-    Parameters
-    ----------
-    features : array_like (P, m)
-        φ_k(x_μ), of all modes with the ridge T, or of the retained ones with T(Λ') or T + s(x).
-    eigenvalues, targets : array_like (m,), (P,)
-        λ_k >= 0, in any order, and y.
-    ridge : float or array_like (P,)
-        T > 0.
-
-    Returns
-    -------
-    ndarray (m,)
-
-    Examples
-    --------
-    >>> coefficients([[1.0], [1.0]], [2.0], [3.0, 3.0], 1.0).round(12).tolist()  # 3 · 2/(2 + T/P)
-    [2.4]
-    """
-    phi, lam = _features(features, eigenvalues)  # (P, m), (m,)
-    checks.fail_if(phi.size == 0, "features", "hold one or more samples of one or more modes", f"shape {phi.shape}")
-    ridge = per_sample("ridge", ridge, phi.shape[:1], above=0)  # (P,)
-    weighted = phi * lam  # (P, m)
-    return GaussianProcess(weighted @ phi.T, ridge).mean(targets, weighted.T)
+    theory = _unlimited(theory)
+    samples, kappa = checks.number("samples", theory.samples, above=0), checks.number("kappa", theory.kappa, above=0)
+    raised = np.asarray(running_ridge(theory.spectrum, theory.ridge, cuts))  # (...)
+    cuts, lam = np.asarray(cuts, dtype=int), theory.spectrum.eigenvalues  # (...), (n,)
+    learned = theory.spectrum.multiplicities * theory.learnability  # (n,)
+    below = np.append(0.0, np.cumsum(learned))[cuts]  # (...)
+    wanted = f"exceed what the retained modes learn, {below.max(initial=0):.6g}"
+    checks.fail_if(np.any(below >= samples), "samples", wanted, samples)
+    lost = tails(learned * lam)[cuts]  # (...)
+    fluctuating = theory.ridge + tails(kappa * learned)[cuts]  # (...)  λ(1 - L) = κL without the difference
+    # Where there is no tail and no ridge, nothing is lost.
+    tail_error = np.divide(lost, raised, out=np.zeros(cuts.shape), where=raised > 0)  # (...)
+    kept, part = fluctuating / (samples - below), below / samples  # (...), (...)
+    return Bookkeeping(*map(checks.plain, (kept, below, part, tail_error)))

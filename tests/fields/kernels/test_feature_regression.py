@@ -1,4 +1,4 @@
-"""lib.fields.kernels.feature_regression: features by moments, fits by explicit ones, experiments by the theory."""
+"""lib.fields.kernels.feature_regression: fits against explicit ones, experiments against the theory."""
 
 import numpy as np
 import pytest
@@ -13,33 +13,6 @@ def power_law(modes, decay):
     return np.arange(1.0, modes + 1) ** -decay
 
 
-@pytest.mark.parametrize(("kind", "fourth"), [("gaussian", 3.0), ("sign", 1.0), ("heavy", 9.0)])
-def test_features_have_unit_covariance_and_the_stated_fourth_moment(kind, fourth):
-    features = feature_regression.draw_features(kind, 200_000, 4, rng=3)
-    assert np.all(np.abs(features.mean(axis=0)) < 5 / np.sqrt(200_000))
-    error = np.sqrt((fourth - 1) / 200_000)
-    np.testing.assert_allclose((features**2).mean(axis=0), 1, atol=5 * error + 1e-12)
-    np.testing.assert_allclose((features.T @ features / 200_000)[np.triu_indices(4, 1)], 0, atol=5 / np.sqrt(200_000))
-    if kind == "heavy":  # its eighth moment is infinite: the tail itself, P(|t₅| > 4), instead of a mean
-        share = (np.abs(features) > 4 * np.sqrt(0.6)).mean()
-        assert share == pytest.approx(0.0103233, abs=5 * np.sqrt(0.0103 / features.size))
-    else:
-        np.testing.assert_allclose((features**4).mean(), fourth, atol=5 * np.sqrt(96 / features.size))
-
-
-def test_the_amplitude_is_common_to_the_tail_and_keeps_the_covariance():
-    features = feature_regression.draw_features("sign", 200_000, 5, rng=4, amplitude_spread=0.5, amplitude_from=2)
-    assert np.array_equal(np.abs(features[:, :2]), np.ones((200_000, 2)))
-    size = np.abs(features[:, 2:])
-    assert np.array_equal(size, np.repeat(size[:, :1], 3, axis=1))
-    log = np.log(size[:, 0])
-    assert log.mean() == pytest.approx(-0.25, abs=5 * 0.5 / np.sqrt(200_000))
-    assert log.std() == pytest.approx(0.5, rel=5 / np.sqrt(400_000))
-    assert (size[:, 0] ** 2).mean() == pytest.approx(1, abs=5 * np.sqrt((np.e - 1) / 200_000))  # Var z² = e^{4s²} - 1
-    mixed = (features.T @ features / 200_000)[np.triu_indices(5, 1)]
-    np.testing.assert_allclose(mixed, 0, atol=5 * np.sqrt(np.e / 200_000))
-
-
 def test_errors_and_coefficients_are_those_of_explicit_regressions_on_test_points():
     values, v = np.array([1.0, 0.3, 0.1]), np.array([1.0, -0.5, 0.2])
     curves = feature_regression.measure(
@@ -48,7 +21,7 @@ def test_errors_and_coefficients_are_those_of_explicit_regressions_on_test_point
     learned, residual, forecast, kappa = [], [], [], []
     for child in np.random.SeedSequence(5).spawn(2):
         random = np.random.Generator(np.random.SFC64(child))
-        features = feature_regression.draw_features("gaussian", 6, 3, random)
+        features = random.standard_normal((6, 3))
         y = features @ v + 0.3 * random.standard_normal(6)
         inverse = np.linalg.solve(features.T @ features + 0.2 * np.diag(1 / values), features.T)  # in weight space
         learned.append(inverse @ y)
@@ -85,7 +58,7 @@ def test_gaussian_features_follow_the_effective_ridge(a):
         expected = getattr(theory, "test_error" if name == "cross_validation" else name)
         assert np.all(np.abs(mean - expected) < 4 * error + 5 / p[:, None] * expected)
     # Coefficient by coefficient, the first twenty: mean L_k v_k, variance  test error · L_k²/P
-    spread = theory.coefficient_variance()[..., :20]
+    spread = (theory.test_error[..., None] * theory.theory.learnability**2 / p[:, None, None])[..., :20]
     pull = (curves.mean_coefficient - theory.theory.learnability * np.sqrt(power))[..., :20] / np.sqrt(spread / 30)
     assert np.abs(pull).max() < 4 and np.all((pull**2).mean(axis=-1) < 2)
     ratio = (curves.coefficient_variance[..., :20] / spread).mean(axis=-1)  # variance of 20 · 29 degrees of freedom
@@ -105,26 +78,26 @@ def test_other_spectra_follow_it_too():
     assert (np.array(pulls) ** 2).mean() < 2
 
 
-@pytest.mark.parametrize("kind", ["sign", "heavy"])
-def test_independent_features_of_another_law_follow_it_too_if_many_share_the_kernel(kind):
-    values, power, noise = power_law(1000, 1.2), power_law(1000, 2.0), {"noise_variance": 0.05}
-    curves = feature_regression.measure(values, np.sqrt(power), [100], [0.5], rng=12, replicas=40, kind=kind, **noise)
-    expected = RidgeTheory(values, 100, ridge=0.5).predict(power, **noise).test_error
-    mean, error = (part[0, 0] for part in Estimate.of(curves.test_error))
-    assert abs(mean - expected) < 3 * error + 0.05 * expected
-
-
-def test_a_common_amplitude_of_the_tail_breaks_it():
+def test_features_of_another_law_are_taken_and_an_amplitude_common_to_the_tail_breaks_the_theory():
     spectrum, v = Spectrum([1.0, 0.005], [20, 2000]), np.repeat([1.0, 0.0], [20, 2000])
     expected = RidgeTheory(spectrum, 60, ridge=1e-3).predict([20.0, 0.0], noise_variance=0.2).test_error
-    ways = {"rng": 13, "replicas": 30, "noise_variance": 0.2, "amplitude_from": 20}
-    (plain, bar), (uneven, wide) = (
-        Estimate.of(
-            feature_regression.measure(spectrum, v, [60], [1e-3], amplitude_spread=s, **ways).test_error[:, 0, 0]
-        )
-        for s in (0.0, 1.0)
+
+    def signs(random, samples, modes):
+        return random.choice([-1.0, 1.0], (samples, modes))
+
+    def uneven(random, samples, modes):
+        features = random.standard_normal((samples, modes))
+        features[:, 20:] *= np.exp(random.standard_normal((samples, 1)) - 1)
+        return features
+
+    ways = {"rng": 13, "replicas": 30, "noise_variance": 0.2}
+    (alike, bar), (apart, wide) = (
+        Estimate.of(feature_regression.measure(spectrum, v, [60], [1e-3], features=law, **ways).test_error[:, 0, 0])
+        for law in (signs, uneven)
     )
-    assert abs(plain - expected) < 3 * bar + 5 / 60 * expected and abs(uneven - expected) > 10 * wide
+    assert abs(alike - expected) < 3 * bar + 5 / 60 * expected and abs(apart - expected) > 10 * wide
+    with pytest.raises(ValueError, match="^features must have shape"):
+        feature_regression.measure([1.0], [1.0], [3], [0.1], rng=1, features=lambda random, p, m: np.ones((p, 2)))
 
 
 def test_ridges_that_are_lost_in_the_rounding_of_the_kernel_are_refused():

@@ -2,10 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from sklearn.kernel_ridge import KernelRidge
+from sklearn.preprocessing import normalize
 
 from lib.common.estimate import Estimate
 from lib.fields.kernels import feature_regression, pools
@@ -15,20 +13,6 @@ from lib.services import data
 RNG = np.random.default_rng(3)
 X = RNG.standard_normal((30, 4))
 GRAM, Y = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / 8), np.tanh(X[:, 0]) + X[:, 1]
-
-
-@settings(deadline=None, max_examples=30)
-@given(
-    arrays(float, st.tuples(st.integers(3, 8), st.integers(2, 5)), elements=st.integers(-50, 50).map(float)),
-    st.floats(0.01, 100),
-)
-def test_unit_rows_are_centred_directions(points, scale):
-    points = points + 0.25 * np.random.default_rng(1).standard_normal(points.shape)
-    found = pools.unit_rows(points)
-    np.testing.assert_allclose((found**2).sum(axis=1), 1, rtol=1e-12)
-    away = points - points.mean(axis=0)
-    np.testing.assert_allclose((found * away).sum(axis=1), np.linalg.norm(away, axis=1), rtol=1e-9)
-    np.testing.assert_allclose(pools.unit_rows(scale * points + 3), found, rtol=1e-7, atol=1e-9)
 
 
 def test_the_spectrum_obeys_mercers_theorem():
@@ -156,7 +140,8 @@ SAMPLES, RIDGES = np.array([25, 100, 400]), np.array([1e-8, 1e-3, 0.1])
 def digits():
     """Even against odd, erf kernel with weight variance one on centred unit vectors."""
     bunch = data.load("digits", size=8)
-    rows = pools.unit_rows(data.design(bunch.images))
+    pixels = data.design(bunch.images)
+    rows = normalize(pixels - pixels.mean(axis=0))
     pool = pools.Pool(2 / np.pi * np.arcsin(2 * (rows @ rows.T) / 3), 1.0 - 2 * (bunch.labels % 2))
     theory = RidgeTheory(pool.eigenvalues, SAMPLES[:, None], ridge=RIDGES)
     return pool, pool.measure(SAMPLES, RIDGES, rng=1, replicas=20), theory.predict(pool.coefficients**2)
@@ -193,8 +178,6 @@ def test_gaussian_surrogates_of_digits_follow_the_theory_where_the_digits_do_not
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: pools.unit_rows([[1.0, 0.0], [3.0, 0.0], [2.0, 0.0]]), "inputs must have no point at their mean"),
-        (lambda: pools.unit_rows(X[:1]), "inputs must hold two points or more"),
         (lambda: pools.Pool(GRAM, Y[:-1]), "targets must have 30 rows, one a sample"),
         (lambda: pools.modes(X, np.c_[Y, Y]), "targets must have 1 column: pass one at a time"),
         (lambda: pools.modes(0 * X, Y), "features must differ from zero"),

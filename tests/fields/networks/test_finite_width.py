@@ -8,7 +8,8 @@ from scipy.special import erf
 
 from lib.common import checks
 from lib.fields.kernels.gp_regression import GaussianProcess
-from lib.fields.networks import finite_width, nngp
+from lib.fields.networks import finite_width
+from lib.fields.networks.prior import Prior
 from lib.fields.networks.two_layers import TwoLayer
 
 RNG = np.random.default_rng(11)
@@ -19,7 +20,7 @@ NETWORKS = {activation: TwoLayer(activation, X, Y, 0.3, **PRIOR) for activation 
 
 
 def kernels(activation):
-    return nngp.kernel(activation, X, **PRIOR), nngp.kernel(activation, POINTS, X, **PRIOR)
+    return Prior(activation, **PRIOR).kernel(X), Prior(activation, **PRIOR).kernel(POINTS, X)
 
 
 def by_differences(activation, w, small=1e-3):
@@ -106,7 +107,7 @@ def test_weights_beyond_the_floating_point_range_are_relative_to_the_largest():
     log = -(np.linalg.slogdet(A)[1] + alpha @ y) / 2
     assert np.ptp(log) > 1000
     weight = np.exp(log - log.max())
-    K, k = nngp.kernel("erf", X), nngp.kernel("erf", POINTS, X)
+    K, k = Prior("erf").kernel(X), Prior("erf").kernel(POINTS, X)
     noisy = K + 0.3 * np.eye(4)
     # ℓ exceeds that of the kernel by so much that the first order, which has the mean zero, is lost beside e^ℓ.
     assert log.max() + (np.linalg.slogdet(noisy)[1] + y @ np.linalg.solve(noisy, y)) / 2 > 40

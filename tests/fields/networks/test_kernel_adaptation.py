@@ -10,8 +10,9 @@ from scipy.special import erf
 from scipy.stats import multivariate_normal, ortho_group
 
 from lib.common import hmc
-from lib.fields.networks import kernel_adaptation, nngp
+from lib.fields.networks import kernel_adaptation
 from lib.fields.networks.kernel_adaptation import adapt, predict, rescale
+from lib.fields.networks.prior import Prior
 from lib.fields.networks.two_layers import TwoLayer
 
 RNG = np.random.default_rng(5)
@@ -22,7 +23,7 @@ activations = pytest.mark.parametrize("activation", ["erf", "relu"])
 def free_energy(covariance, activation, x, y, ridge, width, readout_variance=1.0, prior=None, determinant=False):
     """F from SciPy's Gaussian densities: evidence of the targets, and the divergence of two Gaussians written out."""
     prior = np.eye(x.shape[1]) / x.shape[1] if prior is None else prior
-    kernel = nngp.kernel(activation, x, weight_covariance=covariance, readout_variance=readout_variance)
+    kernel = Prior(activation, weight_covariance=covariance, readout_variance=readout_variance).kernel(x)
     density = multivariate_normal(cov=kernel + ridge * np.eye(len(y)))
     evidence = density.logpdf(y) - (0 if determinant else density.logpdf(0 * y))
     ratio = np.linalg.solve(prior, covariance)
@@ -46,7 +47,7 @@ def test_slope_is_the_finite_difference_of_the_kernel(activation, count, dimensi
     x, pairs = rng.standard_normal((count, dimension)), covariances(rng, count) - 0.5
     covariance, direction, h = covariances(rng, dimension), covariances(rng, dimension) - 0.3, 1e-5
     there, back = (
-        (pairs * nngp.kernel(activation, x, weight_covariance=covariance + sign * h * direction)).sum()
+        (pairs * Prior(activation, weight_covariance=covariance + sign * h * direction).kernel(x)).sum()
         for sign in (1, -1)
     )
     found = kernel_adaptation.slope(activation, x, pairs, covariance)
@@ -81,7 +82,7 @@ def test_the_equation_holds_and_the_free_energy_is_stationary(activation, fluctu
     prior = covariances(np.random.default_rng(1), 3)
     network = TwoLayer(activation, X, Y, 0.3, weight_variance=0.8, readout_variance=1.7)
     found = adapt(network, 7.5, weight_covariance=prior, fluctuations=fluctuations)
-    kernel = nngp.kernel(activation, X, weight_covariance=found.covariance, readout_variance=1.7)
+    kernel = Prior(activation, weight_covariance=found.covariance, readout_variance=1.7).kernel(X)
     np.testing.assert_allclose(found.kernel, kernel, rtol=1e-10, atol=1e-12)
     inverse = np.linalg.inv(kernel + 0.3 * np.eye(9))
     np.testing.assert_allclose(found.dual, inverse @ Y, rtol=1e-9)
@@ -175,7 +176,7 @@ def test_wide_networks_are_lazy_with_a_deviation_of_one_over_n(activation):
         found = adapt(network, width)
         deviation.append(np.abs(found.covariance - lazy).max())
     assert deviation[0] / deviation[1] == pytest.approx(10, rel=0.02) and deviation[2] < 1e-6
-    kernel, cross = (nngp.kernel(activation, *pair, weight_variance=0.8) for pair in ((X,), (POINTS, X)))
+    kernel, cross = (Prior(activation, weight_variance=0.8).kernel(*pair) for pair in ((X,), (POINTS, X)))
     expected = cross @ np.linalg.solve(kernel + 0.3 * np.eye(9), Y)
     np.testing.assert_allclose(predict(network, found.covariance, POINTS), expected, rtol=1e-5, atol=1e-6)
 
@@ -222,7 +223,7 @@ def test_the_competitor_is_the_lowest_on_a_fine_grid_of_scales_and_above_the_ada
 def test_prediction_at_the_examples_and_by_the_dual_vector():
     network = TwoLayer("erf", X, Y, 0.3, readout_variance=1.7)
     found = adapt(network, 5)
-    cross = nngp.kernel("erf", POINTS, X, weight_covariance=found.covariance, readout_variance=1.7)
+    cross = Prior("erf", weight_covariance=found.covariance, readout_variance=1.7).kernel(POINTS, X)
     predicted = predict(network, found.covariance, np.vstack([POINTS, X]))
     np.testing.assert_allclose(predicted, [*(cross @ found.dual), *(Y - 0.3 * found.dual)], rtol=1e-8, atol=1e-10)
 

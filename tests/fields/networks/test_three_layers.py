@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy.special import erf
 from scipy.stats import multivariate_normal, ortho_group
 
-from lib.fields.networks import kernel_adaptation, nngp, three_layers
+from lib.fields.networks import kernel_adaptation, three_layers
+from lib.fields.networks.prior import Prior
 from lib.fields.networks.two_layers import TwoLayer
 
 RNG = np.random.default_rng(5)
@@ -18,7 +19,7 @@ activations = pytest.mark.parametrize("activation", PHI)
 
 
 def prior_kernel(activation, x, other=None):
-    return nngp.kernel(activation, x, other, weight_variance=VARIANCES[0], readout_variance=VARIANCES[1])
+    return Prior(activation, weight_variance=VARIANCES[0], readout_variance=VARIANCES[1]).kernel(x, other)
 
 
 # --- random networks ------------------------------------------------------------------------------
@@ -54,7 +55,7 @@ def test_the_characteristic_functional_of_narrow_networks_by_plain_sampling_and_
 def test_wide_networks_have_the_gaussian_functional(activation):
     sources, deviation = np.array([0.9, -0.5, 0.4]), []
     hidden = prior_kernel(activation, X[:3])
-    kernel = nngp.kernel(activation, np.eye(3), weight_covariance=hidden, readout_variance=VARIANCES[2])
+    kernel = Prior(activation, weight_covariance=hidden, readout_variance=VARIANCES[2]).kernel(np.eye(3))
     for width in (10, 160):
         call = activation, X[:3], sources, (width, width), 160_000 // width, 4
         found = three_layers.characteristic_functional(*call, variances=VARIANCES)
@@ -78,7 +79,7 @@ def test_without_sources_it_is_one_and_many_networks_are_drawn_in_blocks():
 def test_the_equation_holds_and_the_free_energy_is_stationary(activation):
     found = three_layers.adapt(activation, X, Y, 0.3, 6, variances=VARIANCES)
     prior, hidden = prior_kernel(activation, X), found.covariance
-    kernel = nngp.kernel(activation, np.eye(6), weight_covariance=hidden, readout_variance=VARIANCES[2])
+    kernel = Prior(activation, weight_covariance=hidden, readout_variance=VARIANCES[2]).kernel(np.eye(6))
     dual = np.linalg.solve(kernel + 0.3 * np.eye(6), Y)
     force = kernel_adaptation.slope(activation, np.eye(6), np.outer(dual, dual), hidden)
     wanted = np.linalg.inv(prior) - VARIANCES[2] / 6 * force
@@ -86,8 +87,8 @@ def test_the_equation_holds_and_the_free_energy_is_stationary(activation):
     np.testing.assert_allclose(found.dual, dual, rtol=1e-8)
 
     def energy(change):
-        matrix = nngp.kernel(
-            activation, np.eye(6), weight_covariance=hidden + change, readout_variance=VARIANCES[2]
+        matrix = Prior(activation, weight_covariance=hidden + change, readout_variance=VARIANCES[2]).kernel(
+            np.eye(6)
         ) + 0.3 * np.eye(6)
         pull = multivariate_normal.logpdf(0 * Y, cov=matrix) - multivariate_normal.logpdf(Y, cov=matrix)
         ratio = np.linalg.solve(prior, hidden + change)

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from scipy.special import erf, roots_genlaguerre
 from scipy.stats import norm
 
-from lib.fields.networks import nngp
+from lib.fields.networks.prior import Prior
 from lib.fields.overlaps import single_index
 
 DEGREES = {"erf": (1, 3), "relu": (0, 1, 2, 4)}
@@ -72,7 +72,7 @@ def test_projections_are_averages_over_the_inputs(activation, m, s, n):
 def test_all_degrees_together_are_the_kernel_of_two_units_that_share_the_overlap(activation):
     seen = single_index.projections(activation, 0.5, degrees=range(21))
     pair = np.array([[0.5, 1, 0], [0.5, 0, 1]])
-    expected = nngp.kernel(activation, pair[:1], pair[1:], weight_covariance=np.eye(3))[0, 0]
+    expected = Prior(activation, weight_covariance=np.eye(3)).kernel(pair[:1], pair[1:])[0, 0]
     np.testing.assert_allclose((seen**2).sum(), expected, rtol=1e-8)
     own = single_index.projections(activation, 0.5, degrees=DEGREES[activation])
     assert np.array_equal(single_index.projections(activation, 0.5), own)
@@ -157,7 +157,7 @@ def test_ridge_is_the_root_written_out(d, samples, bare, s, readout):
 def test_ridge_on_drawn_data(activation, d, samples, bare):
     rng, measured = np.random.default_rng(1), []
     for _ in range(3):
-        kernel = nngp.kernel(activation, rng.standard_normal((samples, d)))
+        kernel = Prior(activation).kernel(rng.standard_normal((samples, d)))
         measured.append(1 / np.trace(np.linalg.inv(kernel + bare * np.eye(samples))))
     assert np.ptp(measured) < 0.05 * measured[0]
     assert single_index.ridge(activation, d, samples, bare) == pytest.approx(np.mean(measured), rel=0.07)
@@ -224,7 +224,7 @@ def test_lazy_is_regression_on_drawn_data():
     for _ in range(80):
         x, z = rng.standard_normal((samples, d)), rng.standard_normal((6000, d))
         y = x[:, 0] + epsilon * (x[:, 0] ** 3 - 3 * x[:, 0])
-        mean = nngp.kernel("erf", z, x) @ np.linalg.solve(nngp.kernel("erf", x) + bare * np.eye(samples), y)
+        mean = Prior("erf").kernel(z, x) @ np.linalg.solve(Prior("erf").kernel(x) + bare * np.eye(samples), y)
         found.append([(mean * normalized(n, z[:, 0])).mean() for n in DEGREES["erf"]] / target)
     measured, error = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / np.sqrt(len(found))
     learned = single_index.lazy("erf", target, d, 1 / single_index.ridge("erf", d, samples, bare))[1]

@@ -9,7 +9,8 @@ from scipy.special import logsumexp
 
 from lib.common.spectrum import Spectrum
 from lib.fields.kernels.effective_ridge import RidgeTheory
-from lib.fields.renormalization import decimation, quartic_loss, ridge_flow
+from lib.fields.kernels.gp_regression import GaussianProcess
+from lib.fields.renormalization import decimation, quartic_loss
 
 SPECTRUM = Spectrum([0.5, 0.0025], [1, 400])  # a tail of total weight 1
 
@@ -39,7 +40,7 @@ def test_one_loop_solves_its_equations(cut, samples, ridge, quartic, power):
 @given(cut=st.integers(0, 2), samples=st.floats(1, 1e4), ridge=st.floats(0.1, 100))
 def test_one_loop_without_a_quartic_part_is_plain_decimation(cut, samples, ridge):
     found = quartic_loss.one_loop(SPECTRUM, samples, ridge, 0.0, cut)
-    expected = decimation.Decimation(SPECTRUM, samples, ridge=ridge).equivalent_kernel(cut)
+    expected = decimation.running_ridge(SPECTRUM, ridge, cut) / samples
     assert found.kappa == pytest.approx(expected, rel=1e-12)
     with_target = quartic_loss.one_loop(SPECTRUM, samples, ridge, 0.0, cut, target_power=[1.0, 0.0])
     assert with_target.kappa == found.kappa  # the target acts through the quartic part alone
@@ -82,9 +83,9 @@ def test_the_action_of_one_sample_is_its_integral(delta, ridge, quartic, varianc
 
 
 def test_the_action_without_a_quartic_part_is_the_averaged_vertex():
-    delta = np.array([[-3.0], [0.0], [8.0]])
-    found = quartic_loss._site_action(delta[:, 0], 0.3, 0.0, 2.0)
-    np.testing.assert_allclose(found, -np.log(ridge_flow.averaged_vertex(delta, 0.3, 2.0)), rtol=1e-12)
+    delta = np.array([-3.0, 0.0, 8.0])
+    found = quartic_loss._site_action(delta, 0.3, 0.0, 2.0)
+    np.testing.assert_allclose(found, (np.log(2.3 / 0.3) + delta**2 / 2.3) / 2, rtol=1e-12)
 
 
 def test_first_order_in_u_is_the_loop():
@@ -148,7 +149,8 @@ def test_the_sampler_of_a_quadratic_loss_is_the_regression():
     random, levels = np.random.default_rng(2), np.repeat([lam, 0.05, 0.01], [1, 10, 50])
     for _ in range(400):
         features = random.standard_normal((samples, levels.size))
-        exact.append(decimation.coefficients(features, levels, features[:, 0], ridge)[0])
+        process = GaussianProcess((features * levels) @ features.T, ridge)
+        exact.append(lam * features[:, 0] @ process.weights(features[:, 0]))
     found = quartic_loss.measure(
         lam, tail, samples, ridge, 0.0, rng=3, replicas=300, steps=100, amplitude=2.0
     ).learnability
