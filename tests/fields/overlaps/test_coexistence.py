@@ -33,7 +33,7 @@ def test_a_network_has_the_strength_and_the_load_that_it_is_asked_for():
     assert (network.weight_variance, network.perpendicular) == (0.7, "free")
     np.testing.assert_array_equal(network.target, single_index.staircase(-0.3))
     with pytest.raises(ValueError, match="^strength must"):
-        Limit([30.0, 40.0], -0.3).network(50, 200, 2.5)
+        Limit([30.0, 40.0], -0.3, perpendicular="fixed").network(50, 200, 2.5)
 
 
 # --- the equations of a state ---------------------------------------------------------------------------------
@@ -51,7 +51,9 @@ def test_a_state_solves_its_equations_and_nowhere_is_the_action_negative(strengt
     kernel = np.diag([4 / np.pi * state.variance / (1 + 2 * variance), 0]) + state.outliers * np.outer(hat, hat)
     assert np.abs(r + strength * kernel @ r - single_index.staircase(epsilon)).max() < 1e-9 * (1 + abs(epsilon))
     coupling = 2 / np.pi * strength * load
-    stiffness = staircase.Action(state.residuals, coupling, weight_variance=variance).landau()[0]
+    stiffness = staircase.Action(
+        state.residuals, coupling, 1, weight_variance=variance, perpendicular="fixed"
+    ).landau()[0]
     assert state.variance == pytest.approx(1 / (2 * stiffness), rel=1e-6)
     trial = np.linspace(0.02, 8, 400)[:, None] * np.sqrt(variance)
     lengths = variance * np.geomspace(1e-2, 2, 300) if kind == "free" else np.array([variance])
@@ -78,7 +80,7 @@ def test_the_gaussian_phase_is_a_fixed_point_whose_linear_residual_alone_feeds_b
         return b * (1 - pull * b * b + lazy) - (1 - pull * b * b)
 
     b = brentq(unlearned, 0, min(1, pull**-0.5 if pull > 0 else 1), xtol=1e-16)
-    state = Limit(strength, epsilon, weight_variance=variance).gaussian(load)
+    state = Limit(strength, epsilon, weight_variance=variance, perpendicular="fixed").gaussian(load)
     assert state.residuals == pytest.approx([b, epsilon], rel=1e-9)
     assert state.variance == pytest.approx(variance / (1 - pull * b * b), rel=1e-6)
     assert state.minimum == state.outliers == 0 and state.perpendicular == variance
@@ -87,18 +89,30 @@ def test_the_gaussian_phase_is_a_fixed_point_whose_linear_residual_alone_feeds_b
 @settings(deadline=None, max_examples=40)
 @given(STRENGTH, EPSILON, VARIANCE)
 def test_lines_of_the_phase_diagram_by_the_shape_of_the_action(strength, epsilon, variance):
-    limit = Limit(strength, epsilon, weight_variance=variance)
+    limit = Limit(strength, epsilon, weight_variance=variance, perpendicular="fixed")
     maxwell, spinodal = limit.maxwell(), limit.spinodal()
     assert 0.7 < spinodal.load / maxwell.load < 1
     for line in (maxwell, spinodal):
         assert line.residual == pytest.approx(limit.gaussian(line.load).residuals[0], rel=1e-8)
-    at = staircase.Action([maxwell.residual, epsilon], 2 / np.pi * strength * maxwell.load, weight_variance=variance)
+    at = staircase.Action(
+        [maxwell.residual, epsilon],
+        2 / np.pi * strength * maxwell.load,
+        1,
+        weight_variance=variance,
+        perpendicular="fixed",
+    )
     found = at.extrema()
     assert found.size == 2 and found[1] == pytest.approx(maxwell.minimum, rel=1e-5)
     assert abs(at.at(maxwell.minimum)) < 1e-10 * maxwell.minimum**2 / variance
     # The second minimum is there just beyond the spinodal and not before; both extrema start from its overlap.
     beyond, before = (
-        staircase.Action(limit.gaussian(load).residuals, 2 / np.pi * strength * load, weight_variance=variance)
+        staircase.Action(
+            limit.gaussian(load).residuals,
+            2 / np.pi * strength * load,
+            1,
+            weight_variance=variance,
+            perpendicular="fixed",
+        )
         for load in (spinodal.load * (1 + 1e-6), spinodal.load * (1 - 1e-6))
     )
     assert beyond.extrema().size == 2 and before.extrema().size == 0
@@ -111,7 +125,7 @@ def test_lines_of_free_length_by_the_shape_of_the_action(strength, epsilon, vari
     limit = Limit(strength, epsilon, weight_variance=variance, perpendicular="free")
     maxwell, spinodal = limit.maxwell(), limit.spinodal()
     assert 0.6 < spinodal.load / maxwell.load < 1
-    assert maxwell.load < Limit(strength, epsilon, weight_variance=variance).maxwell().load
+    assert maxwell.load < Limit(strength, epsilon, weight_variance=variance, perpendicular="fixed").maxwell().load
     for line in (maxwell, spinodal):
         assert line.residual == pytest.approx(limit.gaussian(line.load).residuals[0], rel=1e-8)
     at = cost(maxwell.minimum, maxwell.perpendicular, [maxwell.residual, epsilon], limit, maxwell.load)
@@ -157,7 +171,7 @@ def test_quadrature_converges_to_the_limit_as_one_over_the_dimension(epsilon, st
     given = Limit(strength, epsilon, weight_variance=variance, perpendicular=kind)
     load = 1.6 * given.maxwell().load
     limit, d = given.coexistence(load), sizes[1]
-    states = [staircase.solve(given.network(size, 1000, load)) for size in sizes]
+    states = [given.network(size, 1000, load).saddle() for size in sizes]
     gaps = np.array([state.learnabilities - limit.learnabilities for state in states])
     assert np.abs(gaps[1]).max() < (3e-3 if kind == "fixed" else 0.02)
     assert np.all((gaps[1] / gaps[0] > 0.15) & (gaps[1] / gaps[0] < 0.4))  # a quarter, up to the next order
@@ -171,16 +185,16 @@ def test_below_the_transition_and_in_the_lazy_state_a_large_network_is_in_the_ga
     given = Limit(30.0, -0.3, perpendicular=kind)
     critical, d = given.maxwell().load, 6400 if kind == "fixed" else 800
     for ratio, held in ((0.6, None), (1.5, 0.0)):
-        state, phase = staircase.solve(given.network(d, 1000, ratio * critical), outliers=held), given.gaussian
+        state, phase = given.network(d, 1000, ratio * critical).saddle(outliers=held), given.gaussian
         assert state.residuals == pytest.approx(phase(ratio * critical).residuals, abs=8 / d)
         assert d * state.variance == pytest.approx(phase(ratio * critical).variance, rel=50 / d)
         assert state.outliers < 1e-3 / d
 
 
 def test_the_rounding_of_the_kink_falls_with_the_dimension():
-    given = Limit(30.0, -0.3)
+    given = Limit(30.0, -0.3, perpendicular="fixed")
     load = given.maxwell().load
-    learned = [staircase.solve(given.network(d, 100, load)).learnabilities[1] for d in (200, 800, 3200)]
+    learned = [given.network(d, 100, load).saddle().learnabilities[1] for d in (200, 800, 3200)]
     slopes = np.diff(np.log(learned)) / np.log(4)
     assert np.all(slopes < -0.75) and np.all(slopes > -1.05)  # 1/d up to a logarithm
 
@@ -213,7 +227,7 @@ def test_short_weights_leave_no_room_for_a_change_of_their_length(epsilon):
 
 
 def test_the_kink():
-    limit, steps = Limit(30.0, 0.3), np.array([1e-3, 1e-4, 1e-5])
+    limit, steps = Limit(30.0, 0.3, perpendicular="fixed"), np.array([1e-3, 1e-4, 1e-5])
     critical = limit.maxwell()
     beyond = limit.coexistence(critical.load * (1 + steps))
     slope = beyond.learnabilities[:, 1] / steps
@@ -223,13 +237,13 @@ def test_the_kink():
 
 
 def test_the_cubic_part_is_learned_monotonically_and_settings_broadcast():
-    state = Limit([[3.0], [30.0]], -0.3).coexistence(np.geomspace(0.1, 1e4, 200))
+    state = Limit([[3.0], [30.0]], -0.3, perpendicular="fixed").coexistence(np.geomspace(0.1, 1e4, 200))
     assert state.residuals.shape == (2, 200, 2) and state.minimum.shape == (2, 200)
     assert np.all(np.diff(state.learnabilities[..., 1]) >= -1e-12) and np.all(state.learnabilities[:, -1, 1] > 0.85)
-    plain = Limit(30.0, 0.0).coexistence(5.0)
+    plain = Limit(30.0, 0.0, perpendicular="fixed").coexistence(5.0)
     assert np.isnan(plain.learnabilities[1]) and plain.outliers == 0 and plain.residuals.shape == (2,)
     with pytest.raises(ValueError, match="^load must broadcast"):
-        Limit([3.0, 30.0], -0.3).gaussian([1.0, 2.0, 3.0])
+        Limit([3.0, 30.0], -0.3, perpendicular="fixed").gaussian([1.0, 2.0, 3.0])
 
 
 def test_the_largest_ratio_on_the_spinodal_of_positive_targets():
@@ -245,17 +259,18 @@ def test_the_largest_ratio_on_the_spinodal_of_positive_targets():
 
 @pytest.mark.parametrize("epsilon", [-0.3, 0.3, 0.0])
 def test_the_center_loses_its_minimum_on_the_line(epsilon):
-    load = Limit([10.0, 30.0], epsilon).central_instability(40)
+    load = Limit([10.0, 30.0], epsilon, perpendicular="fixed").central_instability(40)
     for strength, one in zip((10.0, 30.0), load):
         below, at, above = (
-            staircase.solve(Limit(strength, epsilon).network(40, 100, one * k)).landau[0] for k in (0.97, 1.0, 1.03)
+            Limit(strength, epsilon, perpendicular="fixed").network(40, 100, one * k).saddle().landau[0]
+            for k in (0.97, 1.0, 1.03)
         )
         assert below > 0 > above and abs(at) < 1e-6
-    assert Limit(30.0, epsilon).central_instability(160) > 1.5 * load[1]
-    assert Limit(1e-5, epsilon).central_instability(2) == np.inf
+    assert Limit(30.0, epsilon, perpendicular="fixed").central_instability(160) > 1.5 * load[1]
+    assert Limit(1e-5, epsilon, perpendicular="fixed").central_instability(2) == np.inf
 
 
 def test_without_a_cubic_part_there_is_no_line():
-    for line in (Limit(30.0, 0.0).maxwell, Limit(30.0, 0.0).spinodal):
+    for line in (Limit(30.0, 0.0, perpendicular="fixed").maxwell, Limit(30.0, 0.0, perpendicular="fixed").spinodal):
         with pytest.raises(ValueError, match="^epsilon must not be zero"):
             line()

@@ -53,6 +53,31 @@ def test_without_data_both_have_their_prior():
     assert np.all(np.abs(found.mean - [0.6, 0.3, 0]) < 4 * found.error) and np.all(found.error < 0.01)
 
 
+def test_own_filters_on_given_data_are_those_of_a_network_with_blocks_of_inputs():
+    """N_p = 2, C = 1 of own filters: two units that see one patch each, by Hamiltonian Monte Carlo of everything."""
+    net = PatchNetwork(2, 3, 1, 0.5, shared=False)
+
+    def energy(theta):  # (M, 8)  w_1, w_2, a
+        w, a = theta[:, :6].reshape(-1, 2, 3), theta[:, 6:]
+        wrong = np.einsum("mi,mis,pis->mp", a, w, X) - Y
+        pull = np.concatenate([3 * theta[:, :6], 2 * a], axis=1)
+        force = np.einsum("mp,pis->mis", wrong / 0.5, X)
+        slope = np.concatenate([(a[..., None] * force).reshape(-1, 6), (w * force).sum(axis=2)], axis=1)
+        return (theta * pull).sum(axis=1) / 2 + (wrong**2).sum(axis=1), pull + slope
+
+    start = np.random.default_rng(1).standard_normal((40, 8)) / 2
+    chains = hmc.sample(energy, start, 1500, np.random.default_rng(2), observable=lambda t: np.concatenate(
+        [(t[:, 6:, None] * t[:, :6].reshape(-1, 2, 3)).reshape(-1, 6), t[:, 6:] ** 2], axis=1))  # fmt: skip
+    expected = hmc.summary(chains.samples)
+    found = hmc.summary(gibbs.sample(net, X, Y, 40, 1500, 3, observable=lambda w, a: np.concatenate(
+        [(a[..., None] * w).reshape(-1, 6), a[..., 0] ** 2], axis=1)))  # fmt: skip
+    error = np.hypot(found.error, expected.error)
+    assert np.all(np.abs(found.mean - expected.mean) < 4 * error) and np.all(error < 0.03)
+    plain = gibbs.sample(net, X, Y, 40, 5, 3)
+    np.testing.assert_allclose(plain, gibbs.sample(
+        net, X, Y, 40, 5, 3, observable=lambda w, a: (a[:, :, None] @ w)[:, :, 0]))  # fmt: skip
+
+
 def test_an_observable_may_change_what_it_is_given():
     def spoiled(w, a):
         value = a @ w
