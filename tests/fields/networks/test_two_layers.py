@@ -119,35 +119,6 @@ def test_without_data_the_weights_have_their_prior():
     assert abs(found.mean - 0.6) < 4 * found.error and found.error < 0.01
 
 
-def gibbs(x, y, ridge, width, sweeps, seed):
-    """Weights of a linear network: readouts given weights and the reverse are Gaussian regressions in turn."""
-    rng, dimension = np.random.default_rng(seed), x.shape[1]
-    w, kept = rng.standard_normal((width, dimension)), []
-
-    def draw(design, precision):
-        covariance = np.linalg.inv(design.T @ design / ridge + precision * np.eye(design.shape[1]))
-        return rng.multivariate_normal(covariance @ design.T @ y / ridge, covariance)
-
-    for _ in range(sweeps):
-        a = draw(x @ w.T, width)
-        w = draw(np.kron(a, x), dimension).reshape(width, dimension)
-        kept.append([(w**2).sum(), *(a @ w)])
-    return np.array(kept)
-
-
-def test_gibbs_sampling_of_a_linear_network_agrees():
-    x, y = X[:5, :2], 2 * Y[:5]
-    other = hmc.summary(np.stack([gibbs(x, y, 0.3, 3, 1700, seed)[100:] for seed in range(2)], axis=1))
-
-    network = net("linear", x, y, 0.3)
-
-    def kept(w):
-        return np.column_stack([(w**2).sum(axis=(1, 2)), network.predict(w, np.eye(2))])
-
-    one = hmc.summary(network.hmc(3, 30, 500, 8, observable=kept).samples)
-    assert np.all(np.abs(one.mean - other.mean) < 3 * np.hypot(one.error, other.error)) and np.all(one.error < 0.05)
-
-
 # --- one neuron among many, and the mean field ----------------------------------------------------
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import brentq, minimize, minimize_scalar
+from scipy.optimize import brentq
 
-from lib.fields.overlaps import _coexistence, single_index, staircase
+from lib.fields.overlaps import single_index, staircase
 from lib.fields.overlaps.coexistence import Limit
 
 EPSILON = st.one_of(st.floats(-2, -0.02), st.floats(0.02, 2))
@@ -143,18 +143,6 @@ def test_lines_of_free_length_by_the_shape_of_the_action(strength, epsilon, vari
             assert u[:-1][falls].min() < m2 / (1 + 2 * q + 2 * m2) < u[:-1][falls].max()
 
 
-def test_the_maxwell_line_of_free_length_by_another_route():
-    limit = Limit(30.0, -0.3, perpendicular="free")
-    line = limit.maxwell()
-    np.testing.assert_allclose([line.residual, line.minimum, line.perpendicular], [0.0644, 1.336, 0.313], atol=6e-4)
-
-    def lowest(load):  # the lowest point of the cost in both variables is as low as the prior
-        left = limit.gaussian(load).residuals
-        return minimize(lambda z: cost(z[0], np.exp(z[1]), left, limit, load), [1.3, -1.2], tol=1e-14).fun
-
-    assert brentq(lowest, 2.2, 2.5, xtol=1e-10) == pytest.approx(line.load, rel=1e-6)
-
-
 # --- how finite networks approach it --------------------------------------------------------------------------
 
 
@@ -191,14 +179,6 @@ def test_below_the_transition_and_in_the_lazy_state_a_large_network_is_in_the_ga
         assert state.outliers < 1e-3 / d
 
 
-def test_the_rounding_of_the_kink_falls_with_the_dimension():
-    given = Limit(30.0, -0.3, perpendicular="fixed")
-    load = given.maxwell().load
-    learned = [given.network(d, 100, load).saddle().learnabilities[1] for d in (200, 800, 3200)]
-    slopes = np.diff(np.log(learned)) / np.log(4)
-    assert np.all(slopes < -0.75) and np.all(slopes > -1.05)  # 1/d up to a logarithm
-
-
 # --- the lines as functions -----------------------------------------------------------------------------------
 
 
@@ -215,15 +195,6 @@ def test_lines_over_many_decades(epsilon, kind):
     assert isinstance(one.load, float) and one.load == pytest.approx(maxwell.load[3, 4], rel=1e-12)
     weak = Limit([1e-30, 1e-12], epsilon, perpendicular=kind).gaussian(3.0)
     np.testing.assert_allclose(weak.variance, 1, rtol=1e-9)
-
-
-@pytest.mark.parametrize("epsilon", [-0.3, 5.0])
-def test_short_weights_leave_no_room_for_a_change_of_their_length(epsilon):
-    free, fixed = (
-        Limit(np.geomspace(1, 1e6, 31), epsilon, weight_variance=1e-6, perpendicular=kind) for kind in ("free", "fixed")
-    )
-    for one, other in ((free.maxwell(), fixed.maxwell()), (free.spinodal(), fixed.spinodal())):
-        np.testing.assert_allclose([one.load, one.minimum], [other.load, other.minimum], rtol=1e-4)
 
 
 def test_the_kink():
@@ -244,17 +215,6 @@ def test_the_cubic_part_is_learned_monotonically_and_settings_broadcast():
     assert np.isnan(plain.learnabilities[1]) and plain.outliers == 0 and plain.residuals.shape == (2,)
     with pytest.raises(ValueError, match="^load must broadcast"):
         Limit([3.0, 30.0], -0.3, perpendicular="fixed").gaussian([1.0, 2.0, 3.0])
-
-
-def test_the_largest_ratio_on_the_spinodal_of_positive_targets():
-    # There the second minimum appears while the first one disappears: max_w of the quartic equals its value at w = 1.
-    def gap(t):
-        def quartic(w):
-            return -(w**2) * (t - 1 + w) * (t - 3 + 3 * w)
-
-        return -minimize_scalar(quartic, bounds=(0.1, 0.6), method="bounded", options={"xatol": 1e-12}).fun - t * t
-
-    assert brentq(gap, 0.1, 0.4, xtol=1e-14) == pytest.approx(_coexistence.steepest(1.0), rel=1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [-0.3, 0.3, 0.0])

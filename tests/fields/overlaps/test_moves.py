@@ -192,20 +192,6 @@ def test_the_sign_of_the_target_changes_that_of_the_residual_only(dimension, wid
     np.testing.assert_allclose(one.learnabilities(), 1 - one.residuals[..., seen] / network.target[seen], rtol=1e-14)
 
 
-@settings(deadline=None, max_examples=15)
-@given(st.integers(1, 12), st.floats(0.1, 500), st.integers(-3, 3), st.integers(0, 99), KINDS)
-def test_a_relu_shares_its_scale_between_weights_and_readouts(width, samples, power, seed, kind):
-    c = 4.0**power
-    one, other = (
-        net("relu", 6, width, samples, weight_variance=k, readout_variance=1 / k, perpendicular=kind).sample(2, 5, seed)
-        for k in (1.0, c)
-    )
-    np.testing.assert_allclose(other.residuals, one.residuals, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(other.second_moment, c * one.second_moment, rtol=1e-9)
-    np.testing.assert_allclose(other.perpendicular, c * one.perpendicular, rtol=1e-9)
-    assert np.array_equal(other.outliers, one.outliers)
-
-
 @kinds
 def test_runs_repeat_and_chains_do_not_depend_on_their_number(kind):
     seed, network = np.random.SeedSequence(9), SingleIndex("erf", TARGET, 20, 30, 50.0, perpendicular=kind)

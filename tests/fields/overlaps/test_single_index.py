@@ -185,19 +185,3 @@ def test_free_lengths_are_averaged_over_and_lie_between_the_other_two(d):
     assert half(d, "sphere") < exact < half(d, "fixed") and half(d, "free") == pytest.approx(exact, rel=1e-7)
     for kind in ("free", "fixed", "sphere"):
         assert half(20_000, kind) == pytest.approx(27 * np.pi / 16, rel=2e-3)
-
-
-def test_lazy_is_regression_on_drawn_data():
-    rng, d, samples, bare, epsilon = np.random.default_rng(2), 20, 100, 0.1, 0.3
-    target, found = single_index.staircase(epsilon), []
-    for _ in range(80):
-        x, z = rng.standard_normal((samples, d)), rng.standard_normal((6000, d))
-        y = x[:, 0] + epsilon * (x[:, 0] ** 3 - 3 * x[:, 0])
-        mean = Prior("erf").kernel(z, x) @ np.linalg.solve(Prior("erf").kernel(x) + bare * np.eye(samples), y)
-        found.append([(mean * normalized(n, z[:, 0])).mean() for n in DEGREES["erf"]] / target)
-    measured, error = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / np.sqrt(len(found))
-    learned = single_index.lazy(
-        "erf", target, d, 1 / single_index.ridge("erf", d, samples, bare), perpendicular="fixed"
-    )[1]
-    assert np.all(np.abs(measured - learned) < 3 * error + 5 / samples * np.abs(learned))
-    assert measured[1] < -3 * error[1]  # negative, as predicted

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad, simpson
-from scipy.optimize import least_squares
 from scipy.special import logsumexp
 
 from lib.fields.overlaps import _density, single_index, staircase
@@ -177,15 +176,6 @@ def test_the_saddle_of_free_weights_solves_its_equations(dimension, samples, eps
     np.testing.assert_allclose(state.density[::9], expected, rtol=1e-8, atol=1e-15)
 
 
-@pytest.mark.parametrize("samples", [200, 600, 2000])
-def test_a_trust_region_from_the_lazy_and_from_the_learned_side_finds_the_same_saddle(samples):
-    network = net(50, 300, samples, -0.3, **DECK)
-    lazy = single_index.lazy("erf", network.target, 50, samples, **DECK)[0] / [1, np.sqrt(6)]
-    for start in (lazy, np.array([0.0, -0.01])):
-        found = least_squares(equations, start, args=(network,), xtol=1e-15, ftol=1e-15, gtol=1e-15)
-        np.testing.assert_allclose(found.x, network.saddle().residuals, atol=1e-9)
-
-
 def test_the_saddle_is_stationary_and_lowest_in_the_residual():
     network = net(20, 60, 300.0, -0.3, readout_variance=4.0)
     state = network.saddle()
@@ -225,34 +215,6 @@ def test_width_samples_and_readouts_that_cannot_be_told_apart():
             np.testing.assert_allclose(getattr(same, field.name), getattr(one, field.name), rtol=1e-8)
     assert same.free_energy == pytest.approx(3 * one.free_energy, rel=1e-10)
     assert np.isnan(solve(40, 200, 500.0, 0.0).learnabilities[1])
-
-
-def test_many_units_sampled_together_agree_with_the_saddle():
-    # Importance sampling of N overlaps from the saddle's density, weighed by the posterior with readouts integrated
-    # out.
-    n, samples, readout, rng = 3000, 600.0, 4.0, np.random.default_rng(5)
-    y = single_index.staircase(-0.3)
-    state = solve(20, n, samples, -0.3, readout_variance=readout)
-    cumulative = np.concatenate([[0], np.cumsum((state.density[1:] + state.density[:-1]) * np.diff(state.overlaps))])
-    m = np.interp(rng.random((1000, n)), cumulative, state.overlaps) * rng.choice([-1, 1], (1000, n))
-    hats = single_index.projections("erf", m)
-    inner = np.eye(2) + samples * readout / n * np.einsum("kci,kcj->kij", hats, hats)
-    log = -0.5 * np.linalg.slogdet(inner)[1] - samples / 2 * np.einsum("i,kij,j->k", y, np.linalg.inv(inner), y)
-    log -= readout / (2 * n) * ((hats @ (samples * state.residuals * [1, np.sqrt(6)])) ** 2).sum(axis=1)
-    weights = np.exp(log - log.max())
-    weights /= weights.sum()
-    learned = 1 - np.linalg.solve(inner, np.broadcast_to(y, (1000, 2))[..., None])[..., 0] / y
-    mean = weights @ learned
-    error = np.sqrt(weights**2 @ (learned - mean) ** 2)
-    assert 1 / (weights**2).sum() > 50
-    np.testing.assert_array_less(np.abs(mean - state.learnabilities), 4 * error + 3 / n)
-
-
-@settings(deadline=None, max_examples=60)
-@given(st.one_of(RESIDUAL, st.just(np.ones(2))), st.floats(0, 200))
-def test_beyond_the_end_of_the_grid_the_density_is_rounding(residual, strength):
-    end = _density.Units(40, 100, 1.0, 1.0, 0.01, strength).reach(residual * [1, np.sqrt(6)], 0.0)
-    assert Action(residual, strength, 40, perpendicular="fixed").at(end * np.linspace(1, 3, 50)).min() > 49.99
 
 
 # --- units that cannot cross the barrier ----------------------------------------------------------------------

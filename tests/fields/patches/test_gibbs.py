@@ -108,23 +108,6 @@ def test_readouts_given_filters_are_those_of_the_regression():
 
 
 @pytest.mark.parametrize(
-    ("size", "channels", "sets", "gap"), [(3, 12, 120, (0.11, 0.16)), (25, 100, 12, (-0.1, 0.105))]
-)
-def test_the_theory_holds_within_a_gap_that_shrinks_with_the_size(size, channels, sets, gap):
-    network, found = PatchNetwork(4, size, channels, 1.0, mean_field=30.0), []
-    samples = round(network.samples_needed(0.55))
-    for seed in range(sets):
-        data = posterior.draw(samples, 4, size, seed)
-        run = {"burn_in": 50, "observable": lambda w, a, data=data: data.measure(w, a, "linear")}
-        found.append(gibbs.sample(network, data.inputs, data.targets, 1, 150, seed, **run).mean(axis=(0, 1)))
-    ratio, learned = np.mean(found, axis=0)
-    theory, error = network.solve(samples), np.std(found, axis=0, ddof=1)[1] / np.sqrt(sets)
-    assert abs(ratio - theory.ratio) < 0.25 * theory.ratio and error < 0.04
-    assert learned > theory.lazy_learnability + 5 * error
-    assert gap[0] < theory.learnability - learned < gap[1]
-
-
-@pytest.mark.parametrize(
     ("name", "changed"),
     [
         ("inputs", {"inputs": X[:, :, :2]}),
