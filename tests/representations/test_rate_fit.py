@@ -141,6 +141,8 @@ def test_units_of_time_and_of_the_inputs_and_the_first_time_change_nothing():
     scaled = rate_fit.fit(1e-7 * times, states, loss, 9 * X, Y, rng=3)
     np.testing.assert_allclose(rates(scaled), rates(found) * np.array([1e7 / 9, 1e7, 1e7]), rtol=1e-6)
     np.testing.assert_allclose(scaled.r_squared, found.r_squared, rtol=1e-7)
+    alone = rate_fit.fit(1e-7 * times, states, loss, 9 * X, Y, rng=3, restarts=0)  # the first guess is near enough
+    np.testing.assert_allclose(rates(alone), rates(scaled), rtol=1e-6)
     later = rate_fit.fit(times + 500, states, loss, X, Y, rng=3)
     np.testing.assert_allclose([*rates(later), later.cost], [*rates(found), found.cost], rtol=1e-6)
 
@@ -213,6 +215,9 @@ def test_alpha_is_flagged_where_the_hidden_distance_falls_against_the_theory():
     states[:, 0] = 0.15 - 0.05 * states[:, 1]  # w < 0 all along, so that a ought to grow
     found = rate_fit.fit(TIMES, states, loss, X, Y, rng=3)
     assert not found.identifiable[0] and found.identifiable[1] and found.r_squared[0] < 0.5
+    scaled = rate_fit.fit(TIMES, states, loss, 1e6 * X, Y, rng=3)  # the guesses know the unit of the inputs
+    assert scaled.decoder_rate == pytest.approx(found.decoder_rate, rel=1e-3)
+    np.testing.assert_allclose(scaled.r_squared, found.r_squared, atol=1e-3)
 
 
 def test_gamma_is_flagged_where_the_mean_output_is_right_from_the_start_or_has_no_time_to_move():
