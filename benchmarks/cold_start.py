@@ -58,17 +58,11 @@ unit = sigmoid.Unit.at_minimum(4 * [[1.0]], [0, 1, 1, 1])
 def call():
     return unit.simulate(0.1, 1, steps=1000, replicas=10, rng=1)
 """,
-    "monte_carlo.sample": """
-from lib.fields.overlaps import monte_carlo, single_index
+    "SingleIndex.sample": """
+from lib.fields.overlaps import single_index
 network = single_index.SingleIndex("erf", [1.0, -0.7], 20, 50, 0.0, perpendicular="free")
 def call():
-    return monte_carlo.sample(network, 4, 100, 1)
-""",
-    "escape_times.simulate": """
-from lib.fields.overlaps import escape_times, single_index
-network = single_index.SingleIndex("erf", [1.0, -0.7], 20, 50, 0.0)
-def call():
-    return escape_times.simulate(network, 0.6, 4, 10_000, rng=1)
+    return network.sample(4, 100, 1)
 """,
 }
 CLOCK = """

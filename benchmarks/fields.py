@@ -9,7 +9,7 @@ from sklearn.preprocessing import normalize
 
 from lib.fields.kernels import effective_ridge, pools
 from lib.fields.networks.prior import Prior
-from lib.fields.overlaps import coexistence, escape_times, monte_carlo, single_index
+from lib.fields.overlaps import coexistence, single_index
 from lib.fields.overlaps.single_index import SingleIndex
 from lib.services import data
 
@@ -38,8 +38,8 @@ def overlaps():
 
     def run(samples, updates):
         half = updates // (8 * WIDTH)  # of the sweeps are burn-in
-        network = SingleIndex("erf", TARGET, DIMENSION, WIDTH, samples, readout_variance=8.0)
-        return monte_carlo.sample(network, 4, half, 1, burn_in=half)
+        network = SingleIndex("erf", TARGET, DIMENSION, WIDTH, samples, readout_variance=8.0, perpendicular="fixed")
+        return network.sample(4, half, 1, burn_in=half)
 
     taken = seconds(lambda: run(1000.0, 6_000_000), 3)
     print(f"N = {WIDTH} overlaps, 6·10⁶ updates, 4 chains      {taken:8.2f} s   {6e6 / taken:.2g} updates per second")
@@ -54,15 +54,6 @@ def overlaps():
         f"  five P_e of 1.2·10⁶ updates each              {taken:8.2f} s   R_3 = "
         f"{', '.join(f'{r:.3f}' for r in found.values())}"
     )
-    network = coexistence.Limit(30.0, EPSILON).network(DIMENSION, 1000, 3.8)
-    taken = seconds(lambda: found.update(mean=escape_times.simulate(network, 0.95, 50, 10**5, 1).mean()), 1)
-    phase = escape_times.lazy_phase(network, 0.95)
-    predicted = escape_times.first_passage(phase.overlaps, phase.energy, 0.95, 0.5 / DIMENSION**0.5, neurons=1000)
-    mean, error = found["mean"].mean, found["mean"].error
-    print(
-        f"escape from the lazy phase, 50 nets             {taken:8.2f} s   {mean:.0f}({error:.0f}) sweeps, "
-        f"independent neurons {predicted:.0f}"
-    )
 
 
 def phases():
@@ -71,10 +62,10 @@ def phases():
 
     def diagram():
         for epsilon in (EPSILON, -EPSILON):
-            limit = coexistence.Limit(strengths, epsilon)
+            limit = coexistence.Limit(strengths, epsilon, perpendicular="fixed")
             limit.spinodal()
             limit.coexistence(1.5 * limit.maxwell().load)
-            coexistence.Limit(strengths[::10], epsilon).central_instability(DIMENSION)
+            coexistence.Limit(strengths[::10], epsilon, perpendicular="fixed").central_instability(DIMENSION)
 
     print(f"phase diagram, 60 g_K, both signs of ε         {seconds(diagram, 3):8.2f} s")
 

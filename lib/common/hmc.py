@@ -2,7 +2,7 @@
 
 A density  p(x) ∝ e^{-U(x)}  is sampled by drawing a momentum, following  x' = s² p,  p' = -∂U  for a few leapfrog steps
 and accepting the end with probability  min(1, e^{-ΔH}),  H = U + Σ s²p²/2.  The step sets the acceptance alone and
-makes no error, unlike the one of :mod:`lib.fields.networks.langevin_training`.  Not in the source, ringel2025talk.
+makes no error, unlike that of Langevin steps.  Not in the source, ringel2025talk.
 """
 
 from collections.abc import Callable

@@ -14,12 +14,11 @@ ACTIVATIONS = {
     "relu": (lambda u: np.maximum(u, 0), lambda u: (u > 0).astype(float)),
     "linear": (lambda u: u, np.ones_like),
 }
-KERNELS = ("erf", "relu")  # those whose kernels are here in closed form
 
 
-def units(activation, choices=tuple(ACTIVATIONS)):
+def units(activation):
     """φ and φ' of a checked name."""
-    return ACTIVATIONS[checks.one_of("activation", activation, choices)]
+    return ACTIVATIONS[checks.one_of("activation", activation, ACTIVATIONS)]
 
 
 def variances(name, weighted, points):
@@ -42,6 +41,8 @@ def covariances(s11, s12, s22):
 
 def average(activation, c):
     """⟨φφ⟩ at covariances c; erf(u) is the g(√2 u) of the formulas."""
+    if activation == "linear":
+        return c[..., 0, 1]  # (...)
     if activation == "erf":
         return gaussian.erf_i2(2 * c, check=False)  # (...)
     return gaussian.arccosine_kernel(c, 1, check=False)  # (...)
@@ -50,6 +51,8 @@ def average(activation, c):
 def with_slopes(activation, c):
     """⟨φφ⟩ with its derivatives by s_12 and s_11, (...) each."""
     s11, s12, s22 = c[..., 0, 0], c[..., 0, 1], c[..., 1, 1]  # (...) each
+    if activation == "linear":
+        return s12, np.ones(s12.shape), np.zeros(s12.shape)
     area = np.maximum(s11 * s22 - s12**2, 0)  # (...)
     if activation == "erf":
         root = np.sqrt(1 + 2 * (s11 + s22) + 4 * area)  # (...)

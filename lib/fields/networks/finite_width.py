@@ -17,11 +17,9 @@ from lib.common import checks
 from lib.common.shapes import Array, ArrayLike, Rng
 from lib.fields import _data
 from lib.fields.networks._readouts import refuse_singular, regression
-from lib.fields.networks._units import KERNELS, units
-from lib.fields.networks.prior import Prior
 from lib.fields.networks.two_layers import TwoLayer, _read
 
-BLOCK = 2**17  # features that are in memory at a time
+_BLOCK = 2**17  # features that are in memory at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,13 +74,12 @@ class _Process:
     """The regression at infinite width, and first derivatives along the deviation of the kernel of one neuron."""
 
     def __init__(self, network, points):
-        self.phi, _ = units(_read(network, KERNELS).activation)
+        _, self.gain, self.variance = _read(network)._isotropic()
+        self.phi, _ = network._functions()
         self.x, self.y, self.ridge = network.inputs, network.targets, network.ridge  # (P, d), (P,)
         self.at = _data.points("points", points, self.x.shape[1])  # (M, d)
-        self.variance, self.gain = network.weight_variance, network.readout_variance
-        variances = {"weight_variance": self.variance, "readout_variance": self.gain}
-        self.kernel = Prior(network.activation, **variances).kernel(self.x)  # (P, P)
-        self.cross = Prior(network.activation, **variances).kernel(self.at, self.x)  # (M, P)
+        self.kernel = network.prior.kernel(self.x)  # (P, P)
+        self.cross = network.prior.kernel(self.at, self.x)  # (M, P)
         matrix = self.kernel + self.ridge * np.eye(len(self.x))  # (P, P)
         try:
             self.inverse = cho_solve(_data.factored(matrix), np.eye(len(matrix)))  # (P, P)
@@ -116,7 +113,7 @@ def correction(network: TwoLayer, points: ArrayLike, neurons: int, rng: Rng) -> 
     Parameters
     ----------
     network : TwoLayer
-        Of "erf" or "relu" (the theorem is for a bounded φ), with X, y, T and the prior.
+        Of isotropic weights, with X, y and T; the theorem is for a bounded φ.
     points : array_like (M, d)
         x.
     neurons : int
@@ -129,12 +126,13 @@ def correction(network: TwoLayer, points: ArrayLike, neurons: int, rng: Rng) -> 
 
     Examples
     --------
-    >>> correction(TwoLayer("erf", [[1.0]], [2.0], 0.1), [[1.0]], 100_000, rng=1).coefficient.round(2).tolist()
+    >>> from lib.fields.networks.prior import Prior
+    >>> correction(TwoLayer(Prior("erf"), [[1.0]], [2.0], 0.1), [[1.0]], 100_000, rng=1).coefficient.round(2).tolist()
     [0.27]
     """
     task = _Process(network, points)
     random, left = checks.generator("rng", rng), checks.integer("neurons", neurons, at_least=2)
-    rows, count = max(2, BLOCK // (len(task.x) + len(task.at))), left
+    rows, count = max(2, _BLOCK // (len(task.x) + len(task.at))), left
     shift, sums = None, [0.0] * 5
     inside = task.inverse @ task.kernel  # (P, P)  A⁻¹K
     while left:
@@ -166,7 +164,7 @@ def deviation(network: TwoLayer, points: ArrayLike, width: int, replicas: int, r
     Parameters
     ----------
     network : TwoLayer
-        Of "erf" or "relu", with X, y, T and the prior.
+        Of isotropic weights, with X, y and T.
     points : array_like (M, d)
         x.
     width, replicas : int
@@ -179,13 +177,14 @@ def deviation(network: TwoLayer, points: ArrayLike, width: int, replicas: int, r
 
     Examples
     --------
-    >>> deviation(TwoLayer("erf", [[1.0]], [2.0], 0.1), [[1.0]], 200, 4000, rng=1).mean.round(2).tolist()  # c = 0.27
+    >>> from lib.fields.networks.prior import Prior
+    >>> deviation(TwoLayer(Prior("erf"), [[1.0]], [2.0], 0.1), [[1.0]], 200, 4000, rng=1).mean.round(2).tolist()
     [0.27]
     """
     task = _Process(network, points)
     random, width = checks.generator("rng", rng), checks.integer("width", width)
     left, parts = checks.integer("replicas", replicas, at_least=2), []
-    rows = max(1, BLOCK // (width * (len(task.x) + len(task.at))))
+    rows = max(1, _BLOCK // (width * (len(task.x) + len(task.at))))
     while left:
         features, cross = task.neurons(random, (min(rows, left), width))  # (n, N, P), (n, N, M)
         left -= len(features)

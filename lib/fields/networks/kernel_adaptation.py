@@ -19,13 +19,11 @@ from scipy.optimize import brentq
 from lib.common import checks
 from lib.common.shapes import Array, ArrayLike
 from lib.fields import _data
-from lib.fields.kernels.gp_regression import GaussianProcess
 from lib.fields.networks import _units
-from lib.fields.networks.prior import ACTIVATIONS, Prior
 from lib.fields.networks.two_layers import TwoLayer, _read
 
-ROUNDING = 1e-13  # changes of the free energy below this part of it say nothing
-GRID = 80  # scales on which the competitor's minimum is bracketed
+_ROUNDING = 1e-13  # changes of the free energy below this part of it say nothing
+_GRID = 80  # scales on which the competitor's minimum is bracketed
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,16 +80,15 @@ class _State(NamedTuple):
 class _Problem:
     """The data in units of the prior, so that Σ_0 = 1, and the free energy there."""
 
-    def __init__(self, network, width, weight_covariance, fluctuations):
-        self.activation = _read(network, ACTIVATIONS).activation
-        x, self.y, self.ridge, self.readout = network.inputs, network.targets, network.ridge, network.readout_variance
+    def __init__(self, network, width, fluctuations):
+        prior = _read(network).prior
+        x, self.y, self.ridge, self.readout = network.inputs, network.targets, network.ridge, prior.readout_variance
         (self.width,), self.fluctuations = _data.positive(width=width), checks.boolean("fluctuations", fluctuations)
-        prior = np.eye(x.shape[1]) / x.shape[1]  # (d, d)
-        if weight_covariance is not None:
-            prior = checks.symmetric("weight_covariance", weight_covariance, size=x.shape[1], definite="semi")  # (d, d)
-        values, axes = np.linalg.eigh(network.weight_variance * prior)  # (d,), (d, d)
+        self.activation, covariance = prior.activation, prior.weight_covariance
+        covariance = np.eye(x.shape[1]) / x.shape[1] if covariance is None else covariance  # (d, d)
+        values, axes = np.linalg.eigh(prior.weight_variance * covariance)  # (d,), (d, d)
         if values[-1] <= 0:
-            checks.fail("weight_covariance", "have an eigenvalue > 0", values[-1])
+            checks.fail("weight_covariance of prior", "have an eigenvalue > 0", values[-1])
         kept = values > 1e-14 * values[-1]  # (d,)  directions that are never drawn cannot be learned
         scale = np.sqrt(values[kept])  # (r,)
         self.root, self.inverse = axes[:, kept] * scale, axes[:, kept] / scale  # (d, r), (d, r)
@@ -156,7 +153,7 @@ def slope(activation: str, inputs: ArrayLike, pairs: ArrayLike, covariance: Arra
     Parameters
     ----------
     activation : str
-        φ, "erf" or "relu".
+        φ, "erf", "relu" or "linear".
     inputs, pairs : array_like (P, d), (P, P)
         X, and C, symmetric.
     covariance : array_like (d, d)
@@ -172,7 +169,7 @@ def slope(activation: str, inputs: ArrayLike, pairs: ArrayLike, covariance: Arra
     >>> slope("relu", [[2.0]], [[3.0]], [[1.0]]).tolist()  # 3 · 2² Σ/2
     [[6.0]]
     """
-    checks.one_of("activation", activation, ACTIVATIONS)
+    checks.one_of("activation", activation, _units.ACTIVATIONS)
     x = _data.points("inputs", inputs)  # (P, d)
     pairs = checks.symmetric("pairs", pairs, size=len(x))  # (P, P)
     covariance = checks.symmetric("covariance", covariance, size=x.shape[1], definite="semi")  # (d, d)
@@ -188,7 +185,7 @@ def _result(problem, state, iterations, residual):
 
 
 def adapt(
-    network: TwoLayer, width: float, *, weight_covariance: ArrayLike | None = None, fluctuations: bool = False,
+    network: TwoLayer, width: float, *, fluctuations: bool = False,
     start: ArrayLike | None = None, damping: float = 0.3, tolerance: float = 1e-9, iterations: int = 2000,
 ) -> Adaptation:  # fmt: skip
     """Weights' covariance adapted to the data:  Σ⁻¹ = Σ_0⁻¹ - (s_a²/N) ∂_Σ[tᵀQ(Σ)t],  t = (s_a² Q(Σ) + T)⁻¹ y.
@@ -198,11 +195,9 @@ def adapt(
     Parameters
     ----------
     network : TwoLayer
-        Of "erf" or "relu", with X, y, T, σ_w² and s_a².
+        With X, y, T and the prior, whose Σ_0 = σ_w² C may be of any positive semidefinite C.
     width : float
         N > 0.
-    weight_covariance : array_like (d, d), optional
-        C in Σ_0 = σ_w² C, symmetric positive semidefinite, by default I/d.
     fluctuations : bool
         Whether F also holds ½ log det A, as the density of `TwoLayer` does, so that ttᵀ becomes ttᵀ - A⁻¹.
     start : array_like (d, d), optional
@@ -220,11 +215,12 @@ def adapt(
 
     Examples
     --------
-    >>> network = TwoLayer("erf", np.eye(2), [2.0, 0.0], 0.1)
+    >>> from lib.fields.networks.prior import Prior
+    >>> network = TwoLayer(Prior("erf"), np.eye(2), [2.0, 0.0], 0.1)
     >>> (2 * adapt(network, 10).covariance).round(2).tolist()  # where a label is
     [[1.32, 0.0], [0.0, 1.0]]
     """
-    problem = _Problem(network, width, weight_covariance, fluctuations)
+    problem = _Problem(network, width, fluctuations)
     eta, limit = checks.number("damping", damping, above=0, at_most=1), checks.integer("iterations", iterations)
     tolerance = checks.number("tolerance", tolerance, above=0)
     precision = np.eye(problem.x.shape[1])  # (r, r)
@@ -242,7 +238,7 @@ def adapt(
         moved = precision + eta * step  # (r, r)
         new, lower = problem.evaluated(moved), False
         if new is not None:
-            change, slack = new.energy - state.energy, ROUNDING * (abs(state.energy) + problem.width * len(precision))
+            change, slack = new.energy - state.energy, _ROUNDING * (abs(state.energy) + problem.width * len(precision))
             before, after = _descent(precision, state, step), _descent(moved, new, step)
             # Below rounding the slope says more than the value.
             lower = change < -slack or (change < slack and abs(after) < before)
@@ -254,9 +250,7 @@ def adapt(
     return checks.fail("iterations", f"be more, for a residual below {tolerance:g}", seen)
 
 
-def rescale(
-    network: TwoLayer, width: float, *, weight_covariance: ArrayLike | None = None, fluctuations: bool = False
-) -> Adaptation:
+def rescale(network: TwoLayer, width: float, *, fluctuations: bool = False) -> Adaptation:
     """The scaling competitor: the same free energy where the covariance may only grow as a whole,  Σ = s Σ_0.
 
     The lowest minimum over s, which obeys  1/s = 1 - (s_a²/N rank) tr(Σ_0 ∂_Σ[tᵀQt]).  A scalar cannot turn the kernel
@@ -265,11 +259,9 @@ def rescale(
     Parameters
     ----------
     network : TwoLayer
-        Of "erf" or "relu", with X, y, T, σ_w² and s_a².
+        With X, y, T and the prior, whose Σ_0 = σ_w² C may be of any positive semidefinite C.
     width : float
         N > 0.
-    weight_covariance : array_like (d, d), optional
-        C in Σ_0 = σ_w² C, symmetric positive semidefinite, by default I/d.
     fluctuations : bool
         Whether F also holds ½ log det A.
 
@@ -279,11 +271,12 @@ def rescale(
 
     Examples
     --------
-    >>> network = TwoLayer("erf", np.eye(2), [2.0, 0.0], 0.1)
+    >>> from lib.fields.networks.prior import Prior
+    >>> network = TwoLayer(Prior("erf"), np.eye(2), [2.0, 0.0], 0.1)
     >>> (2 * rescale(network, 10).covariance).round(2).tolist()  # both directions
     [[1.18, 0.0], [0.0, 1.18]]
     """
-    problem = _Problem(network, width, weight_covariance, fluctuations)
+    problem = _Problem(network, width, fluctuations)
     rank, seen = problem.x.shape[1], []
 
     def free_energy(log_scale):
@@ -292,9 +285,9 @@ def rescale(
 
     floor = len(problem.y) * np.log(problem.ridge) if problem.fluctuations else 0.0  # of the rest of 2F
     paid = (2 * free_energy(0.0) - floor) / (problem.width * rank)  # as much as s - 1 - log s at the minimum, or more
-    grid = np.linspace(max(-1 - paid, -30.0), 1 + np.log(4 + 2 * paid), GRID)  # (GRID,)
+    grid = np.linspace(max(-1 - paid, -30.0), 1 + np.log(4 + 2 * paid), _GRID)  # (_GRID,)
     best = int(np.argmin([free_energy(value) for value in grid]))
-    around = grid[max(best - 1, 0)], grid[min(best + 1, GRID - 1)]
+    around = grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)]
 
     def excess(log_scale):
         """Of the equation for s: it changes sign at the minimum, and keeps digits that F has lost there."""
@@ -303,68 +296,3 @@ def rescale(
     log_scale = brentq(excess, *around, xtol=1e-13)
     state = problem.started(np.exp(-log_scale) * np.eye(rank))
     return _result(problem, state, len(seen), abs(excess(log_scale)))
-
-
-def predict(network: TwoLayer, covariance: ArrayLike, points: ArrayLike) -> Array[" M"]:
-    """Posterior mean function of the adapted network:  f̄(x) = K_xX (K_XX + T)⁻¹ y  with  K = s_a² Q(Σ).
-
-    Parameters
-    ----------
-    network : TwoLayer
-        Of "erf" or "relu", with X, y, T and s_a².
-    covariance : array_like (d, d)
-        Σ, symmetric positive semidefinite.
-    points : array_like (M, d)
-        Where to predict.
-
-    Returns
-    -------
-    ndarray (M,)
-
-    Examples
-    --------
-    >>> network = TwoLayer("relu", [[2.0]], [3.0], 1.0)  # K = 1 at the example
-    >>> predict(network, [[0.5]], [[2.0], [4.0], [-1.0]]).round(12).tolist()
-    [1.5, 3.0, 0.0]
-    """
-    x, activation = _read(network, ACTIVATIONS).inputs, network.activation  # (P, d)
-    points = checks.array("points", points, shape=(None, x.shape[1]))  # (M, d)
-    covariance = checks.symmetric("covariance", covariance, size=x.shape[1], definite="semi")  # (d, d)
-    if len(x) == 0 or len(points) == 0:
-        return np.zeros(len(points))  # (M,)
-    scale = {"weight_covariance": covariance, "readout_variance": network.readout_variance}
-    gram, cross = (Prior(activation, **scale).kernel(*pair) for pair in ((x,), (points, x)))  # (P, P), (M, P)
-    return GaussianProcess(gram, network.ridge).mean(network.targets, cross)
-
-
-def learnabilities(values: ArrayLike, components: ArrayLike) -> Array["... K"]:
-    """Parts R_k of the target's components that a function has learned:  f ≈ Σ_k R_k y_k  by least squares.
-
-    They remove what the sample leaves of the overlaps of orthogonal components.
-
-    Parameters
-    ----------
-    values : array_like (..., M)
-        f at M test inputs.
-    components : array_like (K, M)
-        y_k there, linearly independent.
-
-    Returns
-    -------
-    ndarray (..., K)
-
-    Examples
-    --------
-    >>> v = np.linspace(-2, 2, 9)
-    >>> learnabilities(0.9 * v + 0.1 * (v**3 - 3 * v), [v, 0.4 * (v**3 - 3 * v)]).round(12).tolist()
-    [0.9, 0.25]
-    """
-    f = checks.array("values", values)  # (..., M)
-    if f.ndim == 0 or f.size == 0:
-        checks.fail("values", "hold the values at one test input or more", f"shape {f.shape}")
-    parts = checks.array("components", components, shape=(None, f.shape[-1]))  # (K, M)
-    scales = np.linalg.norm(parts, axis=1)  # (K,)
-    if len(parts) == 0 or np.any(scales == 0) or np.linalg.matrix_rank(parts / scales[:, None]) < len(parts):
-        checks.fail("components", "be linearly independent at the test inputs, one or more", f"shape {parts.shape}")
-    found = np.linalg.lstsq((parts / scales[:, None]).T, f.reshape(-1, f.shape[-1]).T, rcond=None)[0].T  # (F, K)
-    return checks.finite("values", found / scales).reshape(*f.shape[:-1], len(parts))  # (..., K)

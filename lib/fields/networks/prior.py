@@ -18,13 +18,14 @@ from lib.common.linalg import psd_root
 from lib.common.shapes import Array, ArrayLike, Rng
 from lib.common.spectrum import Spectrum
 from lib.fields._data import points, positive, whole
-from lib.fields.networks._units import KERNELS as ACTIVATIONS
+from lib.fields.networks._units import ACTIVATIONS as _UNITS
 from lib.fields.networks._units import average, covariances, units, variances, with_slopes
 from lib.foundations import sampling
 from lib.foundations.gaussian import LARGEST
 
 __all__ = ["ACTIVATIONS", "LAWS", "Prior"]
 
+ACTIVATIONS = tuple(_UNITS)
 LAWS = ("gaussian", "uniform")
 _PAIRS = 2**18  # pairs of inputs whose 2 x 2 covariances are in memory at a time
 _NEURONS = 2**21  # values of neurons in memory at a time
@@ -74,7 +75,7 @@ class Prior:
     Parameters
     ----------
     activation : str
-        φ, "erf" or "relu"; erf(u), without a √2.
+        φ, "erf", "relu" or "linear"; erf(u), without a √2.
     depth : int
         Hidden layers L >= 1, of N neurons each.
     weight_variance, readout_variance : float
@@ -243,7 +244,8 @@ class Prior:
 
         A_n = s_a² σ_w^{2n} ⟨φ⁽ⁿ⁾⟩²/n!,  average over u ~ N(0, σ_w²);  they add up to the variance K(x, x).
         erf:   A_{2k+1} = s_a² (2/π) C(2k, k) z^{2k+1} / [4ᵏ (2k+1)],   z = 2σ_w² / (1 + 2σ_w²),   and no even ones;
-        ReLU:  A_0 = s_a² σ_w²/2π,  A_1 = s_a² σ_w²/4,  A_{2k+2} = s_a² σ_w² C(2k, k) / [2π 4ᵏ (2k+1)(2k+2)].
+        ReLU:  A_0 = s_a² σ_w²/2π,  A_1 = s_a² σ_w²/4,  A_{2k+2} = s_a² σ_w² C(2k, k) / [2π 4ᵏ (2k+1)(2k+2)];
+        linear:  A_1 = s_a² σ_w²  alone.
 
         Parameters
         ----------
@@ -268,6 +270,9 @@ class Prior:
         if self.activation == "erf":
             k, central = k[: (order + 1) // 2], central[: (order + 1) // 2]  # odd n up to the order
             result[1::2] = 2 / np.pi * central * (1 / (1 + 0.5 / variance)) ** (2.0 * k + 1) / (2 * k + 1)
+            return self._readout(result)  # (order + 1,)
+        if self.activation == "linear":
+            result[1:2] = variance
             return self._readout(result)  # (order + 1,)
         result[0] = 1 / (2 * np.pi)
         result[1:2] = 0.25
@@ -316,7 +321,7 @@ class Prior:
         """Excess kurtosis of the output at each input, exact at any width:  κ₄ = (1/N) [⟨a⁴⟩/⟨a²⟩² · ⟨φ⁴⟩/⟨φ²⟩² - 3].
 
         Gaussian weights: ReLU has ⟨φ⁴⟩/⟨φ²⟩² = 6 and κ₄ = 15/N at every input, erf units less.  Uniform weights:
-        ⟨a⁴⟩/⟨a²⟩² = 9/5, and ReLU has ⟨φ⁴⟩/⟨φ²⟩² = 6 - (12/5) Σ_i x_i⁴/|x|⁴.
+        ⟨a⁴⟩/⟨a²⟩² = 9/5, and ReLU has ⟨φ⁴⟩/⟨φ²⟩² = 6 - (12/5) Σ_i x_i⁴/|x|⁴.  Linear units have half of that ratio.
 
         Parameters
         ----------
@@ -348,7 +353,8 @@ class Prior:
         else:
             squares = (x / largest) ** 2  # (n, d)
             fourth = (squares**2).sum(axis=1) / squares.sum(axis=1) ** 2  # (n,)
-            ratio = np.full(len(x), 6.0) if self.law == "gaussian" else 6 - 12 / 5 * fourth  # (n,)
+            half = 1 if self.activation == "relu" else 2  # of the inputs or all of them make a unit speak
+            ratio = (6 - (0 if self.law == "gaussian" else 12 / 5 * fourth)) / half * np.ones(len(x))  # (n,)
         return (_FOURTH_MOMENT[self.law] * ratio - 3) / width  # (n,)
 
     def characteristic_functional(

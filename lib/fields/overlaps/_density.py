@@ -1,4 +1,4 @@
-"""The convex function of :mod:`lib.fields.overlaps.staircase`: averages over the density of one unit, and its minimum.
+"""The convex function of a saddle of :mod:`lib.fields.overlaps.single_index`: averages over one unit, and its minimum.
 
 A unit is known by its overlap m and the squared length q of its weights across the teacher's direction.
 """

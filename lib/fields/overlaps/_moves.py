@@ -1,4 +1,4 @@
-"""The compiled moves of :mod:`lib.fields.overlaps.monte_carlo` and :mod:`lib.fields.overlaps.escape_times`.
+"""The compiled moves of the Monte Carlo of :mod:`lib.fields.overlaps.single_index`.
 
 One neuron moves at a time, and the matrix A is kept up to date.
 """
@@ -15,6 +15,7 @@ from lib.fields.overlaps import _projections
 ERF, RELU = (tuple(_projections.coefficient(name, n) for n in bases[-1]) for name, bases in _projections.BASES.items())
 FARTHEST = 30.0  # largest overlap or start in units of σ_w: beyond, the density of the independent draws is no number
 SPREAD = (0.5, 4.0)  # local steps are drawn between these numbers of the prior's deviation, evenly in the logarithm
+_DECADES = log(SPREAD[1] / SPREAD[0])
 BROAD = 1.5  # deviation in units of σ_w of every other independent draw; the rest are from the prior
 BROAD_SHAPE = 2.0  # with it go q⊥ of a gamma density of mean σ_w² and this shape, or the prior's if that is smaller
 
@@ -110,8 +111,8 @@ def _log_joint_mixture(m, q, prior, broad, shape, rate, broad_shape, broad_rate)
 
 
 @loops
-def sweep(m, across, h, a, free, model, independence, shortest, decades, wall, lost, stop, counts, random):
-    """One proposal for every neuron, in place; ends early, and says so, with `stop` overlaps beyond |m| = `lost`.
+def sweep(m, across, h, a, free, model, independence, wall, counts, random):
+    """One proposal for every neuron, in place.
 
     Beyond |m| = `wall` the density is zero.  `across` holds q⊥ = |w_⊥|²; if free, its logarithm moves with m.
     """
@@ -124,9 +125,6 @@ def sweep(m, across, h, a, free, model, independence, shortest, decades, wall, l
     new_h, new_a, factor, x = np.empty(n), np.empty((n, n)), np.empty((n, n)), np.empty(n)
     matrix(h, gain, a)
     energy = solve(a, y, samples, factor, x)
-    beyond = 0
-    for c in range(len(m)):
-        beyond += abs(m[c]) > lost
     for c in range(len(m)):
         old, q, change = m[c], across[c], 0.0
         new_q = q
@@ -142,7 +140,7 @@ def sweep(m, across, h, a, free, model, independence, shortest, decades, wall, l
             else:
                 change = _log_mixture(new, prior, broad) - _log_mixture(old, prior, broad)
         else:
-            step = shortest * (exp(decades * random.random()) if decades > 0 else 1.0)
+            step = SPREAD[0] * exp(_DECADES * random.random())
             new = old + prior * step * random.standard_normal()
             if free:
                 new_q = q * exp(step * sqrt(2 / dimension) * random.standard_normal())
@@ -163,15 +161,25 @@ def sweep(m, across, h, a, free, model, independence, shortest, decades, wall, l
             for i in range(n):
                 h[c, i] = new_h[i]
             a, new_a = new_a, a
-            beyond += int(abs(new) > lost) - int(abs(old) > lost)
-            if stop > 0 and beyond >= stop:
-                return True
-    return False
 
 
 @loops
 def chain(
-    m, across, free, model, burn_in, every, independence, barrier, edge, records, residuals, histogram, counts, random
+    m,
+    across,
+    free,
+    model,
+    burn_in,
+    every,
+    independence,
+    wall,
+    barrier,
+    edge,
+    records,
+    residuals,
+    histogram,
+    counts,
+    random,
 ):
     """Run the chain in place and fill what is recorded.
 
@@ -182,9 +190,8 @@ def chain(
     h, a, factor, x = np.empty((len(m), n)), np.empty((n, n)), np.empty((n, n)), np.empty(n)
     for c in range(len(m)):
         project(m[c], model.relu, across[c], h[c])
-    decades = log(SPREAD[1] / SPREAD[0])
     for turn in range(burn_in + every * len(records)):
-        sweep(m, across, h, a, free, model, independence, SPREAD[0], decades, np.inf, barrier, 0, counts, random)
+        sweep(m, across, h, a, free, model, independence, wall, counts, random)
         if turn < burn_in:
             counts[:] = 0
             continue

@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 
 from lib.common import checks
 from lib.common.shapes import Array, ArrayLike
-from lib.fields.overlaps import _coexistence, _projections, single_index, staircase
+from lib.fields.overlaps import _coexistence, _projections, single_index
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +56,8 @@ class Limit:
     weight_variance : float
         σ_w² > 0.  By keyword only.
     perpendicular : str
-        |w_⊥|²: "fixed", σ_w², the source's; "free", in networks, where the outliers have |w_⊥|² = σ_w² w and the rest
-        keeps σ_w².  By keyword only.
+        |w_⊥|²: "free", as in networks, where the outliers have |w_⊥|² = σ_w² w and the rest keeps σ_w²; "fixed",
+        σ_w², the source's.  By keyword only.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class Limit:
     strength: float | Array["..."]
     epsilon: float
     weight_variance: float = field(default=1.0, kw_only=True)
-    perpendicular: str = field(default="fixed", kw_only=True)
+    perpendicular: str = field(default="free", kw_only=True)
 
     def __post_init__(self):
         checks.one_of("perpendicular", self.perpendicular, _projections.CHOICES)
@@ -172,7 +172,7 @@ class Limit:
 
         Examples
         --------
-        >>> Limit(30.0, -0.3, perpendicular="free").coexistence([2.0, 3.7, 5.4]).learnabilities[:, 1].round(3).tolist()
+        >>> Limit(30.0, -0.3).coexistence([2.0, 3.7, 5.4]).learnabilities[:, 1].round(3).tolist()
         [0.0, 0.153, 0.256]
         """
         shape, g, nu, lazy, b, variance = self._gaussian(load)  # (S,) each
@@ -232,7 +232,7 @@ class Limit:
 
         Examples
         --------
-        >>> round(Limit(30.0, -0.3).maxwell().minimum, 3)
+        >>> round(Limit(30.0, -0.3, perpendicular="fixed").maxwell().minimum, 3)
         1.494
         """
         return self._line(_coexistence.deepest, lambda p: 1 / _coexistence.bottom(_coexistence.lowest(p), p)[0])
@@ -269,13 +269,13 @@ class Limit:
 
         Examples
         --------
-        >>> Limit(30.0, -0.3, perpendicular="free").central_instability(50) > 10
+        >>> Limit(30.0, -0.3).central_instability(50) > 10
         True
         """
         d = _projections.dimension(dimension, self.perpendicular)
 
         def stiffness(log_load, limit):
-            return staircase.solve(limit.network(d, d, np.exp(log_load))).landau[0]
+            return limit.network(d, d, np.exp(log_load)).saddle().landau[0]
 
         found = []
         for one in np.ravel(self.strength).tolist():

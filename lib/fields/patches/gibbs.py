@@ -38,8 +38,8 @@ def sample(
     burn_in : int
         Sweeps thrown away first, by default as many as are kept, and 100 or more.
     observable : function, optional
-        Of w (M, C, S) and a (M, N_p, C), whose value (M, ...) is kept, by default the map β_i = Σ_c a_ic w_c
-        (M, N_p, S), of which the network is f = Σ_i β_i·x_i.
+        Of w (M, C, S), or (M, N_p, C, S) of own filters, and a (M, N_p, C), whose value (M, ...) is kept, by default
+        the map β_i = Σ_c a_ic w_c (M, N_p, S), of which the network is f = Σ_i β_i·x_i.
 
     Returns
     -------
@@ -55,12 +55,11 @@ def sample(
     x, y, channels, (ridge, readout, weight) = _patched(network, inputs, targets)  # (P, N_p, S), (P,)
     chains, steps = checks.integer("chains", chains), checks.integer("steps", steps)
     burn_in = max(steps, 100) if burn_in is None else checks.integer("burn_in", burn_in, at_least=0)
-    observable = (lambda w, a: a @ w) if observable is None else observable
-    if not callable(observable):
+    if observable is not None and not callable(observable):
         checks.fail("observable", "be a function of the weights and readouts", observable)
     random, (patches, size) = checks.generator("rng", rng), x.shape[1:]
     readout, weight = readout / (patches * channels), weight / size
-    flat = x.reshape(len(x), patches * size)  # (P, d)
+    flat, shared = x.reshape(len(x), patches * size), network.shared  # (P, d)
 
     def answer(moved, start, variance, first):
         """Xᵀ(vΦΦᵀ + T)⁻¹(y - Φθ_0 - ξ), (M, N_p, S);  ΦΦᵀ = `moved` Xᵀ,  Φθ_0 = X `start`."""
@@ -73,15 +72,29 @@ def sample(
         solved = np.linalg.solve(matrix, missing[..., None])[..., 0]  # (M, P)
         return (solved @ flat).reshape(chains, patches, size)  # (M, N_p, S)
 
-    w, kept = np.sqrt(weight) * random.standard_normal((chains, channels, size)), None  # (M, C, S)
+    def mapped(w, a):
+        """β (M, N_p, S); shared filters have one axis of patches of length 1."""
+        return (a[:, :, None] @ w)[:, :, 0]
+
+    def draw():
+        return np.sqrt(weight) * random.standard_normal((chains, 1 if shared else patches, channels, size))
+
+    w, kept = draw(), None  # (M, 1 or N_p, C, S)
     for n in range(burn_in + steps):
         a = np.sqrt(readout) * random.standard_normal((chains, patches, channels))  # (M, N_p, C)
-        a += readout * answer(x @ (w.swapaxes(1, 2) @ w)[:, None], a @ w, readout, n == 0) @ w.swapaxes(1, 2)
-        w = np.sqrt(weight) * random.standard_normal((chains, channels, size))  # (M, C, S)
-        w += weight * a.swapaxes(1, 2) @ answer((a @ a.swapaxes(1, 2))[:, None] @ x, a @ w, weight, n == 0)
+        moved = (x.swapaxes(0, 1) @ (w.swapaxes(2, 3) @ w)).swapaxes(1, 2)  # (M, P, N_p, S)
+        a += readout * mapped(w.swapaxes(2, 3), answer(moved, mapped(w, a), readout, n == 0))
+        w = draw()
+        if shared:
+            wanted = answer((a @ a.swapaxes(1, 2))[:, None] @ x, mapped(w, a), weight, n == 0)  # (M, N_p, S)
+            w += weight * (a.swapaxes(1, 2) @ wanted)[:, None]
+        else:
+            wanted = answer((a**2).sum(axis=2)[:, None, :, None] * x, mapped(w, a), weight, n == 0)  # (M, N_p, S)
+            w += weight * a[..., None] * wanted[:, :, None]
         if n < burn_in:
             continue
-        value = checks.array("observable", observable(w.copy(), a))  # (M, ...)
+        seen = (w[:, 0] if shared else w).copy(), a
+        value = checks.array("observable", mapped(w, a) if observable is None else observable(*seen))  # (M, ...)
         if kept is None:
             if value.shape[:1] != (chains,):
                 checks.fail("observable", f"return one row for each of {chains} chains", f"shape {value.shape}")

@@ -67,9 +67,7 @@ class Data:
                 seen = np.stack([m, 0 * m], axis=-1)  # (M, C, 2)
             else:
                 seen = _projections.components("erf", np.array([1, 3]), m, np.linalg.norm(w, axis=2))  # (M, C, 2)
-            gathered = (
-                self.signs @ a / np.sqrt(self.signs.size)
-            )  # (M, C)  readouts of the teacher's combination of patches
+            gathered = self.signs @ a / np.sqrt(self.signs.size)  # (M, C)  of the teacher's combination of patches
             target = single_index.staircase(self.epsilon)  # (2,)
             learned = np.einsum("mc,mcn->mn", gathered, seen)[:, target != 0] / target[target != 0]  # (M, 1) or (M, 2)
             ratio = w.shape[2] * (m**2).mean(axis=1) / variance  # (M,)
@@ -109,12 +107,13 @@ def draw(samples: int, patches: int, patch_size: int, rng: Rng, *, epsilon: floa
     return Data(x, targets, signs, direction, epsilon)
 
 
-def _patched(network, inputs, targets):
-    """X and y that fit the network, C, and T/χ, σ_a²/χ and σ_w²."""
+def _patched(network, inputs, targets, *, shared=False):
+    """X and y that fit the network, with shared filters if so wanted, C, and T/χ, σ_a²/χ and σ_w²."""
     (x, y), (patches, size, channels, *prior) = _data.examples(inputs, targets, patches=True), _read(network)._single()
     wanted = f"hold {patches} patches of {size} components, as network says"
     checks.fail_if(x.shape[1:] != (patches, size), "inputs", wanted, f"shape {x.shape}")
     checks.fail_if(network.ridge == 0, "ridge of network", "be > 0", network.ridge)
+    checks.fail_if(shared and not network.shared, "network", "have shared filters", network)
     return x, y, channels, tuple(prior)
 
 
@@ -128,7 +127,7 @@ def mean_readouts(
     Parameters
     ----------
     network : PatchNetwork
-        One, of whole sizes, of ridge T > 0, not lost in the rounding of A.
+        One of shared filters and whole sizes, of ridge T > 0, not lost in the rounding of A.
     activation : str
         φ, "erf", "relu" or "linear".
     weights : array_like (M, C, S)
@@ -146,7 +145,10 @@ def mean_readouts(
     >>> mean_readouts(PatchNetwork(1, 1, 1, 1.0), "linear", [[[2.0]], [[0.0]]], [[[1.0]]], [5.0]).ravel().tolist()
     [2.0, 0.0]
     """
-    (phi, _), (x, y, channels, (ridge, readout, _)) = _units.units(activation), _patched(network, inputs, targets)
+    (phi, _), (x, y, channels, (ridge, readout, _)) = (
+        _units.units(activation),
+        _patched(network, inputs, targets, shared=True),
+    )
     w = _readouts.stack("weights", weights, x.shape[2])  # (M, C, S)
     checks.fail_if(w.shape[1] != channels, "weights", f"have {channels} channels, as network says", f"shape {w.shape}")
     with np.errstate(over="ignore", invalid="ignore"):
@@ -170,7 +172,7 @@ def sample(
     Parameters
     ----------
     network : PatchNetwork
-        One, of whole sizes, of ridge T > 0, not lost in the rounding of A.
+        One of shared filters and whole sizes, of ridge T > 0, not lost in the rounding of A.
     activation : str
         φ, "erf", "relu" or "linear".
     inputs, targets : array_like (P, N_p, S), (P,)
@@ -198,7 +200,7 @@ def sample(
     >>> sample(PatchNetwork(2, 5, 20, 0.1), "linear", data.inputs, data.targets, 4, 50, rng=2).samples.shape
     (50, 4, 20, 5)
     """
-    x, y, channels, prior = _patched(network, inputs, targets)  # (P, N_p, S), (P,)
+    x, y, channels, prior = _patched(network, inputs, targets, shared=True)  # (P, N_p, S), (P,)
     shape = checks.integer("chains", chains), channels, x.shape[2]
     ways = {"observable": observable, "leapfrog": leapfrog, "burn_in": burn_in, "acceptance": acceptance}
     return _readouts.sample(activation, x, y, prior, shape, steps, rng, start, **ways)

@@ -1,6 +1,7 @@
-"""Networks of one shared set of filters on patches that do not overlap: what P samples teach a linear one.
+"""Networks of filters on patches that do not overlap, shared or not: what P samples teach a linear one.
 
-Source: ringel2025talk, the deck, captions of Figures 3.2 and 3.3.
+Source: ringel2025talk, the deck, captions of Figures 3.2 and 3.3, on shared filters; own filters, the competition of
+the modes that have grown and the map of erf filters onto a fully connected network are not in it.
 """
 
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ import numpy as np
 from lib.common import checks
 from lib.common.shapes import Array, ArrayLike
 from lib.fields.kernels import effective_ridge
-from lib.fields.overlaps import _coexistence
+from lib.fields.overlaps import _coexistence, single_index
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,15 +26,36 @@ class Linear:
     kappa: float | Array["..."]  # κ
 
 
+def _learned(kappa, mode, filters):
+    """b, 1 - b, ratio, L and gb² at κ."""
+    lazy = mode / kappa  # (...)
+    g = lazy / (kappa * filters)  # (...)
+    checks.finite("samples", lazy + g)
+    b, learned, left = _coexistence.gaussian(lazy, g)  # (...), (...), (...)
+    return b, learned, 1 / left, lazy / (1 + lazy), g * b**2
+
+
+def _added(kappa, mode, many, ratio):
+    """Samples that grown modes take beyond what they would have taken."""
+    return many * (mode * ratio / (mode * ratio + kappa) - mode / (mode + kappa))
+
+
+def _short(stretch, kappa, mode, filters, many, ridge, d, samples):
+    """Samples that κ e^stretch stands for, beyond those that there are."""
+    now = kappa * np.exp(stretch)  # (...)
+    ratio = _learned(now, mode, filters)[2]  # (...)
+    return ridge / now + d * mode / (mode + now) + _added(now, mode, many, ratio) - samples
+
+
 @dataclass(frozen=True, eq=False)
 class PatchNetwork:
     """The network  f = Σ_{i≤N_p} Σ_{c≤C} a_ic φ(w_c·x_i)  on N_p patches x_i of S components, x ~ N(0, 1), d = N_p S.
 
-    Its prior is  w_c ~ N(0, σ_w²/S),  a_ic ~ N(0, σ_a²/(N_p C χ)),  its ridge T/χ, its teacher
-    y = N_p^{-1/2} Σ_i a_i* [H_1(v_i) + ε H_3(v_i)],  v_i = w_*·x_i,  |a_i*| = |w_*| = 1.  The filters grow along w_*:
-    the ratio S⟨(w_c·w_*)²⟩/σ_w²  is 1 in the prior; they grow more with χ > 1, mean-field scaling.  κ = 1/P_e is the
-    effective ridge per sample.  The methods are for φ(u) = u and ε = 0.  Arrays, which broadcast, stand for many
-    networks.
+    Filters that are not shared are w_ic in place of w_c; one patch is the fully connected network.  Its prior is  w_c ~
+    N(0, σ_w²/S),  a_ic ~ N(0, σ_a²/(N_p C χ)),  its ridge T/χ, its teacher y = N_p^{-1/2} Σ_i a_i* [H_1(v_i) + ε
+    H_3(v_i)],  v_i = w_*·x_i,  |a_i*| = |w_*| = 1.  The filters grow along w_*: the ratio S⟨(w_c·w_*)²⟩/σ_w²  is 1 in
+    the prior; they grow more with χ > 1, mean-field scaling.  κ = 1/P_e is the effective ridge per sample.  The methods
+    are for φ(u) = u and ε = 0.  Arrays, which broadcast, stand for many networks.
 
     Parameters
     ----------
@@ -45,6 +67,8 @@ class PatchNetwork:
         χ > 0, divides readout variance and ridge.  By keyword only.
     readout_variance, weight_variance : float or array_like
         σ_a², σ_w² > 0.  By keyword only.
+    shared : bool
+        Whether all patches have the same C filters, or C filters each.  By keyword only.
 
     Examples
     --------
@@ -59,8 +83,10 @@ class PatchNetwork:
     mean_field: float | Array["..."] = field(default=1.0, kw_only=True)
     readout_variance: float | Array["..."] = field(default=1.0, kw_only=True)
     weight_variance: float | Array["..."] = field(default=1.0, kw_only=True)
+    shared: bool = field(default=True, kw_only=True)
 
     def __post_init__(self):
+        checks.boolean("shared", self.shared)
         given = {"ridge": checks.entries("ridge", self.ridge, at_least=0)}
         for name in ("patches", "patch_size", "channels", "mean_field", "readout_variance", "weight_variance"):
             given[name] = checks.entries(name, getattr(self, name), above=0)
@@ -79,18 +105,30 @@ class PatchNetwork:
         """λ_0."""
         return self.readout_variance * self.weight_variance / (self.mean_field * self.patches * self.patch_size)
 
-    def solve(self, samples: ArrayLike, *, bare: bool = False) -> Linear:
+    @property
+    def _filters(self):
+        """Filters that learn one direction in as many patches as they see: C, or N_pC of their own."""
+        return self.channels * (1 if self.shared else self.patches)
+
+    @property
+    def _grown(self):
+        """Number of the modes that grow."""
+        return self.patches + self.patch_size - 1 if self.shared else self.patches * self.patch_size
+
+    def solve(self, samples: ArrayLike, *, grown: bool = False) -> Linear:
         """What P samples teach a linear patch network whose filters adapt:  b [1 + P_eλ_0/(1 - gb²)] = 1.
 
-        g = σ_a²σ_w²P_e²/(χdC),  λ_0 = σ_a²σ_w²/(χd)  is the eigenvalue of all d linear functions for fixed filters, and
-        κ solves  P = T/(χκ) + dλ_0/(λ_0 + κ).  Exact for C → ∞ at fixed g, but for a part 1/N_p + 1/S of κ.
+        g = σ_a²σ_w²P_e²/(χdC),  N_p times smaller for own filters;  λ_0 = σ_a²σ_w²/(χd)  is the eigenvalue of all d
+        linear functions for fixed filters, and κ solves  P = T/(χκ) + dλ_0/(λ_0 + κ).  Exact for C → ∞ at fixed g, but
+        for the modes whose eigenvalue has grown to λ_1 = λ_0/(1 - gb²):  N_p + S - 1, the tangent space of maps of rank
+        one, or d for own filters.  They take  λ_1/(λ_1 + κ) - λ_0/(λ_0 + κ)  more samples each.
 
         Parameters
         ----------
         samples : float or array_like
             P > 0; where P >= d, T > 0.
-        bare : bool
-            Whether to take the equivalent kernel's κ = T/(χP), T > 0, right for a large ridge only.
+        grown : bool
+            Whether the grown modes count, to lowest order.
 
         Returns
         -------
@@ -98,29 +136,33 @@ class PatchNetwork:
 
         Examples
         --------
-        >>> PatchNetwork(4, 25, 100, 1.0, mean_field=30.0).solve([10, 60, 150]).learnability.round(3).tolist()
-        [0.052, 0.55, 0.836]
+        >>> network = PatchNetwork(4, 25, 100, 1.0, mean_field=30.0)
+        >>> [network.solve([10, 60, 150], grown=kind).learnability.round(3).tolist() for kind in (False, True)]
+        [[0.052, 0.55, 0.836], [0.052, 0.49, 0.823]]
         """
-        p, bare = checks.entries("samples", samples, above=0), checks.boolean("bare", bare)  # (...)
+        p, grown = checks.entries("samples", samples, above=0), checks.boolean("grown", grown)  # (...)
         p, _ = checks.broadcast(samples=p, ridge=self.ridge)  # (...)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            mode, ridge = self._mode, self.ridge / self.mean_field  # (...), (...)  λ_0
-            kappa = ridge / p  # (...)
-            if not bare:
-                d = self.patches * self.patch_size
-                kappa = np.asarray(effective_ridge.degenerate(mode, d, p, ridge=ridge))  # (...)
+            mode, ridge, d = self._mode, self.ridge / self.mean_field, self.patches * self.patch_size  # (...)  λ_0
+            kappa = np.asarray(effective_ridge.degenerate(mode, d, p, ridge=ridge))  # (...)
             wanted = "be > 0, where the samples alone leave no effective ridge"
             checks.fail_if(not np.all(kappa > 0), "ridge", wanted, self.ridge)
-            lazy, g = mode / kappa, mode / kappa / (kappa * self.channels)  # (...), (...)
-            checks.finite("samples", lazy + g)
-            b, learned, left = _coexistence.gaussian(lazy, g)  # (...), (...), (...)
-            results = b, learned, 1 / left, g * b**2, lazy / (1 + lazy), kappa
+            if grown:
+                given = kappa, mode, self._filters, self._grown, ridge, d, p
+                given = [part.ravel() for part in np.broadcast_arrays(*given)]  # (M,) each
+                high = np.ones(kappa.size)  # (M,)
+                while np.any(_short(high, *given) > 0):
+                    high = np.where(_short(high, *given) > 0, 2 * high, high)  # (M,)
+                stretch = _coexistence.root(_short, np.zeros(kappa.size), high, *given)  # (M,)
+                kappa = kappa * np.exp(stretch).reshape(kappa.shape)  # (...)
+            b, learned, ratio, lazy, pull = _learned(kappa, mode, self._filters)  # (...) each
+            results = b, learned, ratio, pull, lazy, kappa
         return Linear(*(checks.plain(checks.finite("samples", part)) for part in results))
 
     def critical_samples(self) -> float | Array["..."]:
         """Where learning starts if P ≪ d:  P_c = (T + σ_a²σ_w²) √(dC/(χσ_a²σ_w²)),  above which  R = 1 - P_c/P.
 
-        Fixed filters learn nothing there; the transition is continuous, with a kink.
+        Fixed filters learn nothing there; the transition is continuous, with a kink.  Own filters need √N_p times more.
 
         Returns
         -------
@@ -134,12 +176,12 @@ class PatchNetwork:
         """
         with np.errstate(over="ignore"):
             prior = self.readout_variance * self.weight_variance  # (...)
-            inputs = self.patches * self.patch_size * self.channels  # (...)
+            inputs = self.patches * self.patch_size * self._filters  # (...)
             found = (self.ridge + prior) * np.sqrt(inputs / (self.mean_field * prior))  # (...)
         return checks.plain(checks.finite("channels", found))
 
     def samples_needed(
-        self, learnability: ArrayLike, *, bare: bool = False, lazy: bool = False
+        self, learnability: ArrayLike, *, grown: bool = False, lazy: bool = False
     ) -> float | Array["..."]:
         """Number of samples at which a linear patch network reaches the learnability R, the inverse of :meth:`solve`.
 
@@ -149,8 +191,8 @@ class PatchNetwork:
         ----------
         learnability : float or array_like
             R, between 0 and 1.
-        bare, lazy : bool
-            Whether to take the equivalent kernel's κ = T/(χP), T > 0; whether the filters are fixed, C → ∞.
+        grown, lazy : bool
+            Whether the grown modes count, to lowest order; whether the filters are fixed, C → ∞.
 
         Returns
         -------
@@ -164,17 +206,52 @@ class PatchNetwork:
         """
         learned = checks.entries("learnability", learnability, above=0, below=1)  # (...)
         learned, _ = checks.broadcast(learnability=learned, ridge=self.ridge)  # (...)
-        bare, lazy = checks.boolean("bare", bare), checks.boolean("lazy", lazy)
-        wanted = "be > 0 for the equivalent kernel"
-        checks.fail_if(bare and not np.all(np.asarray(self.ridge) > 0), "ridge", wanted, self.ridge)
+        grown, lazy = checks.boolean("grown", grown), checks.boolean("lazy", lazy)
         with np.errstate(over="ignore", invalid="ignore"):
             b, mode = 1 - learned, self._mode  # (...), (...)  1 - R, λ_0
             # In units of 1/λ_0: z = λ_0P_e, the positive root of  Rb²z²/(Cλ_0) + bz = R.
-            curved = 0 * b if lazy else learned * b**2 / (self.channels * mode)  # (...)
+            curved = 0 * b if lazy else learned * b**2 / (self._filters * mode)  # (...)
             z = 2 * learned / (b + np.hypot(b, 2 * np.sqrt(curved * learned)))  # (...)
-            found = self.ridge / self.mean_field * z / mode
-            found = found + (0 if bare else self.patches * self.patch_size * z / (1 + z))  # (...)
+            found = self.ridge / self.mean_field * z / mode + self.patches * self.patch_size * z / (1 + z)  # (...)
+            if grown and not lazy:
+                found = found + _added(mode / z, mode, self._grown, learned / (b * z))  # (...)
         return checks.plain(checks.finite("ridge", found))
+
+    def equivalent(self, samples: float, epsilon: float, *, perpendicular: str = "free") -> single_index.SingleIndex:
+        """The fully connected erf network whose weights have the density of the shared erf filters of this one.
+
+        (d, N, s_a²) → (S, C, σ_a²/(N_pχ)):  each patch shows a filter the same single-index teacher, at 1/N_p of the
+        strength squared, so the density of m = w·w_* is that of the fully connected net at the same P_e = 1/κ.  κ is
+        of the N_pS linear modes  (4/π)(σ_a²/(N_pχ))(σ_w²/S)/(1 + 2σ_w²)  and the rest of the variance, a ridge.
+
+        Parameters
+        ----------
+        samples : float
+            P > 0; one network of whole sizes, N_pS >= 2.
+        epsilon : float
+            ε.
+        perpendicular : str
+            |w_⊥|²: "free", as in networks, S >= 2; "fixed", σ_w², the source's.
+
+        Returns
+        -------
+        SingleIndex
+
+        Examples
+        --------
+        >>> network = PatchNetwork(3, 15, 60, 0.3, mean_field=10.0).equivalent(120, -0.1)
+        >>> network.dimension, network.width, network.saddle().learnabilities.round(3).tolist()
+        (15, 60, [0.916, 0.51])
+        """
+        p = checks.number("samples", samples, above=0)
+        patches, size, channels, ridge, readout, weight = self._single()
+        checks.fail_if(not self.shared, "shared", "be True for the equivalent network", self.shared)
+        checks.fail_if(patches * size < 2, "patch_size", "be 2 or more for a single patch", size)
+        scales = {"weight_variance": weight, "readout_variance": readout}
+        strength = 1 / single_index.ridge("erf", patches * size, p, ridge, **scales)
+        scales["readout_variance"] = self.readout_variance / (patches * self.mean_field)
+        target = single_index.staircase(epsilon)  # (2,)
+        return single_index.SingleIndex("erf", target, size, channels, strength, perpendicular=perpendicular, **scales)
 
 
 def _read(network):

@@ -4,19 +4,23 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.integrate import quad
 from scipy.optimize import brentq
-from scipy.special import erf
 from scipy.stats import multivariate_normal, ortho_group
 
 from lib.common import hmc
 from lib.fields.networks import kernel_adaptation
-from lib.fields.networks.kernel_adaptation import adapt, predict, rescale
+from lib.fields.networks.kernel_adaptation import adapt, rescale
 from lib.fields.networks.prior import Prior
 from lib.fields.networks.two_layers import TwoLayer
 
 RNG = np.random.default_rng(5)
-X, Y, POINTS = RNG.standard_normal((9, 3)), 2 * RNG.standard_normal(9), RNG.standard_normal((4, 3))
+X, Y = RNG.standard_normal((9, 3)), 2 * RNG.standard_normal(9)
+
+
+def net(activation, x, y, ridge, **prior):
+    return TwoLayer(Prior(activation, **prior), x, y, ridge)
+
+
 activations = pytest.mark.parametrize("activation", ["erf", "relu"])
 
 
@@ -56,23 +60,6 @@ def test_slope_is_the_finite_difference_of_the_kernel(activation, count, dimensi
     np.testing.assert_allclose(found, found.T, rtol=1e-12, atol=1e-12)
 
 
-def test_the_force_on_the_weights_of_one_input_is_a_gaussian_average():
-    for activation, squared in (("erf", lambda u: erf(u) ** 2), ("relu", lambda u: max(u, 0) ** 2)):
-        s = 0.7 * 1.5**2
-        moment = quad(lambda z: squared(np.sqrt(s) * z) * (z**2 - 1) * np.exp(-(z**2) / 2), -12, 12, points=[0])[0]
-        expected = moment / np.sqrt(2 * np.pi) / (2 * s) * 1.5**2  # ⟨g (w²/B - 1)⟩/2B
-        found = kernel_adaptation.slope(activation, [[1.5]], [[1.0]], [[0.7]]).item()
-        assert found == pytest.approx(expected, rel=1e-8)
-
-
-def test_an_input_at_the_origin_pulls_at_nothing():
-    x = np.vstack([X, np.zeros(3)])
-    for activation in ("erf", "relu"):
-        found = kernel_adaptation.slope(activation, x, np.ones((10, 10)), np.eye(3))
-        without = kernel_adaptation.slope(activation, X, np.ones((9, 9)), np.eye(3))
-        np.testing.assert_allclose(found, without, rtol=1e-12, atol=1e-12)
-
-
 # --- the solution ---------------------------------------------------------------------------------
 
 
@@ -80,8 +67,8 @@ def test_an_input_at_the_origin_pulls_at_nothing():
 @pytest.mark.parametrize("fluctuations", [False, True])
 def test_the_equation_holds_and_the_free_energy_is_stationary(activation, fluctuations):
     prior = covariances(np.random.default_rng(1), 3)
-    network = TwoLayer(activation, X, Y, 0.3, weight_variance=0.8, readout_variance=1.7)
-    found = adapt(network, 7.5, weight_covariance=prior, fluctuations=fluctuations)
+    network = net(activation, X, Y, 0.3, weight_variance=0.8, readout_variance=1.7, weight_covariance=prior)
+    found = adapt(network, 7.5, fluctuations=fluctuations)
     kernel = Prior(activation, weight_covariance=found.covariance, readout_variance=1.7).kernel(X)
     np.testing.assert_allclose(found.kernel, kernel, rtol=1e-10, atol=1e-12)
     inverse = np.linalg.inv(kernel + 0.3 * np.eye(9))
@@ -113,7 +100,7 @@ def test_it_converges_wherever_it_starts_and_never_above_its_start(
     rng = np.random.default_rng(seed)
     x, y = rng.standard_normal((count, dimension)), size * rng.standard_normal(count)
     for start in (None, covariances(rng, dimension) + 0.1 * np.eye(dimension)):
-        found = adapt(TwoLayer(activation, x, y, ridge), width, start=start, tolerance=1e-6)
+        found = adapt(net(activation, x, y, ridge), width, start=start, tolerance=1e-6)
         first = np.eye(dimension) / dimension if start is None else start
         assert found.residual < 1e-6 and np.linalg.eigvalsh(found.covariance)[0] > 0
         assert found.free_energy <= free_energy(first, activation, x, y, ridge, width) * (1 + 1e-9) + 1e-9
@@ -129,26 +116,10 @@ def test_one_weight_and_one_input_are_a_scalar_root():
         return 1 / b - 1 / variance + readout / width * (y / (readout * kernel + ridge)) ** 2 * by_variance
 
     expected = brentq(equation, variance, 50, xtol=1e-13)
-    network = TwoLayer("erf", [[x]], [y], ridge, weight_variance=variance, readout_variance=readout)
+    network = net("erf", [[x]], [y], ridge, weight_variance=variance, readout_variance=readout)
     assert adapt(network, width).covariance.item() == pytest.approx(expected, rel=1e-9) and expected > 1.2 * variance
     scaled = rescale(network, width)
     assert scaled.covariance.item() == pytest.approx(expected, rel=1e-6)  # one weight has nothing but its scale
-
-
-def test_small_weights_are_a_linear_network_whose_teacher_direction_obeys_a_scalar_equation():
-    rng, d, count, width, variance = np.random.default_rng(3), 4, 20, 30.0, 1e-6
-    x = np.sqrt(count) * np.linalg.qr(rng.standard_normal((count, d)))[0]  # XᵀX = P
-    teacher, readout, ridge = np.eye(d)[0], 1 / variance, 5.0
-
-    def equation(b):
-        dual = count / (readout * 4 / np.pi * b * count + ridge)
-        return 1 / b - d / variance + readout / width * 4 / np.pi * dual**2
-
-    b = brentq(equation, variance / d, variance, xtol=1e-20, rtol=1e-13)
-    network = TwoLayer("erf", x, x @ teacher, ridge, weight_variance=variance, readout_variance=readout)
-    found, expected = adapt(network, width).covariance * d / variance, np.diag([b * d / variance, 1, 1, 1])
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
-    assert b * d / variance > 1.01
 
 
 @activations
@@ -156,49 +127,49 @@ def test_small_weights_are_a_linear_network_whose_teacher_direction_obeys_a_scal
 @given(st.integers(0, 99))
 def test_it_turns_with_the_inputs(activation, seed):
     turn = ortho_group.rvs(3, random_state=seed)
-    one, other = (adapt(TwoLayer(activation, x, Y, 0.3), 5) for x in (X, X @ turn.T))
+    one, other = (adapt(net(activation, x, Y, 0.3), 5) for x in (X, X @ turn.T))
     np.testing.assert_allclose(other.covariance, turn @ one.covariance @ turn.T, rtol=1e-6, atol=1e-8)
     assert other.free_energy == pytest.approx(one.free_energy, rel=1e-10)
 
 
-def test_units_of_inputs_and_of_outputs():
-    one = adapt(TwoLayer("relu", X, Y, 0.3, weight_variance=0.8), 5)
-    inputs = adapt(TwoLayer("relu", 3 * X, Y, 0.3, weight_variance=0.8 / 9), 5)
-    np.testing.assert_allclose(9 * inputs.covariance, one.covariance, rtol=1e-7, atol=1e-9)
-    outputs = adapt(TwoLayer("relu", X, 3 * Y, 0.3 * 9, weight_variance=0.8, readout_variance=9.0), 5)
-    np.testing.assert_allclose(outputs.covariance, one.covariance, rtol=1e-7, atol=1e-9)
-
-
 @activations
 def test_wide_networks_are_lazy_with_a_deviation_of_one_over_n(activation):
-    lazy, deviation, network = np.eye(3) * 0.8 / 3, [], TwoLayer(activation, X, Y, 0.3, weight_variance=0.8)
+    lazy, deviation, network = np.eye(3) * 0.8 / 3, [], net(activation, X, Y, 0.3, weight_variance=0.8)
     for width in (1e4, 1e5, 1e8):
         found = adapt(network, width)
         deviation.append(np.abs(found.covariance - lazy).max())
     assert deviation[0] / deviation[1] == pytest.approx(10, rel=0.02) and deviation[2] < 1e-6
-    kernel, cross = (Prior(activation, weight_variance=0.8).kernel(*pair) for pair in ((X,), (POINTS, X)))
-    expected = cross @ np.linalg.solve(kernel + 0.3 * np.eye(9), Y)
-    np.testing.assert_allclose(predict(network, found.covariance, POINTS), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_without_data_the_weights_keep_their_prior():
-    network, lazy = TwoLayer("erf", np.zeros((0, 3)), [], 0.3, weight_variance=0.8), np.eye(3) * 0.8 / 3
+    network, lazy = net("erf", np.zeros((0, 3)), [], 0.3, weight_variance=0.8), np.eye(3) * 0.8 / 3
     found = adapt(network, 5)
     np.testing.assert_allclose(found.covariance, lazy, rtol=1e-14)
     assert found.kernel.shape == (0, 0) and found.free_energy == pytest.approx(0, abs=1e-12) and found.iterations == 0
     np.testing.assert_allclose(rescale(network, 5).covariance, lazy, rtol=1e-6)
-    assert np.array_equal(predict(network, np.eye(3), POINTS), np.zeros(4))
 
 
 def test_a_direction_that_the_prior_does_not_draw_stays_empty():
     prior = np.diag([1.0, 0.5, 0.0])
-    found = adapt(TwoLayer("erf", X, Y, 0.3), 5, weight_covariance=prior)
-    flat = adapt(TwoLayer("erf", X[:, :2], Y, 0.3), 5, weight_covariance=prior[:2, :2])
+    found = adapt(net("erf", X, Y, 0.3, weight_covariance=prior), 5)
+    flat = adapt(net("erf", X[:, :2], Y, 0.3, weight_covariance=prior[:2, :2]), 5)
     np.testing.assert_allclose(found.covariance[:2, :2], flat.covariance, rtol=1e-7)
     assert np.abs(found.covariance[2]).max() == 0
 
 
-# --- the competitor, the prediction, the learnabilities -------------------------------------------
+def test_fields_of_a_second_layer_adapted_at_more_points_at_once_are_the_same_at_the_examples():
+    """At the examples the fields h_i ~ N(0, K⁰) play the part of weights, with unit vectors for inputs."""
+    both = np.random.default_rng(6).standard_normal((10, 3))
+    hidden = Prior("erf", weight_variance=1.2).kernel(both)
+    few, many = (
+        adapt(net("erf", np.eye(count)[:6], Y[:6], 0.3, weight_covariance=hidden[:count, :count]), 6).covariance
+        for count in (6, 10)
+    )
+    np.testing.assert_allclose(few, many[:6, :6], rtol=1e-6, atol=1e-8)
+    assert few[0, 0] > 1.01 * hidden[0, 0]
+
+
+# --- the competitor and the fluctuations ----------------------------------------------------------
 
 
 @activations
@@ -207,7 +178,7 @@ def test_a_direction_that_the_prior_does_not_draw_stays_empty():
 def test_the_competitor_is_the_lowest_on_a_fine_grid_of_scales_and_above_the_adapted_network(
     activation, fluctuations, size
 ):
-    network, lazy = TwoLayer(activation, X, size * Y, 0.3, weight_variance=0.8), np.eye(3) * 0.8 / 3
+    network, lazy = net(activation, X, size * Y, 0.3, weight_variance=0.8), np.eye(3) * 0.8 / 3
     found, adapted = (call(network, 2.5, fluctuations=fluctuations) for call in (rescale, adapt))
     np.testing.assert_allclose(found.covariance, found.covariance[0, 0] * np.eye(3), rtol=1e-12)
 
@@ -220,31 +191,11 @@ def test_the_competitor_is_the_lowest_on_a_fine_grid_of_scales_and_above_the_ada
     assert found.residual < 1e-10 and adapted.free_energy < found.free_energy
 
 
-def test_prediction_at_the_examples_and_by_the_dual_vector():
-    network = TwoLayer("erf", X, Y, 0.3, readout_variance=1.7)
-    found = adapt(network, 5)
-    cross = Prior("erf", weight_covariance=found.covariance, readout_variance=1.7).kernel(POINTS, X)
-    predicted = predict(network, found.covariance, np.vstack([POINTS, X]))
-    np.testing.assert_allclose(predicted, [*(cross @ found.dual), *(Y - 0.3 * found.dual)], rtol=1e-8, atol=1e-10)
-
-
-def test_learnabilities_are_ratios_of_averages_where_the_components_are_orthogonal():
-    nodes, weights = np.polynomial.hermite_e.hermegauss(30)
-    root = np.sqrt(weights)
-    parts = root * np.array([nodes, -0.3 * (nodes**3 - 3 * nodes)])
-    values = root * np.array([erf(nodes), np.tanh(nodes), nodes**2])
-    found, expected = kernel_adaptation.learnabilities(values, parts), values @ parts.T / (parts**2).sum(axis=1)
-    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
-    one, other = np.random.default_rng(0).standard_normal((2, 40))
-    mixed = kernel_adaptation.learnabilities(np.stack([0.9 * one + 0.2 * other, one])[None], [one, 1e-6 * other])
-    np.testing.assert_allclose(mixed, [[[0.9, 0.2e6], [1, 0]]], rtol=1e-8, atol=1e-7)
-
-
 def test_the_fluctuations_are_what_shrinks_weights_without_a_target():
-    network = TwoLayer("relu", np.random.default_rng(4).standard_normal((12, 4)), np.zeros(12), 0.3)
+    network = net("relu", np.random.default_rng(4).standard_normal((12, 4)), np.zeros(12), 0.3)
     lazy, shrunk = (adapt(network, 16, fluctuations=option).covariance for option in (False, True))
     np.testing.assert_allclose(lazy, np.eye(4) / 4, rtol=1e-12)
-    squares = network.sample(
+    squares = network.hmc(
         16, 60, 120, rng=1, burn_in=60, leapfrog=6, observable=lambda w: (w**2).sum(axis=2).mean(axis=1)
     )
     found = hmc.summary(squares.samples)
@@ -253,7 +204,7 @@ def test_the_fluctuations_are_what_shrinks_weights_without_a_target():
 
 # --- what does not fit ----------------------------------------------------------------------------
 
-NETWORK = TwoLayer("erf", X, Y, 0.3)
+NETWORK = net("erf", X, Y, 0.3)
 
 
 @pytest.mark.parametrize(
@@ -263,21 +214,15 @@ NETWORK = TwoLayer("erf", X, Y, 0.3)
         (lambda: adapt(NETWORK, 5, start=np.diag([1.0, 1.0, 0.0])), "start must be positive definite"),
         (lambda: adapt(NETWORK, 5, start=np.eye(2)), "start must have shape"),
         (
-            lambda: adapt(NETWORK, 5, weight_covariance=np.zeros((3, 3))),
-            "weight_covariance must have an eigenvalue > 0",
+            lambda: adapt(net("erf", X, Y, 0.3, weight_covariance=np.zeros((3, 3))), 5),
+            "weight_covariance of prior must have an",
         ),
-        (lambda: adapt(NETWORK, 5, weight_covariance=np.eye(2)), "weight_covariance must have shape"),
-        (lambda: adapt(TwoLayer("erf", np.ones((3, 2)), np.ones(3), 1e-20), 5), "ridge must be large enough"),
-        (lambda: adapt(TwoLayer("erf", 1e200 * X, Y, 0.3), 5), "inputs must"),
-        (lambda: adapt(TwoLayer("linear", X, Y, 0.3), 5), "activation of network must be one of erf, relu"),
+        (lambda: adapt(net("erf", np.ones((3, 2)), np.ones(3), 1e-20), 5), "ridge must be large enough"),
+        (lambda: adapt(net("erf", 1e200 * X, Y, 0.3), 5), "inputs must"),
         (lambda: adapt("erf", 5), "network must be a TwoLayer"),
-        (lambda: rescale(TwoLayer("erf", X, 1e200 * Y, 0.3), 5), "ridge must be large enough"),
-        (lambda: predict(NETWORK, np.eye(2), POINTS), "covariance must have shape"),
-        (lambda: predict(NETWORK, np.eye(3), POINTS[:, :2]), "points must have two axes, the second of length 3"),
+        (lambda: rescale(net("erf", X, 1e200 * Y, 0.3), 5), "ridge must be large enough"),
         (lambda: kernel_adaptation.slope("erf", X, np.eye(3), np.eye(3)), "pairs must have shape"),
         (lambda: kernel_adaptation.slope("erf", X, np.eye(9), np.eye(2)), "covariance must have shape"),
-        (lambda: kernel_adaptation.learnabilities(Y[:4], X.T), "components must have two axes, the second of length 4"),
-        (lambda: kernel_adaptation.learnabilities(Y, np.ones((2, 9))), "components must be linearly independent"),
     ],
 )
 def test_what_does_not_fit_is_refused(call, message):

@@ -1,4 +1,4 @@
-"""lib.fields.overlaps.staircase against sums over fine grids of overlaps and lengths, Cauchy's integral, root finders
+"""staircase and the saddle against sums over fine grids of overlaps and lengths, Cauchy's integral, root finders
 from two sides, and importance sampling of the overlaps.
 """
 
@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad, simpson
-from scipy.optimize import least_squares
 from scipy.special import logsumexp
 
 from lib.fields.overlaps import _density, single_index, staircase
@@ -23,11 +22,13 @@ kinds = pytest.mark.parametrize("kind", ["fixed", "free"])
 
 
 def net(dimension, width, samples, epsilon, **ways):
-    return SingleIndex("erf", single_index.staircase(epsilon), dimension, width, samples, **ways)
+    return SingleIndex(
+        "erf", single_index.staircase(epsilon), dimension, width, samples, **{"perpendicular": "fixed"} | ways
+    )
 
 
 def solve(*setting, outliers=None, **ways):
-    return staircase.solve(net(*setting, **ways), outliers=outliers)
+    return net(*setting, **ways).saddle(outliers=outliers)
 
 
 def lengths(dimension, variance):
@@ -54,14 +55,14 @@ def test_the_action_is_even_zero_in_the_center_and_the_square_of_the_projected_r
 ):
     m = np.concatenate([-np.linspace(0.2, 4, 20)[::-1], [0], np.linspace(0.2, 4, 20)])
     a = net(dimension, 70, samples, 0.0, readout_variance=1.7).coupling
-    found = Action(residual, a, dimension, weight_variance=variance).at(m)
+    found = Action(residual, a, dimension, weight_variance=variance, perpendicular="fixed").at(m)
     hats = single_index.projections("erf", m, variance)
     spring = dimension * m**2 / (2 * variance)
     expected = spring - 1.7 / (2 * 70) * (samples * hats @ (residual * [1, np.sqrt(6)])) ** 2
     terms = spring + samples**2 / 40 * (hats**2 @ (residual**2 * [1, 6]))
     assert np.all(np.abs(found - expected) <= 1e-12 * terms)
     assert found[20] == 0 and np.array_equal(found, found[::-1])
-    assert isinstance(Action(residual, a).at(0.3), float)
+    assert isinstance(Action(residual, a, 1, perpendicular="fixed").at(0.3), float)
 
 
 @settings(deadline=None, max_examples=25)
@@ -85,7 +86,7 @@ def test_landau_coefficients_are_those_of_the_taylor_series_in_the_squared_overl
     u = x / (1 + 2 * variance + 2 * x)
     values = x / (2 * variance) - strength * u * (residual[0] - 2 * residual[1] * u) ** 2
     series = [(np.mean(values * x**-power)).real for power in (1, 2, 3)]
-    action = Action(residual, strength, weight_variance=variance)
+    action = Action(residual, strength, 1, weight_variance=variance, perpendicular="fixed")
     np.testing.assert_allclose(action.landau(), series, rtol=1e-9, atol=1e-9 * (1 + strength))
     assert action.at(1e-3) == pytest.approx(1e-6 * series[0] + 1e-12 * series[1], rel=1e-6, abs=1e-14)
 
@@ -108,7 +109,10 @@ def test_landau_coefficients_of_free_weights(samples, epsilon, variance, dimensi
 @settings(deadline=None, max_examples=60)
 @given(RESIDUAL, st.floats(0, 500), st.floats(0.2, 3))
 def test_extrema_are_where_the_slope_of_the_action_changes_its_sign(residual, strength, variance):
-    action, m = Action(residual, strength, weight_variance=variance), np.geomspace(1e-2, 100, 20_001)
+    action, m = (
+        Action(residual, strength, 1, weight_variance=variance, perpendicular="fixed"),
+        np.geomspace(1e-2, 100, 20_001),
+    )
     found, change = action.extrema(), np.diff(action.at(m))
     turns = m[1:-1][(change[1:] > 0) != (change[:-1] > 0)]
     edges = np.concatenate([[1e-2], found, [100]])
@@ -126,7 +130,7 @@ def test_extrema_are_where_the_slope_of_the_action_changes_its_sign(residual, st
 def equations(unknown, network):
     """(1 + P_e M) r - Y with M by a sum over a fine grid."""
     m, s = np.linspace(-8, 8, 20001), network.weight_variance
-    action = Action(unknown, network.coupling, network.dimension, weight_variance=s).at(m)
+    action = Action(unknown, network.coupling, network.dimension, weight_variance=s, perpendicular="fixed").at(m)
     density = np.exp(action.min() - action)
     hats = single_index.projections("erf", m, s)
     kernel = network.readout_variance * np.einsum("g,gi,gj->ij", density / density.sum(), hats, hats)
@@ -142,7 +146,7 @@ def equations(unknown, network):
 def test_the_saddle_solves_its_equations(dimension, width, per_input, epsilon, variance, readout):
     ways = {"weight_variance": variance, "readout_variance": readout}
     network = net(dimension, width, per_input * dimension, epsilon, **ways)
-    state = staircase.solve(network)
+    state = network.saddle()
     assert np.abs(equations(state.residuals, network)).max() < 1e-9
     m, p = state.overlaps, state.density
     assert 2 * simpson(p, x=m) == pytest.approx(1, rel=1e-6)
@@ -156,7 +160,7 @@ def test_the_saddle_solves_its_equations(dimension, width, per_input, epsilon, v
 )
 def test_the_saddle_of_free_weights_solves_its_equations(dimension, samples, epsilon, variance):
     network = net(dimension, 300, samples, epsilon, weight_variance=variance, perpendicular="free", **DECK)
-    state = staircase.solve(network)
+    state = network.saddle()
     (q, prior), m = lengths(dimension, variance), np.linspace(-4, 4, 401) * np.sqrt(variance)
     log = pulls(m, state.residuals, state.coupling, dimension, variance) - dimension * m[:, None] ** 2 / (2 * variance)
     density = np.exp(log - log.max()) * prior
@@ -172,21 +176,15 @@ def test_the_saddle_of_free_weights_solves_its_equations(dimension, samples, eps
     np.testing.assert_allclose(state.density[::9], expected, rtol=1e-8, atol=1e-15)
 
 
-@pytest.mark.parametrize("samples", [200, 600, 2000])
-def test_a_trust_region_from_the_lazy_and_from_the_learned_side_finds_the_same_saddle(samples):
-    network = net(50, 300, samples, -0.3, **DECK)
-    lazy = single_index.lazy("erf", network.target, 50, samples, **DECK)[0] / [1, np.sqrt(6)]
-    for start in (lazy, np.array([0.0, -0.01])):
-        found = least_squares(equations, start, args=(network,), xtol=1e-15, ftol=1e-15, gtol=1e-15)
-        np.testing.assert_allclose(found.x, staircase.solve(network).residuals, atol=1e-9)
-
-
 def test_the_saddle_is_stationary_and_lowest_in_the_residual():
     network = net(20, 60, 300.0, -0.3, readout_variance=4.0)
-    state = staircase.solve(network)
+    state = network.saddle()
 
     def phi(residual):
-        tau, action = 300 * residual * np.array([1, np.sqrt(6)]), Action(residual, network.coupling, 20)
+        tau, action = (
+            300 * residual * np.array([1, np.sqrt(6)]),
+            Action(residual, network.coupling, 20, perpendicular="fixed"),
+        )
         ways = {"points": [0], "limit": 500, "epsabs": 0}
         mean = quad(lambda m: np.sqrt(20 / (2 * np.pi)) * np.exp(-action.at(m)), -7, 7, **ways)[0]
         return 60 * np.log(mean) + tau @ tau / 600 - tau @ network.target
@@ -217,34 +215,6 @@ def test_width_samples_and_readouts_that_cannot_be_told_apart():
             np.testing.assert_allclose(getattr(same, field.name), getattr(one, field.name), rtol=1e-8)
     assert same.free_energy == pytest.approx(3 * one.free_energy, rel=1e-10)
     assert np.isnan(solve(40, 200, 500.0, 0.0).learnabilities[1])
-
-
-def test_many_units_sampled_together_agree_with_the_saddle():
-    # Importance sampling of N overlaps from the saddle's density, weighed by the posterior with readouts integrated
-    # out.
-    n, samples, readout, rng = 3000, 600.0, 4.0, np.random.default_rng(5)
-    y = single_index.staircase(-0.3)
-    state = solve(20, n, samples, -0.3, readout_variance=readout)
-    cumulative = np.concatenate([[0], np.cumsum((state.density[1:] + state.density[:-1]) * np.diff(state.overlaps))])
-    m = np.interp(rng.random((1000, n)), cumulative, state.overlaps) * rng.choice([-1, 1], (1000, n))
-    hats = single_index.projections("erf", m)
-    inner = np.eye(2) + samples * readout / n * np.einsum("kci,kcj->kij", hats, hats)
-    log = -0.5 * np.linalg.slogdet(inner)[1] - samples / 2 * np.einsum("i,kij,j->k", y, np.linalg.inv(inner), y)
-    log -= readout / (2 * n) * ((hats @ (samples * state.residuals * [1, np.sqrt(6)])) ** 2).sum(axis=1)
-    weights = np.exp(log - log.max())
-    weights /= weights.sum()
-    learned = 1 - np.linalg.solve(inner, np.broadcast_to(y, (1000, 2))[..., None])[..., 0] / y
-    mean = weights @ learned
-    error = np.sqrt(weights**2 @ (learned - mean) ** 2)
-    assert 1 / (weights**2).sum() > 50
-    np.testing.assert_array_less(np.abs(mean - state.learnabilities), 4 * error + 3 / n)
-
-
-@settings(deadline=None, max_examples=60)
-@given(st.one_of(RESIDUAL, st.just(np.ones(2))), st.floats(0, 200))
-def test_beyond_the_end_of_the_grid_the_density_is_rounding(residual, strength):
-    end = _density.Units(40, 100, 1.0, 1.0, 0.01, strength).reach(residual * [1, np.sqrt(6)], 0.0)
-    assert Action(residual, strength, 40).at(end * np.linspace(1, 3, 50)).min() > 49.99
 
 
 # --- units that cannot cross the barrier ----------------------------------------------------------------------
@@ -322,14 +292,14 @@ def test_what_has_no_saddle_or_is_out_of_reach_is_refused(monkeypatch):
     assert solve(50, 300, 1e40, -0.3).learnabilities == pytest.approx([1, 1], abs=1e-12)
     assert solve(50, 300, 1e-40, -0.3).learnabilities == pytest.approx([0, 0], abs=1e-12)
     for network, name in (
-        (SingleIndex("erf", [1, 1, 1], 50, 300, 1.0), "target"),
-        (SingleIndex("relu", [0, 1, 1, 1], 50, 300, 1.0), "activation of network"),
+        (SingleIndex("erf", [1, 1, 1], 50, 300, 1.0, perpendicular="fixed"), "target"),
+        (SingleIndex("relu", [0, 1, 1, 1], 50, 300, 1.0, perpendicular="fixed"), "activation"),
         (net(50, 300, 0.0, -0.3), "effective_samples"),
     ):
         with pytest.raises(ValueError, match=f"^{name} must"):
-            staircase.solve(network)
+            network.saddle()
     for call in (lambda: staircase.samples_to_learn(1, None, -0.3, perpendicular="free"), lambda: Action(
-        [0.1, -0.3], 3.0, perpendicular="free"
+        [0.1, -0.3], 3.0, 1, perpendicular="free"
     )):  # fmt: skip
         with pytest.raises(ValueError, match="^dimension must be 2 or more if"):
             call()

@@ -12,7 +12,9 @@ from sklearn.linear_model import Ridge
 
 from lib.common import hmc
 from lib.fields.networks import _readouts, _units, two_layers
-from lib.fields.patches import erf, gibbs, posterior
+from lib.fields.networks.prior import Prior
+from lib.fields.overlaps import single_index
+from lib.fields.patches import gibbs, posterior
 from lib.fields.patches.shared_filters import PatchNetwork
 from lib.foundations import sampling
 
@@ -127,7 +129,9 @@ def test_one_patch_is_the_network_of_two_layers(activation):
     flat = X.reshape(6, 6)
     w = RNG.standard_normal((2, 5, 6))
     one = potential(w, activation, flat[:, None], Y)
-    other = two_layers.TwoLayer(activation, flat, Y, 0.12, weight_variance=0.7, readout_variance=1.9 / 2.5).potential(w)
+    other = two_layers.TwoLayer(
+        Prior(activation, weight_variance=0.7, readout_variance=1.9 / 2.5), flat, Y, 0.12
+    ).potential(w)
     for left, right in zip(one, other):
         np.testing.assert_allclose(left, right, rtol=1e-12)
 
@@ -188,16 +192,20 @@ def test_the_erf_network_follows_the_theory():
         ways = {"burn_in": 80, "leapfrog": 6, "observable": kept}
         run = posterior.sample(network, "erf", data.inputs, data.targets, 1, 80, seed, **ways)
         found.append(run.samples.mean(axis=(0, 1)))
-    theory = erf.solve(network, 60, -0.1, perpendicular="free")
+    net = network.equivalent(60, -0.1)
+    theory = net.saddle()
+    lazy = single_index.lazy("erf", net.target, 15, net.effective_samples, readout_variance=net.readout_variance)[1]
     ratio, linear, cubic = np.mean(found, axis=0)
-    assert ratio == pytest.approx(theory.ratio, rel=0.08)
-    assert linear == pytest.approx(theory.learnabilities[0], abs=0.06) and linear > theory.lazy_learnabilities[0] + 0.1
-    assert cubic == pytest.approx(theory.learnabilities[1], abs=0.06) and cubic > theory.lazy_learnabilities[1] + 0.1
+    assert ratio == pytest.approx(15 * theory.variance, rel=0.08)
+    assert linear == pytest.approx(theory.learnabilities[0], abs=0.06) and linear > lazy[0] + 0.1
+    assert cubic == pytest.approx(theory.learnabilities[1], abs=0.06) and cubic > lazy[1] + 0.1
 
 
 @pytest.mark.parametrize(("name", "weights"), [("weights", W[:, :, :2]), ("weights", W[:, :3]), ("weights", W[0])])
 def test_filters_of_another_network_are_refused(name, weights):
     with pytest.raises(ValueError, match=f"^{name} must"):
         posterior.mean_readouts(NET, "erf", weights, X, Y)
+    with pytest.raises(ValueError, match="^network must have shared filters"):
+        posterior.mean_readouts(PatchNetwork(2, 3, 4, 0.3, shared=False), "erf", W, X, Y)
     with pytest.raises(ValueError, match="^start must"):
         posterior.sample(NET, "erf", X, Y, 3, 2, 0, start=weights)

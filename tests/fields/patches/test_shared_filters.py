@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from lib.common.spectrum import Spectrum
 from lib.fields.kernels import effective_ridge
+from lib.fields.overlaps import single_index
 from lib.fields.patches.shared_filters import PatchNetwork
 
 SMALL = {"patches": 4, "patch_size": 25, "channels": 100, "ridge": 1.0, "mean_field": 30.0}
@@ -29,10 +30,10 @@ def constants(net, kappa):
 
 
 @settings(max_examples=60)
-@given(logs, st.tuples(*[logs] * 7), st.booleans())
-def test_the_solution_solves_the_equations_and_stays_in_its_bounds(log_samples, values, bare):
+@given(logs, st.tuples(*[logs] * 7))
+def test_the_solution_solves_the_equations_and_stays_in_its_bounds(log_samples, values):
     net, samples = network(values), 10 ** (log_samples + 1)
-    found = net.solve(samples, bare=bare)
+    found = net.solve(samples)
     lazy, g, d, mode = constants(net, found.kappa)
     assert found.residual * (1 + lazy * found.ratio) == pytest.approx(1, rel=1e-11)
     assert found.attraction == pytest.approx(g * found.residual**2, rel=1e-11)
@@ -44,7 +45,7 @@ def test_the_solution_solves_the_equations_and_stays_in_its_bounds(log_samples, 
     assert found.learnability >= found.lazy_learnability * (1 - 1e-12)
     ridge = net.ridge / net.mean_field
     theory = effective_ridge.RidgeTheory(Spectrum([mode], [d]), samples, ridge=ridge)
-    assert found.kappa == pytest.approx(ridge / samples if bare else theory.kappa, rel=1e-11)
+    assert found.kappa == pytest.approx(theory.kappa, rel=1e-11)
 
 
 @settings(max_examples=30)
@@ -99,11 +100,11 @@ def test_far_fewer_samples_than_inputs_show_the_transition():
 
 @settings(max_examples=40)
 @given(st.floats(0.02, 0.98), st.tuples(*[logs] * 7), st.booleans())
-def test_the_samples_needed_are_the_inverse(learnability, values, bare):
+def test_the_samples_needed_are_the_inverse(learnability, values, grown):
     net = network(values)
-    needed, lazy = (net.samples_needed(learnability, bare=bare, lazy=kind) for kind in (False, True))
-    assert net.solve(needed, bare=bare).learnability == pytest.approx(learnability, rel=1e-8)
-    assert net.solve(lazy, bare=bare).lazy_learnability == pytest.approx(learnability, rel=1e-8)
+    needed, lazy = (net.samples_needed(learnability, grown=grown, lazy=kind) for kind in (False, True))
+    assert net.solve(needed, grown=grown).learnability == pytest.approx(learnability, rel=1e-8)
+    assert net.solve(lazy).lazy_learnability == pytest.approx(learnability, rel=1e-8)
     assert lazy >= needed * (1 - 1e-12)
 
 
@@ -132,8 +133,67 @@ def test_a_number_gives_numbers_and_arrays_their_common_shape():
 def test_no_ridge_is_possible_below_the_number_of_inputs_alone():
     net = PatchNetwork(**SMALL | {"ridge": 0.0})
     assert net.solve(50).lazy_learnability == pytest.approx(0.5, rel=1e-12)  # P/d, by P = dL
-    for samples, bare in ((100, False), (200, False), (50, True)):
+    for samples in (100, 200):
         with pytest.raises(ValueError, match="^ridge must be > 0, where"):
-            net.solve(samples, bare=bare)
-    with pytest.raises(ValueError, match="^ridge must be > 0 for"):
-        net.samples_needed(0.5, bare=True)
+            net.solve(samples)
+
+
+# --- own filters, grown modes -------------------------------------------------------------------------------------
+
+
+def test_own_filters_are_a_network_of_as_many_channels_in_all_and_one_patch_has_nothing_to_share():
+    own = PatchNetwork(**SMALL, shared=False)
+    more = PatchNetwork(**SMALL | {"channels": 400})
+    np.testing.assert_allclose(own.solve([20, 60]).learnability, more.solve([20, 60]).learnability, rtol=1e-13)
+    assert own.critical_samples() == pytest.approx(2 * PatchNetwork(**SMALL).critical_samples(), rel=1e-13)
+    one, other = (PatchNetwork(1, 100, 100, 1.0, mean_field=30.0, shared=kind) for kind in (True, False))
+    assert one.solve(60, grown=True).learnability == other.solve(60, grown=True).learnability
+
+
+def test_grown_modes_are_counted_in_the_samples():
+    for shared, many in ((True, 28), (False, 100)):
+        net = PatchNetwork(**SMALL, shared=shared)
+        found = net.solve(60, grown=True)
+        mode, kappa = 1 / (30 * 100), found.kappa
+        parts = [size / (size + kappa) for size in (mode, mode * found.ratio)]
+        assert 1 / (30 * kappa) + (100 - many) * parts[0] + many * parts[1] == pytest.approx(60, rel=1e-10)
+        assert found.learnability < net.solve(60).learnability
+
+
+# --- erf filters --------------------------------------------------------------------------------------------------
+
+ERF = {"patches": 3, "patch_size": 15, "channels": 60, "ridge": 0.3, "mean_field": 10.0}
+
+
+def test_the_effective_ridge_of_erf_patches_is_that_of_their_own_spectrum():
+    net = PatchNetwork(**ERF, readout_variance=1.4, weight_variance=0.8).equivalent(60, -0.1)
+    mode = 4 / np.pi * 1.4 / (3 * 10) * (0.8 / 15) / 2.6
+    rest = 1.4 / 10 * 2 / np.pi * np.arcsin(1.6 / 2.6) - 45 * mode
+    theory = effective_ridge.RidgeTheory(Spectrum([mode], [45]), 60, ridge=0.03 + rest)
+    assert net.effective_samples == pytest.approx(1 / theory.kappa, rel=1e-10)
+    assert (net.dimension, net.width) == (15, 60) and net.readout_variance == pytest.approx(1.4 / 30)
+
+
+def test_one_patch_is_the_fully_connected_network():
+    net = PatchNetwork(1, 20, 50, 0.1, readout_variance=1.3).equivalent(400, -0.3, perpendicular="fixed")
+    assert 1 / net.effective_samples == pytest.approx(single_index.ridge("erf", 20, 400, 0.1, readout_variance=1.3))
+    assert (net.dimension, net.width, net.readout_variance, net.perpendicular) == (20, 50, 1.3, "fixed")
+
+
+@pytest.mark.parametrize("samples", [20, 200])
+def test_small_weights_make_it_the_linear_patch_network(samples):
+    # erf(u) = 2u/√π for small u, and the density is Gaussian
+    curved = PatchNetwork(**ERF, weight_variance=1e-4, readout_variance=1e4).equivalent(samples, 0.0).saddle()
+    straight = PatchNetwork(**ERF, readout_variance=4 / np.pi).solve(samples)
+    assert curved.learnabilities[0] == pytest.approx(straight.learnability, rel=5e-3)
+    assert 15 * curved.variance / 1e-4 == pytest.approx(straight.ratio, rel=5e-3)
+
+
+def test_networks_that_do_not_exist_are_refused():
+    with pytest.raises(ValueError, match="^patch_size must be 2 or more"):
+        PatchNetwork(1, 1, 60, 0.3).equivalent(60, 0.1)
+    with pytest.raises(ValueError, match="^shared must be True"):
+        PatchNetwork(**ERF, shared=False).equivalent(60, 0.1)
+    for sizes in ({"channels": 1.5}, {"channels": [1, 2]}, {"ridge": [1.0]}):
+        with pytest.raises(ValueError, match="^network must be one of whole numbers"):
+            PatchNetwork(**ERF | sizes).equivalent(60, 0.1)

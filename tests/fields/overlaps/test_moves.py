@@ -1,4 +1,4 @@
-"""lib.fields.overlaps.monte_carlo against quadrature over one and two neurons, the saddle of many, and the prior."""
+"""Chains of a SingleIndex against quadrature over one and two neurons, the saddle of many, and the prior."""
 
 from dataclasses import replace
 
@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import trapezoid
 from scipy.special import roots_genlaguerre
-from scipy.stats import chi2, kstest, norm
+from scipy.stats import chi2, kstest, norm, truncnorm
 
 from lib.common import hmc
-from lib.fields.overlaps import monte_carlo, single_index, staircase
+from lib.fields.overlaps import single_index
 from lib.fields.overlaps.coexistence import Limit
 from lib.fields.overlaps.single_index import SingleIndex
 
@@ -26,7 +26,7 @@ kinds = pytest.mark.parametrize("kind", ["fixed", "free"])
 
 
 def net(basis, *sizes, **ways):
-    return SingleIndex(BASES[basis][0], BASES[basis][2], *sizes, **ways)
+    return SingleIndex(BASES[basis][0], BASES[basis][2], *sizes, **{"perpendicular": "fixed"} | ways)
 
 
 def agree(series, expected, *, floor=0.0):
@@ -67,7 +67,7 @@ def exact(basis, width, barrier, cells, nodes):
 @pytest.mark.parametrize(("basis", "width"), [("two", 1), ("three", 1), ("relu", 1), ("two", 2)])
 def test_one_and_two_neurons_have_the_averages_of_quadrature(basis, width, independence, kind):
     network = net(basis, 5, width, 20.0, weight_variance=1.4, readout_variance=0.8, perpendicular=kind)
-    run = monte_carlo.sample(network, 8, 4000, 12, independence=independence, every=5, barrier=1.5)
+    run = network.sample(8, 4000, 12, independence=independence, every=5, barrier=1.5)
     cells, nodes = (40, 32) if width == 1 else (12, 8)
     residual, square, length, out, outlying = exact(basis, width, 1.5, cells, nodes if kind == "free" else 0)
     assert np.all(agree(run.residuals, residual, floor=2e-4).error < 0.02)
@@ -82,8 +82,8 @@ def test_one_and_two_neurons_have_the_averages_of_quadrature(basis, width, indep
 
 
 def test_the_histogram_is_the_density_of_one_neuron():
-    network = SingleIndex("erf", TARGET, 5, 1, 30.0)
-    run = monte_carlo.sample(network, 8, 20_000, 3, bins=24, edge=3.0, every=2)
+    network = SingleIndex("erf", TARGET, 5, 1, 30.0, perpendicular="fixed")
+    run = network.sample(8, 20_000, 3, bins=24, edge=3.0, every=2)
     m = np.linspace(-3, 3, 24 * 50 + 1)
     h = single_index.projections("erf", m)
     u, seen = 30 * (h**2).sum(axis=1), h @ TARGET
@@ -104,19 +104,19 @@ def test_the_histogram_is_the_density_of_one_neuron():
 @pytest.mark.parametrize("independence", [0.5, 0.0])
 def test_without_data_the_free_lengths_are_the_priors(dimension, independence):
     network = SingleIndex("erf", TARGET, dimension, 50, 0.0, weight_variance=1.7, perpendicular="free")
-    start, mean = monte_carlo.planted(network, 4, 1.0, 1.0, 1, squared_length=0.3), 1.7 * (dimension - 1) / dimension
-    run = monte_carlo.sample(network, 4, 3000, 3, start=start, burn_in=500, barrier=1e-6, independence=independence)
+    start, mean = network.planted(4, 1.0, 1.0, 1, squared_length=0.3), 1.7 * (dimension - 1) / dimension
+    run = network.sample(4, 3000, 3, start=start, burn_in=500, barrier=1e-6, independence=independence)
     length = agree(run.perpendicular, mean)
     agree(run.second_moment, 1.7 / dimension)
     assert length.error < 0.02 and run.outlier_perpendicular().mean == pytest.approx(float(length.mean), rel=1e-3)
     assert kstest(run.last[1].ravel() * dimension / 1.7, chi2(dimension - 1).cdf).pvalue > 1e-3
-    first = monte_carlo.sample(replace(network, width=400), 4, 1, 3, burn_in=0)
+    first = replace(network, width=400).sample(4, 1, 3, burn_in=0)
     assert first.perpendicular.mean() == pytest.approx(mean, rel=0.1)
 
 
 @pytest.mark.parametrize("basis", ["two", "relu"])
 def test_without_data_the_overlaps_are_the_priors(basis):
-    run = monte_carlo.sample(net(basis, 7, 20, 0.0, weight_variance=2.0), 4, 4000, 5, barrier=1.0, bins=50)
+    run = net(basis, 7, 20, 0.0, weight_variance=2.0).sample(4, 4000, 5, barrier=1.0, bins=50)
     assert np.array_equal(run.residuals, np.broadcast_to(BASES[basis][2], run.residuals.shape))
     agree(run.second_moment, 2 / 7)
     agree(run.fourth_moment, 3 * (2 / 7) ** 2)
@@ -132,8 +132,8 @@ def test_without_data_the_overlaps_are_the_priors(basis):
 @pytest.mark.parametrize("scaled", [200, 1000])
 def test_many_neurons_follow_the_saddle(scaled, kind):
     network = SingleIndex("erf", TARGET, 50, 1200, 4.0 * scaled, readout_variance=2.0, perpendicular=kind)
-    state = staircase.solve(network)
-    run = monte_carlo.sample(network, 4, 80, 2, burn_in=200, every=4, barrier=state.barrier or None)
+    state = network.saddle()
+    run = network.sample(4, 80, 2, burn_in=200, every=4, barrier=state.barrier or None)
     learned = hmc.summary(run.learnabilities())
     assert learned.error[1] < 0.005 and learned.mean == pytest.approx(state.learnabilities, abs=0.01)
     assert run.second_moment.mean() == pytest.approx(state.variance, rel=0.03)
@@ -150,16 +150,26 @@ def test_local_moves_keep_phases_apart_that_independent_draws_join(kind):
     planted = {"overlap": 1.6} if kind == "fixed" else {"overlap": 1.4, "squared_length": 0.32}
     outliers = {}
     for fraction in (0.0, 0.003):
-        start = monte_carlo.planted(network, 2, fraction, rng=1, **planted)
+        start = network.planted(2, fraction, rng=1, **planted)
         for share in (0.0, 0.5):
             setting = {"start": start, "burn_in": 60, "independence": share, "barrier": 1.0 if kind == "fixed" else 0.9}
-            outliers[fraction, share] = 3000 * monte_carlo.sample(network, 2, 40, 8, **setting).outliers[-1]
+            outliers[fraction, share] = 3000 * network.sample(2, 40, 8, **setting).outliers[-1]
     assert np.all(outliers[0.0, 0.0] == 0) and np.all(outliers[0.003, 0.0] >= 1)
     assert np.all(outliers[0.0, 0.5] >= 1) and (kind == "free" or np.all(outliers[0.003, 0.5] <= 3))
 
 
+def test_beyond_a_wall_there_is_nothing_and_within_it_all_is_as_before():
+    network = SingleIndex("erf", TARGET, 7, 20, 0.0, weight_variance=2.0)
+    run = network.sample(4, 3000, 5, wall=0.6, barrier=0.6)
+    deviation = (2 / 7) ** 0.5
+    assert run.outliers.max() == 0 and np.abs(run.last[0]).max() <= 0.6
+    agree(run.second_moment, truncnorm(-0.6 / deviation, 0.6 / deviation, scale=deviation).var())
+    opened = network.sample(4, 1, 6, start=run.last, burn_in=200, barrier=0.6)
+    assert opened.outliers.min() > 0
+
+
 def test_the_length_of_the_outliers_needs_outliers():
-    run = monte_carlo.sample(SingleIndex("erf", TARGET, 50, 20, 0.0, perpendicular="free"), 2, 10, 1, barrier=3.0)
+    run = SingleIndex("erf", TARGET, 50, 20, 0.0, perpendicular="free").sample(2, 10, 1, barrier=3.0)
     assert np.isnan(run.outlying_perpendicular).all()
     with pytest.raises(ValueError, match="barrier must"):
         run.outlier_perpendicular()
@@ -175,51 +185,35 @@ def test_the_length_of_the_outliers_needs_outliers():
 )
 def test_the_sign_of_the_target_changes_that_of_the_residual_only(dimension, width, samples, seed, basis, kind):
     network = net(basis, dimension, width, samples, perpendicular=kind)
-    one, other = (monte_carlo.sample(n, 2, 5, seed) for n in (network, replace(network, target=-network.target)))
+    one, other = (n.sample(2, 5, seed) for n in (network, replace(network, target=-network.target)))
     assert np.array_equal(one.last, other.last) and np.array_equal(one.residuals, -other.residuals)
     assert np.all(np.abs(one.residuals).max(axis=-1) <= np.linalg.norm(network.target))
     seen = network.target != 0
     np.testing.assert_allclose(one.learnabilities(), 1 - one.residuals[..., seen] / network.target[seen], rtol=1e-14)
 
 
-@settings(deadline=None, max_examples=15)
-@given(st.integers(1, 12), st.floats(0.1, 500), st.integers(-3, 3), st.integers(0, 99), KINDS)
-def test_a_relu_shares_its_scale_between_weights_and_readouts(width, samples, power, seed, kind):
-    c = 4.0**power
-    one, other = (
-        monte_carlo.sample(
-            net("relu", 6, width, samples, weight_variance=k, readout_variance=1 / k, perpendicular=kind), 2, 5, seed
-        )
-        for k in (1.0, c)
-    )
-    np.testing.assert_allclose(other.residuals, one.residuals, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(other.second_moment, c * one.second_moment, rtol=1e-9)
-    np.testing.assert_allclose(other.perpendicular, c * one.perpendicular, rtol=1e-9)
-    assert np.array_equal(other.outliers, one.outliers)
-
-
 @kinds
 def test_runs_repeat_and_chains_do_not_depend_on_their_number(kind):
     seed, network = np.random.SeedSequence(9), SingleIndex("erf", TARGET, 20, 30, 50.0, perpendicular=kind)
-    one, again, fewer = (monte_carlo.sample(network, n, 10, given) for n, given in ((3, seed), (3, seed), (2, 9)))
+    one, again, fewer = (network.sample(n, 10, given) for n, given in ((3, seed), (3, seed), (2, 9)))
     assert np.array_equal(one.last, again.last) and np.array_equal(one.residuals[:, :2], fewer.residuals)
     start = one.last.copy()
-    longer = monte_carlo.sample(network, 3, 10, 10, start=one.last, burn_in=0)
+    longer = network.sample(3, 10, 10, start=one.last, burn_in=0)
     assert np.array_equal(start, one.last) and not np.array_equal(longer.last, start)
 
 
 def test_planted_overlaps_are_where_they_are_said_to_be():
-    network = SingleIndex("erf", TARGET, 400, 50, 3.0, weight_variance=4.0)
-    m = monte_carlo.planted(network, 30, 0.2, 1.7, 2)
+    network = SingleIndex("erf", TARGET, 400, 50, 3.0, weight_variance=4.0, perpendicular="fixed")
+    m = network.planted(30, 0.2, 1.7, 2)
     assert m.shape == (30, 50) and np.array_equal(np.abs(m[:, :10]), np.full((30, 10), 1.7))
     assert len(np.unique(m[:, :10])) == 2 and np.std(m[:, 10:]) == pytest.approx(0.1, rel=4 / (2 * 1200) ** 0.5)
     free = replace(network, perpendicular="free")
-    overlaps, lengths = monte_carlo.planted(free, 30, 0.2, 1.7, 2, squared_length=0.6)
+    overlaps, lengths = free.planted(30, 0.2, 1.7, 2, squared_length=0.6)
     assert np.array_equal(overlaps, m) and np.array_equal(lengths[:, :10], np.full((30, 10), 0.6))
     assert lengths[:, 10:].mean() == pytest.approx(4 * 399 / 400, abs=4 * 4 * (2 / 400 / 1200) ** 0.5)
     for one, length in ((free, None), (network, 0.6)):
         with pytest.raises(ValueError, match="^squared_length must be given for free lengths alone"):
-            monte_carlo.planted(one, 30, 0.2, 1.7, 2, squared_length=length)
+            one.planted(30, 0.2, 1.7, 2, squared_length=length)
 
 
 # --- what is refused ------------------------------------------------------------------------------------------
@@ -238,9 +232,9 @@ def test_planted_overlaps_are_where_they_are_said_to_be():
 )
 def test_starts_that_a_network_cannot_have_are_refused(kind, start):
     with pytest.raises(ValueError, match="start must"):
-        monte_carlo.sample(SingleIndex("erf", TARGET, 5, 4, 3.0, perpendicular=kind), 2, 3, 1, start=start)
+        SingleIndex("erf", TARGET, 5, 4, 3.0, perpendicular=kind).sample(2, 3, 1, start=start)
 
 
 def test_so_many_samples_that_rounding_loses_the_prior_are_refused():
     with pytest.raises(ValueError, match="^effective_samples must be at most 1e"):
-        monte_carlo.sample(SingleIndex("erf", TARGET, 5, 4, 1.1e10), 2, 3, 1)
+        SingleIndex("erf", TARGET, 5, 4, 1.1e10, perpendicular="fixed").sample(2, 3, 1)
