@@ -1,7 +1,8 @@
 """Mathematics without a script: pages with ``mathematics: markup`` in their front matter carry it as MathML.
 
 MathJax makes some thirty elements of a formula and takes seconds for a page of a thousand; browsers set MathML
-themselves.  A formula in a line of text becomes several pieces, between which the line may break.
+themselves.  A formula in a line of text becomes several pieces, between which the line may break; a single letter
+becomes one element, which the style sheet sets as mathematics.
 """
 
 import re
@@ -10,7 +11,6 @@ from xml.etree import ElementTree
 from docutils import nodes
 from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
-from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 
 APPLY = "\u2061"
@@ -26,6 +26,7 @@ DIALECT = [
 ]
 BREAKS = set("=<>≤≥→∝≈≃≪≫∼≡≠∈↦,;+−")
 LONG = 12  # tokens that a narrow window shows in one line
+LETTER = re.compile("<math><mi>([A-Za-zα-ω])</mi></math>")
 
 
 def markup(tex, block=False):
@@ -78,17 +79,17 @@ def _pieces(tree):
     return [piece for piece in made if len(piece)]
 
 
-def _link(node):
-    return isinstance(node, (nodes.reference, addnodes.pending_xref))
-
-
 def raw(node):
     """What stands for a formula; the formula itself where only MathJax can set it."""
     try:
         text = markup(node.astext(), isinstance(node, nodes.math_block))
     except MathError:
         return node
-    return nodes.raw("", text, format="html")
+    return nodes.raw("", LETTER.sub(r"<var>\1</var>", text), format="html")
+
+
+class Bare(nodes.TextElement):
+    """What a paragraph holds, without the paragraph: links need such a parent."""
 
 
 class Lighten(SphinxTransform):
@@ -101,11 +102,16 @@ class Lighten(SphinxTransform):
         if any(wanted):
             for node in list(self.document.findall(nodes.math)):
                 node.replace_self(raw(node))
-            for cell in self.document.findall(nodes.entry):  # two thousand: no paragraph but around links
-                if [type(child) for child in cell] == [nodes.paragraph] and not any(cell[0].findall(_link)):
-                    cell[:] = cell.pop().children
+            for cell in self.document.findall(nodes.entry):  # two thousand
+                if [type(child) for child in cell] == [nodes.paragraph]:
+                    cell[:] = [Bare("", "", *cell.pop().children)]
+
+
+def _nothing(writer, node):
+    """A bare text has no element of its own."""
 
 
 def setup(app):
+    app.add_node(Bare, html=(_nothing, _nothing))
     app.add_transform(Lighten)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
