@@ -59,9 +59,9 @@ def test_own_filters_on_given_data_are_those_of_a_network_with_blocks_of_inputs(
 
     def energy(theta):  # (M, 8)  w_1, w_2, a
         w, a = theta[:, :6].reshape(-1, 2, 3), theta[:, 6:]
-        wrong = np.einsum("mi,mis,pis->mp", a, w, X) - Y
+        wrong = np.einsum("mi,mij,pij->mp", a, w, X) - Y
         pull = np.concatenate([3 * theta[:, :6], 2 * a], axis=1)
-        force = np.einsum("mp,pis->mis", wrong / 0.5, X)
+        force = np.einsum("mp,pij->mij", wrong / 0.5, X)
         slope = np.concatenate([(a[..., None] * force).reshape(-1, 6), (w * force).sum(axis=2)], axis=1)
         return (theta * pull).sum(axis=1) / 2 + (wrong**2).sum(axis=1), pull + slope
 
