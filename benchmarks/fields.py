@@ -65,7 +65,6 @@ def phases():
             limit = coexistence.Limit(strengths, epsilon, perpendicular="fixed")
             limit.spinodal()
             limit.coexistence(1.5 * limit.maxwell().load)
-            coexistence.Limit(strengths[::10], epsilon, perpendicular="fixed").central_instability(DIMENSION)
 
     print(f"phase diagram, 60 g_K, both signs of ε         {seconds(diagram, 3):8.2f} s")
 

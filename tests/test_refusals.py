@@ -20,9 +20,6 @@ KINDS = ("number", "integer", "boolean", "one_of", "array", "entries", "times", 
          "seed_sequence", "instance", "folder")  # fmt: skip
 
 
-WITHOUT = {("lib.fields.overlaps.staircase.samples_to_learn", "width", "integer")}  # None: the lazy network
-
-
 def _forbidden(*_):
     raise TypeError("this integer was checked, but what the check returned was not kept")
 
@@ -171,7 +168,7 @@ def test_bad_values_are_refused_by_name(tried):
     function, given, value, options = TRIES[tried]
     default = inspect.signature(function).parameters[name].default
     for wrong in bad(kind, options, value):
-        if wrong is None and (default is None or tried in WITHOUT):
+        if wrong is None and default is None:
             continue
         changed = inspect.signature(function).bind(*given.args, **given.kwargs)
         changed.apply_defaults()

@@ -5,10 +5,9 @@ at ±m_0 of order one.  Source: ringel2025talk (the deck), slides on the first-o
 lengths and the closed forms are not in it.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.optimize import brentq
 
 from lib.common import checks
 from lib.common.shapes import Array, ArrayLike
@@ -251,41 +250,3 @@ class Limit:
         [1.8805, 2.7946]
         """
         return self._line(_coexistence.first, _coexistence.steepest)
-
-    def central_instability(self, dimension: int) -> float | Array["..."]:
-        """Line r_2 = 0 at finite d: the smallest ν at which m = 0 is no minimum of the action: all units take part.
-
-        It recedes to infinity with d: in the limit r_2 > 0 always, since d⟨m²⟩ = 1/(2r_2) is finite.
-
-        Parameters
-        ----------
-        dimension : int
-            d >= 1, and >= 2 for free lengths.
-
-        Returns
-        -------
-        float or ndarray (...)
-            ν; infinite where there is none up to 10⁴ d.
-
-        Examples
-        --------
-        >>> Limit(30.0, -0.3).central_instability(50) > 10
-        True
-        """
-        d = _projections.dimension(dimension, self.perpendicular)
-
-        def stiffness(log_load, limit):
-            return limit.network(d, d, np.exp(log_load)).saddle().landau[0]
-
-        found = []
-        for one in np.ravel(self.strength).tolist():
-            limit = replace(self, strength=one)
-            # b <= 1 makes r_2 > 0 below ν = 1/g_0.
-            steps = np.append(np.arange(-np.log(self._attraction(one)), np.log(1e4 * d), 0.5), np.log(1e4 * d))  # (T,)
-            for low, high in zip(steps, steps[1:]):
-                if stiffness(high, limit) <= 0:
-                    found.append(np.exp(brentq(stiffness, low, high, args=(limit,), xtol=1e-10)))
-                    break
-            else:
-                found.append(np.inf)
-        return checks.plain(np.reshape(found, np.shape(self.strength)))  # (...)

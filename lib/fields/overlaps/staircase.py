@@ -1,4 +1,4 @@
-"""The staircase target y = He_1(v) + ε He_3(v): the action of one erf unit, and how many samples it takes to learn it.
+"""The staircase target y = He_1(v) + ε He_3(v): the action of one erf unit.
 
 Every unit sees the action S(m) of the residual bHe_1 + cHe_3, which follows from the density e^{-S} of all units,
 :meth:`lib.fields.overlaps.single_index.SingleIndex.saddle`.  Source: ringel2025talk (the deck), slides on the staircase
@@ -8,12 +8,10 @@ target and its change of complexity; free lengths are not in it.
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.optimize import brentq
 
 from lib.common import checks
 from lib.common.shapes import Array, ArrayLike
-from lib.fields.overlaps import _density, _projections, single_index
-from lib.fields.overlaps.single_index import SingleIndex
+from lib.fields.overlaps import _density, _projections
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,57 +115,3 @@ class Action:
         """
         checks.one_of("perpendicular", self.perpendicular, ["fixed"])
         return _density.extrema(self.residual, self.coupling, self.weight_variance)  # (E,)
-
-
-def samples_to_learn(
-    dimension: int, width: int | None, epsilon: float, *, level: float = 0.5, weight_variance: float = 1.0,
-    readout_variance: float = 1.0, perpendicular: str = "free",
-) -> float:  # fmt: skip
-    """Sample complexity: the smallest P_e at which the cubic learnability R_3 reaches a level.
-
-    At fixed N/d it grows as d for the adaptive network and as d³ for the lazy one, where it tends to π(1 + 2σ_w²)³
-    d³/(16 σ_w⁶ s_a²)  for R_3 = ½.
-
-    Parameters
-    ----------
-    dimension, width : int
-        d >= 1, and >= 2 for free lengths; N, or None for the lazy network.
-    epsilon : float
-        ε, not zero.
-    level : float
-        R_3, between 0 and 1.
-    weight_variance, readout_variance : float
-        σ_w², s_a² > 0.
-    perpendicular : str
-        |w_⊥|², "free", as in networks, or "fixed", σ_w².
-
-    Returns
-    -------
-    float
-        P_e.
-
-    Examples
-    --------
-    >>> [round(samples_to_learn(50, width, -0.3) / 50**power, 2) for width, power in ((200, 1), (None, 3))]
-    [48.66, 6.08]
-    """
-    d, n = _projections.dimension(dimension, perpendicular), None if width is None else checks.integer("width", width)
-    given = {"weight_variance": weight_variance, "readout_variance": readout_variance}
-    ways = {name: checks.number(name, value, above=0) for name, value in given.items()}
-    ways["perpendicular"] = perpendicular
-    slope = checks.number("epsilon", epsilon, at_least=-1e50, at_most=1e50)
-    checks.fail_if(slope == 0, "epsilon", "not be zero", epsilon)
-    level, target = checks.number("level", level, above=0, below=1), single_index.staircase(slope)  # (), (2,)
-
-    def short(log_samples):
-        samples = np.exp(log_samples)
-        if n is None:
-            return single_index.lazy("erf", target, d, samples, **ways)[1][1] - level
-        return SingleIndex("erf", target, d, n, samples, **ways).saddle().learnabilities[1] - level
-
-    # Up from too few samples to teach anything, as the kernel is below s_a².
-    steps = np.log(1e-3 / ways["readout_variance"]) + 0.5 * np.arange(200)  # (200,)
-    first = next((k for k, step in enumerate(steps) if short(step) >= 0), 0)
-    if first == 0:
-        checks.fail("level", "be above R_3 without samples and below what a network can reach", level)
-    return float(np.exp(brentq(short, *steps[first - 1 : first + 1], xtol=1e-12, rtol=1e-12)))

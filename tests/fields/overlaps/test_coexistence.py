@@ -217,19 +217,6 @@ def test_the_cubic_part_is_learned_monotonically_and_settings_broadcast():
         Limit([3.0, 30.0], -0.3, perpendicular="fixed").gaussian([1.0, 2.0, 3.0])
 
 
-@pytest.mark.parametrize("epsilon", [-0.3, 0.3, 0.0])
-def test_the_center_loses_its_minimum_on_the_line(epsilon):
-    load = Limit([10.0, 30.0], epsilon, perpendicular="fixed").central_instability(40)
-    for strength, one in zip((10.0, 30.0), load):
-        below, at, above = (
-            Limit(strength, epsilon, perpendicular="fixed").network(40, 100, one * k).saddle().landau[0]
-            for k in (0.97, 1.0, 1.03)
-        )
-        assert below > 0 > above and abs(at) < 1e-6
-    assert Limit(30.0, epsilon, perpendicular="fixed").central_instability(160) > 1.5 * load[1]
-    assert Limit(1e-5, epsilon, perpendicular="fixed").central_instability(2) == np.inf
-
-
 def test_without_a_cubic_part_there_is_no_line():
     for line in (Limit(30.0, 0.0, perpendicular="fixed").maxwell, Limit(30.0, 0.0, perpendicular="fixed").spinodal):
         with pytest.raises(ValueError, match="^epsilon must not be zero"):
