@@ -1,4 +1,4 @@
-"""A linear student whose learning rate changes in stages: exact means of descent, and the law of slow changes.
+"""A linear student whose learning rate changes in stages: exact means of descent.
 
 Not in worschech2024, which keeps η constant.
 """
@@ -11,7 +11,6 @@ from lib.common import checks
 from lib.common.shapes import Array
 from lib.common.spectrum import Spectrum
 from lib.scaling import _arguments, _linear
-from lib.scaling.linear_student import LinearStudent
 
 
 def _after_stages(stages, v, w):
@@ -102,23 +101,3 @@ class Staged:
         moves = (_linear.step_modes("rates", rate * lam / size, counts) for rate in self.rates)  # loss < 1
         stages = ((np.log1p(-loss), modes, number) for (loss, modes, _), number in zip(moves, steps))
         return _after_stages(stages, lam * np.sqrt(counts), (1 + self.student_variance) / size * np.sqrt(counts))
-
-    def adiabatic_error(self) -> Array[" S"]:
-        """What a slowly changing rate < 2 leaves in the power-law window:  ε_g ≈ ε_g^{η->0}(τ) / (1 - η/2).
-
-        The error of a vanishing rate at the same  τ = Σ η_s d_s,  amplified by the noise of the present rate alone; a
-        sudden change is forgotten only as a power of τ.
-
-        Returns
-        -------
-        ndarray (S,)
-
-        Examples
-        --------
-        >>> Staged([1.0], [1.0, 0.5], [1.0, 2.0]).adiabatic_error().round(6).tolist()  # e^{-2} and e^{-4}/1.5
-        [0.135335, 0.01221]
-        """
-        rates = checks.entries("rates", self.rates, below=2)  # (S,)
-        clock, place = np.unique(np.cumsum(rates * self.durations), return_inverse=True)  # (<= S,), (S,)
-        slow = LinearStudent(self.spectrum, 1.0, student_variance=self.student_variance)
-        return slow.flow_error(clock)[place] / (1 - rates / 2)

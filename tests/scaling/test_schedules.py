@@ -45,9 +45,6 @@ def test_a_schedule_with_one_rate_is_that_rate_and_pauses_do_nothing():
     for name, spectrum in (("generalization_error", LAM), ("finite_size_error", Spectrum(LAM, np.full(5, 8)))):
         constant = getattr(LinearStudent(spectrum, 0.6), name)(times)[same]
         np.testing.assert_allclose(getattr(Staged(spectrum, *stages), name)(), constant, rtol=1e-12)
-    adiabatic = Staged(LAM, [0.6, 0.6, 0.0, 0.6], [1.0, 0.5, 3.0, 0.5], student_variance=0.5).adiabatic_error()
-    flow = LinearStudent(LAM, 0.6, student_variance=0.5).flow_error(times)[[0, 1, 1, 2]]
-    np.testing.assert_allclose(adiabatic, flow / [0.7, 0.7, 1.0, 0.7], rtol=1e-13)
 
 
 def test_what_does_not_fit_together_is_refused():
@@ -58,7 +55,6 @@ def test_what_does_not_fit_together_is_refused():
         "rates must keep the result inside": lambda: Staged(one, [0.1, 50.0], [1.0, 1e4]).generalization_error(),
         "rates must keep the result": lambda: Staged(Spectrum([1], [2]), [0.1, 50.0], [1.0, 1e4]).finite_size_error(),
         "rates must keep": lambda: Staged(one, [1e200], one).finite_size_error(),
-        "rates must have entries < 2": lambda: Staged(one, [2.0], one).adiabatic_error(),
         "spectrum must have whole multiplicities": lambda: Staged(Spectrum(one, [1.5]), one, one).finite_size_error(),
     }.items():
         with pytest.raises(ValueError, match=f"^{wrong}"):
