@@ -1,6 +1,6 @@
-"""Two points at random starts: the law of the final hidden distance.
+"""Two points at random starts: the law of the final hidden distance, and the growth of hidden vectors with depth.
 
-Source: vanrossem2024, eqs. (44) to (48), corrected: (46) to (48) need ρ = 1.
+Source: vanrossem2024, eqs. (14) and (44) to (48), corrected: (46) to (48) need ρ = 1.
 """
 
 from dataclasses import dataclass
@@ -126,3 +126,37 @@ class RandomStarts:
         count, random = checks.integer("count", count), checks.generator("rng", rng)
         encoder, decoder = self.gain * (1 + random.standard_normal((2, count)))  # (count,), (count,)
         return final_distance(self.input_distance * (encoder - self.rate_ratio * decoder), self._law[2])
+
+
+def squared_gains(widths: ArrayLike, gain: float, *, slope: float = 1.0) -> Array[" n"]:
+    """Mean factors by which a random network multiplies the squared norm of its input, up to each layer.
+
+    Weights of variance  2g²/(n_in + n_out)  give  2g² n_out/(n_in + n_out),  units  max(u, su)  a further (1 + s²)/2;
+    exact at every width, and for squared distances of two inputs, too, if units are linear or the inputs lie on one
+    ray.  For n equal linear layers it is g^{2n}, where eq. (14) of vanrossem2024 has G^n.
+
+    Parameters
+    ----------
+    widths : sequence of int (n + 1,)
+        Inputs and units of every layer, >= 1.
+    gain : float
+        g > 0.
+    slope : float
+        s in [-1, 1], 1 for linear units.
+
+    Returns
+    -------
+    ndarray (n,)
+
+    Examples
+    --------
+    >>> squared_gains([10, 10, 10], 2.0).tolist(), squared_gains([1, 3], 1.0, slope=0.0).tolist()
+    ([4.0, 16.0], [0.75])
+    """
+    sizes = checks.entries("widths", widths, at_least=1, ndim=1)  # (n + 1,)
+    if sizes.size < 2 or np.any(sizes % 1):
+        checks.fail("widths", "hold the numbers of inputs and of units of at least one layer", widths)
+    g, slope = checks.number("gain", gain, above=0), checks.number("slope", slope, at_least=-1, at_most=1)
+    with np.errstate(over="ignore"):
+        factors = np.cumprod(2 * g**2 * sizes[1:] / (sizes[:-1] + sizes[1:]) * (1 + slope**2) / 2)  # (n,)
+    return checks.finite("gain", factors)

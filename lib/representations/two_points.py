@@ -428,6 +428,58 @@ class TwoPoints:
             losses = 0.5 * mean * np.exp(-2 * rate * clock) + (along**2 + across**2) / 8  # (T,)
         return checks.plain(_as_asked(times, losses))
 
+    def layered(
+        self, times: float | ArrayLike, decoder_gradient: float, *, encoder_layers: int = 1, decoder_layers: int = 1
+    ) -> Array["*T 3"]:
+        """The state with rates that grow,  α = α₀(a/X)^{1-1/L₁}  and  β = β₀V^{1-1/L₂}  of L₁ and L₂ linear layers.
+
+        For one output, c = v·dh, V = ‖v‖², e = c - √Y:  ȧ = -αX e c,  ċ = -½e(βa + αXV),  V̇ = -β e c,  integrated
+        numerically.  One layer on either side is :class:`TwoArrows`; descent on L equal layers has the prefactor
+        ηL/2.  Not in the source.
+
+        Parameters
+        ----------
+        times : float or array_like (T,)
+            t >= 0, increasing.
+        decoder_gradient : float
+            V₀ > 0, at least b₀/a₀.  The start must be one of one output, (b₀ - w₀)² = b₀Y, with Y > 0.
+        encoder_layers, decoder_layers : int
+            L₁, L₂ >= 1.
+
+        Returns
+        -------
+        ndarray (T, 3), or (3,) for a number
+
+        Examples
+        --------
+        >>> two = TwoPoints([1e-2, 1e-6, 1e-6 - 1e-3], 1.0, 1.0, 1.0, 1.0)  # dy = 1e-3
+        >>> two.layered(60.0, 0.01, encoder_layers=10, decoder_layers=1).round(3).tolist()
+        [0.365, 1.0, 0.0]
+        """
+        clock = checks.times("times", times)  # (T,)
+        first = 1 - 1 / checks.integer("encoder_layers", encoder_layers)
+        second = 1 - 1 / checks.integer("decoder_layers", decoder_layers)
+        v = checks.number("decoder_gradient", decoder_gradient, above=0)
+        (a, b, w), x, gap = self.start, self.input_distance, np.sqrt(self.target_distance)
+        c = (b - w) / gap if gap > 0 else np.inf
+        if not abs(c**2 - b) <= 1e-5 * max(b, gap**2):
+            checks.fail("start", "be that of one output, (b - w)² = bY, with different targets", self.start)
+        if v * a < c**2 * (1 - 1e-6):
+            checks.fail("decoder_gradient", "be at least b/a, as dy = v·dh", decoder_gradient)
+
+        def slope(_, state):
+            a, c, v = state
+            by_encoder = self.encoder_rate * x * (max(a, 0.0) / x) ** first
+            by_decoder = self.decoder_rate * max(v, 0.0) ** second
+            e = c - gap
+            return -by_encoder * e * c, -0.5 * e * (by_decoder * a + by_encoder * v), -by_decoder * e * c
+
+        begin = np.array([a, c, v])  # (3,)
+        finest = np.maximum(1e-10 * np.abs(begin), 1e-14 * gap)  # (3,)
+        a, c, _ = _integrated(slope, clock, begin, method="LSODA", rtol=1e-8, atol=finest)  # (T,) each
+        found = np.stack([a, c**2, c * (c - gap)], axis=1)  # (T, 3)
+        return _as_asked(times, found)
+
 
 @dataclass(frozen=True, eq=False)
 class TwoArrows:

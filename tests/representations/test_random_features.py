@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
+from lib.representations import random_features
 from lib.representations.random_features import RandomStarts
 from lib.representations.two_points import TwoPoints
 
@@ -59,6 +60,33 @@ def test_sample_uses_the_end_of_the_dynamics():
     assert len(positive) > 1
 
 
+@pytest.mark.parametrize("slope", [1.0, 0.01, 0.0])
+def test_squared_gains_are_means_over_random_networks(slope):
+    widths, gain, runs = [1, 8, 8, 5], 1.2, 20_000
+    random = np.random.default_rng(1)
+    h, squares = np.full((runs, 1), 0.7), []
+    for before, after in zip(widths, widths[1:]):
+        u = np.einsum("rij,rj->ri", random.normal(0, gain * np.sqrt(2 / (before + after)), (runs, after, before)), h)
+        h = np.where(u > 0, u, slope * u)
+        squares.append((h**2).sum(axis=1) / 0.49)
+    squares = np.array(squares)
+    error = squares.std(axis=1) / np.sqrt(runs)
+    found = random_features.squared_gains(widths, gain, slope=slope)
+    assert np.all(np.abs(squares.mean(axis=1) - found) < 4 * error) and np.all(error < 0.03 * found)
+
+
+def test_squared_gains_count_the_gain_of_amplitudes_twice():
+    deep = random_features.squared_gains([500] * 21, 1.1)
+    np.testing.assert_allclose(deep, 1.1 ** (2 * np.arange(1, 21)), rtol=1e-12)
+    leaky = random_features.squared_gains([1, 500], 1.0, slope=0.01)[0]
+    assert leaky == pytest.approx(1000 / 501 * (1 + 1e-4) / 2, rel=1e-14)
+
+
 def test_what_has_no_law_is_refused():
+    with pytest.raises(ValueError, match=r"^gain must keep the result"):
+        random_features.squared_gains([9] * 500, 1e3)
     with pytest.raises(ValueError, match=r"^gain must keep A_high"):
         RandomStarts(1e200, 1.0, 1e200)
+    for bad in ([3], [3, 2.5], []):
+        with pytest.raises(ValueError, match="^widths must hold the numbers"):
+            random_features.squared_gains(bad, 1.0)

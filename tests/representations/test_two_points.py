@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from two_point_data import amplitudes, integrated, state_of
 
-from lib.representations import two_points
+from lib.representations import nets, two_points
 from lib.representations.two_points import TwoArrows, TwoPoints
 
 TIMES = np.linspace(0, 12, 40)
@@ -378,3 +378,71 @@ def test_arrows_that_do_not_fit_are_refused():
     for hidden, pull, name in (([0.5, 0.1], [1.0], "pull"), ([], [], "hidden"), ([0.5], [[0.5]], "pull")):
         with pytest.raises(ValueError, match=f"^{name} must "):
             TwoArrows(hidden, pull, 1.0, 1.0, 1.0, 1.0)
+
+
+# --- rates that grow with the weights -------------------------------------------------------------
+
+D = 0.8  # X = 1, Y = D²
+
+
+def start(a, c):
+    return [a, c**2, c * (c - D)]
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 10**6))
+def test_one_layer_on_either_side_is_the_exact_solution_for_one_output(seed):
+    rng = np.random.default_rng(seed)
+    dh, v = rng.standard_normal((2, 4)) * np.exp(rng.uniform(-3, 1, (2, 1)))
+    alpha, beta, x = np.exp(rng.uniform(-1, 1, 3))
+    times = np.linspace(0, 20, 15)
+    found = TwoPoints(start(dh @ dh, v @ dh), x, D**2, alpha, beta).layered(times, v @ v)
+    expected = seen(TwoArrows(dh, v, D, x, alpha, beta), times)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6 * max(1, np.abs(expected).max()))
+
+
+def descended(encoder, decoder, hidden, gradient, rate, duration):
+    """Descent on a linear net whose layers have equal amplitudes on either side of the hidden layer `encoder`."""
+    width, layers = 6, encoder + decoder
+    net = nets.Net(1, 1, width, layers - 1, "linear", biases="output")
+    directions = np.linalg.qr(np.random.default_rng(3).standard_normal((width, width)))[0]
+    ends = [np.ones(1), *(directions[i % width] for i in range(layers - 1)), np.ones(1)]
+    sizes = [hidden ** (1 / encoder)] * encoder + [gradient ** (1 / decoder)] * decoder
+    weights = tuple(size * np.outer(one, other)[None] for size, one, other in zip(sizes, ends, ends[1:]))
+    begin = nets.Parameters(weights, tuple(np.zeros((1, 1, w.shape[2])) for w in weights))
+    every = round(duration / rate) // 20
+    task = [[-0.5], [0.5]], [[-D / 2], [D / 2]], rate, 20 * every
+    return net.train(begin, *task, record_every=every, layer=encoder)
+
+
+@pytest.mark.parametrize("encoder, decoder", [(1, 1), (3, 2), (2, 4)])
+def test_deep_linear_nets_descend_as_predicted_up_to_first_order_in_the_learning_rate(encoder, decoder):
+    hidden, gradient, errors = 0.3, 0.5, []
+    for rate in (0.02, 0.01, 0.005):
+        run = descended(encoder, decoder, hidden, gradient, rate, 40)
+        two = TwoPoints(start(hidden**2, hidden * gradient), 1.0, D**2, rate * encoder / 2, rate * decoder / 2)
+        theory = two.layered(run.epochs, gradient**2, encoder_layers=encoder, decoder_layers=decoder)
+        errors.append(np.abs(run.states()[0] - theory).max())
+        assert run.squared_output_distance[0, -1] > 0.9 * D**2
+    assert errors[0] < 0.02
+    np.testing.assert_allclose(np.divide(errors[:-1], errors[1:]), 2, atol=0.15)
+    if encoder > 1:  # with constant rates the same curves are missed by far
+        assert np.abs(run.states()[0] - two.layered(run.epochs, gradient**2)).max() > 20 * errors[-1]
+
+
+def test_the_end_keeps_what_the_layers_conserve():
+    """L₁ (a/X)^{1/L₁} / α-prefactor and the same of V grow by the same amount."""
+    encoder, decoder, alpha, beta, x, a, v, c = 3, 2, 0.7, 1.1, 1.7, 0.05, 0.3, 0.01
+    two = TwoPoints(start(a, c), x, D**2, alpha, beta)
+    end = two.layered(500.0, v, encoder_layers=encoder, decoder_layers=decoder)
+    gained = encoder * ((end[0] / x) ** (1 / encoder) - (a / x) ** (1 / encoder)) / alpha
+    final_v = (v ** (1 / decoder) + beta * gained / decoder) ** decoder
+    assert end[1] == pytest.approx(D**2, rel=1e-6) and final_v * end[0] >= D**2 * (1 - 1e-6)
+
+
+def test_a_start_that_one_output_cannot_have_is_refused():
+    for bad, y in (([1.0, 0.04, 0.0], D**2), ([1.0, 0.04, 0.04], 0.0)):
+        with pytest.raises(ValueError, match="^start must be that of one output"):
+            TwoPoints(bad, 1.0, y, 1.0, 1.0).layered([0.0, 1.0], 1.0)
+    with pytest.raises(ValueError, match="^decoder_gradient must be at least"):
+        TwoPoints(start(0.01, 0.5), 1.0, D**2, 1.0, 1.0).layered([0.0, 1.0], 1.0)
