@@ -127,7 +127,8 @@ def test_a_leaf_module_reaches_few_pages_of_the_book_and_what_changes_meanwhile_
     reaching = {name: [path.stem for path in prints.now if name in prints.now[path]] for name in (
         "lib/fields/renormalization/decimation.py", "lib/common/checks.py"
     )}  # fmt: skip
-    assert [len(pages) for pages in reaching.values()] == [2, len(prints.now)]
+    leaf, common = reaching.values()
+    assert "renormalization" in leaf and len(leaf) < 4 and len(common) == len(prints.now), reaching
     assert prints.changed_since() == []
     page = next(iter(prints.now))
     prints.seen, prints.now[page] = None, {}
