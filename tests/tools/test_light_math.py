@@ -40,7 +40,7 @@ def test_a_long_formula_may_break_behind_a_relation_that_stands_in_no_parenthesi
 
 
 def test_pages_that_ask_for_markup_need_no_script(tmp_path):
-    text = "# Page\n\nA {math}`x^2`.\n\n| one | two |\n| --- | --- |\n"
+    text = "# Page\n\nA {math}`x^2` in {doc}`light`.\n\n| one | two |\n| --- | --- |\n"
     text += "| $y^2$ | *many* |\n| [here](https://example.org) | |\n"
     light = f"---\nmathematics: markup\n---\n{text}"
 
@@ -53,6 +53,8 @@ def test_pages_that_ask_for_markup_need_no_script(tmp_path):
     assert page.select_one("p math msup") and not page.select("span.math, script[src*=mathjax]")
     assert [cell.get_text() for cell in page.select("td")] == ["y2", "many", "here", ""] and not page.select("td p")
     assert page.select_one("td > a.external") and other.select("td p") and not other.select("math")
+    assert page.select_one("p > a.internal").get_text() == "Page" and not page.select("p a > span")
+    assert other.select_one("p a > span.doc")
     assert other.select_one("span.math") and other.select("script[src*=mathjax]")
     page, _ = made(light + "A letter {math}`y` or {math}`\\kappa`, but {math}`\\Delta` and {math}`2`.\n")
     assert [letter.get_text() for letter in page.select("var")] == ["y", "κ"]

@@ -12,6 +12,7 @@ from docutils import nodes
 from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.transforms import SphinxTransform
+from sphinx.transforms.post_transforms import SphinxPostTransform
 
 APPLY = "\u2061"
 ACCENTS = set("˙¨ˉ^~¯˜ˆ→⃗")
@@ -107,6 +108,18 @@ class Lighten(SphinxTransform):
                     cell[:] = [Bare("", "", *cell.pop().children)]
 
 
+class Unwrap(SphinxPostTransform):
+    """On these pages the text of a link stands in the link itself, not in an element of its own."""
+
+    default_priority = 20  # when references are resolved
+
+    def run(self, **options):
+        if self.env.metadata[self.env.docname].get("mathematics") == "markup":
+            for link in self.document.findall(nodes.reference):
+                if [type(child) for child in link] == [nodes.inline]:
+                    link[:] = link[0].children
+
+
 def _nothing(writer, node):
     """A bare text has no element of its own."""
 
@@ -114,4 +127,5 @@ def _nothing(writer, node):
 def setup(app):
     app.add_node(Bare, html=(_nothing, _nothing))
     app.add_transform(Lighten)
+    app.add_post_transform(Unwrap)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
