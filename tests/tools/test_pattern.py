@@ -82,6 +82,8 @@ def test_there_are_figures_enough_and_few_words(cells):
     last = {source: tree[source].body[-1] for source in named if not source.endswith(";")}
     loud = [s for s, node in last.items() if isinstance(node, ast.Expr) and node.value.func.attr not in SILENT]
     loud += [source for source in named if "ledger.check(" in source or "tight_layout(" in source]
+    tiny = [source for source in tree if re.search(r"""fontsize=["'](?:x+-)?small""", source)]
+    assert not tiny, f"smaller than what a telephone can show: {tiny}"
     assert not loud, f"a cell that names a figure shows nothing else: end it with ;, book claims in the next: {loud}"
 
 
