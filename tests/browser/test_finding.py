@@ -15,7 +15,7 @@ WANTED = {  # a query, and the pages of which one comes first or second
     "learning rate threshold": {"book/fluctuations/exact-identity", "book/scaling/linear-student"},
     "kernel ridge": {"book/fields/averaging-over-data"},
     "feature learning": {"book/fields/kernel-adaptation", "book/fields/first-order-transition"},
-    "SGD temperature": {"book/foundations/langevin", "book/synthesis/noise-and-order"},
+    "SGD temperature": {"book/foundations/langevin", "book/synthesis/one-loss-many-clouds"},
     "noise_moment": {"book/library/fluctuations"},
 }
 NOTHING = ("constructor", "__proto__", "hasOwnProperty", "toString", "xylophone", "the", "")
