@@ -170,13 +170,13 @@ def test_a_syllabus_that_cannot_be_taught_is_refused(book, lines, message):
         chapters.weeks(lines, chapters.chapters(book(**THREE)), ["small"])
 
 
-def test_both_syllabi_hand_out_every_set_once():
+def test_the_syllabi_hand_out_every_set_once_the_short_one_all_but_the_last():
     text = project.read(project.ROOT / "book" / "instructors.md")
     plans = [block.split("```")[0].split("\n") for block in text.split("```{syllabus}\n")[1:]]
     found, names = chapters.chapters(project.ROOT), assignments.names(project.ROOT)
     weeks = [chapters.weeks(plan, found, names) for plan in plans]
     assert [len(plan) for plan in weeks] == [12, 6]
-    assert [[handed_out for _, handed_out in plan if handed_out] for plan in weeks] == [names, names]
+    assert [[handed_out for _, handed_out in plan if handed_out] for plan in weeks] == [names, names[:-1]]
 
 
 NOTATION = """# Notation

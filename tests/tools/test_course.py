@@ -24,7 +24,7 @@ def checkout(tmp_path):
     return small_set.write(tmp_path / "checkout")
 
 
-def test_there_is_one_set_for_each_part_with_a_source():
+def test_there_is_one_set_for_each_part():
     assert assignments.names(ROOT) == list(assignments.PARTS)
 
 

@@ -36,7 +36,7 @@ SOLUTION = re.compile(r"^([ \t]*)### BEGIN SOLUTION\n.*?^[ \t]*### END SOLUTION$
 SETTINGS = ("guarded_kernel.py", "nbgrader_config.py")  # what a course takes along from here
 MADE_FROM = ["book/assignments", "tools/course", "tools/build/project.py", "requirements.txt"]  # the student editions
 PLAIN = {"grade": False, "solution": False, "locked": False, "task": False, "schema_version": 3}  # nbgrader's metadata
-PARTS = ("foundations", "fluctuations", "scaling", "representations", "criticality", "fields")
+PARTS = ("foundations", "fluctuations", "scaling", "representations", "criticality", "fields", "synthesis")
 
 
 class AssignmentError(Exception):
