@@ -12,7 +12,7 @@ from tools.site.written import Here
 EXTENSION = "tools.sphinx_ext.written"
 CHAPTER = "book/fluctuations/a"
 ROWS = [
-    {"citation": "key", "place": 1, "statement": "One is *one*."},
+    {"citation": "key", "place": 1, "statement": "One is *one*.", "control_value": 18.776},
     {
         "id": "fdt/b",
         "citation": "key",
@@ -68,13 +68,14 @@ def test_open_rows_belong_to_the_part_of_their_family():
 
 def test_values_and_counts_in_a_summary(tmp_path):
     text = (
-        "Measured {ledger-value}`fdt/a` and {ledger-value}`linear/d`, see {correction-ref}`fdt/b`.\n\n"
+        "Measured {ledger-value}`fdt/a` and {ledger-value}`linear/d`, not {ledger-control}`fdt/a`, "
+        "see {correction-ref}`fdt/b`.\n\n"
         "```{part-ledger} fluctuations\n```\n\n```{part-ledger} other\n```\n\n```{ledger-sentence}\n```"
     )
     assert site(tmp_path, text) == (0, "")
     soup = read(tmp_path, "index")
     links = {link.get_text(): link["href"] for link in soup.select("article p a")}
-    assert links["1.0123 ± 0.0040"] == f"{CHAPTER}.html#ledger-fdt-a"
+    assert links["1.0123 ± 0.0040"] == links["18.8"] == f"{CHAPTER}.html#ledger-fdt-a"
     assert "3.20·10−7" in links and soup.select_one("article p a sup").get_text() == "−7"
     assert links["Error 1"] == links["1"] == f"{CHAPTER}.html#correction-fdt-b"
     first, second = (box.get_text().strip() for box in soup.select(".part-ledger"))
@@ -149,6 +150,7 @@ def test_ids_that_do_not_serve_stop_the_build(tmp_path):
         "{ledger-value}`fdt/lost`": "ledger-value 'fdt/lost' is not a claim in lib/claims",
         "{ledger-value}`fdt/b`": "ledger-value 'fdt/b' is a property that holds and has no number",
         "{ledger-value}`fdt/c`": "ledger-value 'fdt/c' is open: no chapter measures it",
+        "{ledger-control}`linear/d`": "ledger-control 'linear/d' has no control with a number",
         "{correction-ref}`fdt/a`": "correction-ref 'fdt/a' is not a proven correction",
         "```{part-ledger} nowhere\n```": "part-ledger 'nowhere': no claim belongs to a chapter in book/nowhere/",
         "```{correction} fdt/a\n```": "correction 'fdt/a' is not a claim in lib/claims with 'printed' and 'right'",

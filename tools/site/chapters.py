@@ -145,7 +145,7 @@ def _checked(found, name, known):
 
 
 def reading_path(here):
-    """Chapters in order, with the time that each declares, and the sum.
+    """Chapters in order, with the time that each declares, and the sum of several.
 
     The directive has one line a chapter, ``chapter: why it is on the path``, or none and a folder of ``book/``: then it
     lists that part, and the chapters say what they are about.  A chapter that another one builds on comes before it.
@@ -166,7 +166,8 @@ def reading_path(here):
     if not reasons:
         raise ValueError("there is no chapter to list: name a folder of book/, or write lines 'chapter: why'")
     lines = [f"1. {_doc(page)} ({found[page].minutes} minutes). {reason}" for page, reason in reasons.items()]
-    return "\n".join([*lines, "", f"**In all** about {hours(_total(found, reasons))}."])
+    total = ["", f"**In all** about {hours(_total(found, reasons))}."] if len(reasons) > 1 else []
+    return "\n".join(lines + total)
 
 
 def weeks(lines, found, sets):

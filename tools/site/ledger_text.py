@@ -319,6 +319,15 @@ def value(rows, claim_id):
     return shown(row["measured"], row["error"]), row["chapter"], row["anchor"]
 
 
+def control(rows, claim_id):
+    """The number that the control of a claim gave in place of the measured value, linked to the same cell."""
+    row = _proven(rows, claim_id)
+    number = row.get("control_value")
+    if isinstance(number, bool) or number is None:
+        raise ValueError("has no control with a number")
+    return shown(number), row["chapter"], row["anchor"]
+
+
 def correction_name(rows, claim_id):
     """The name of a correction, linked to its box."""
     row = _proven(rows, claim_id)

@@ -118,6 +118,7 @@ def setup(app):
     app.add_role("site-file", SiteFile())
     app.add_role("verdict", Verdict())
     app.add_role("ledger-value", LedgerRole(ledger_text.value, numbers=True))
+    app.add_role("ledger-control", LedgerRole(ledger_text.control, numbers=True))
     app.add_role("correction-ref", LedgerRole(ledger_text.correction_name, numbers=False))
     app.connect("html-page-context", script)
     app.connect("build-finished", publish)
