@@ -2,7 +2,7 @@
 
 MathJax makes some thirty elements of a formula and takes seconds for a page of a thousand; browsers set MathML
 themselves.  A formula in a line of text becomes several pieces, between which the line may break; a single letter
-becomes one element, which the style sheet sets as mathematics.
+becomes one element, which the style sheet sets as mathematics, a letter with a letter for its index two.
 """
 
 import re
@@ -28,6 +28,7 @@ DIALECT = [
 BREAKS = set("=<>≤≥→∝≈≃≪≫∼≡≠∈↦,;+−")
 LONG = 12  # tokens that a narrow window shows in one line
 LETTER = re.compile("<math><mi>([A-Za-zα-ω])</mi></math>")
+INDEXED = re.compile("<math><msub><mi>([A-Za-zα-ω])</mi><mi>([A-Za-zα-ω])</mi></msub></math>")
 
 
 def markup(tex, block=False):
@@ -86,7 +87,7 @@ def raw(node):
         text = markup(node.astext(), isinstance(node, nodes.math_block))
     except MathError:
         return node
-    return nodes.raw("", LETTER.sub(r"<var>\1</var>", text), format="html")
+    return nodes.raw("", INDEXED.sub(r"<var>\1<sub>\2</sub></var>", LETTER.sub(r"<var>\1</var>", text)), format="html")
 
 
 class Bare(nodes.TextElement):
