@@ -56,8 +56,8 @@ def test_pages_that_ask_for_markup_need_no_script(tmp_path):
     assert page.select_one("p > a.internal").get_text() == "Page" and not page.select("p a > span")
     assert other.select_one("p a > span.doc")
     assert other.select_one("span.math") and other.select("script[src*=mathjax]")
-    page, _ = made(light + "A letter {math}`y` or {math}`\\kappa`, but {math}`\\Delta` and {math}`2`.\n")
-    assert [letter.get_text() for letter in page.select("var")] == ["y", "κ"]
+    page, _ = made(light + "A letter {math}`y` or {math}`\\kappa`, {math}`J_i`, but {math}`\\Delta` and {math}`2`.\n")
+    assert [letter.get_text() for letter in page.select("var")] == ["y", "κ", "Ji"] and page.select_one("var > sub")
     assert [node.get_text() for node in page.select("math")][-2:] == ["Δ", "2"]
     page, _ = made(light + "Only a script can set $\\strange$.\n")
     assert page.select_one("math") and [node.get_text() for node in page.select("span.math")] == [r"\(\strange\)"]
