@@ -221,10 +221,9 @@ def problem_sets(here):
         about, (by_machine, by_hand) = source.metadata["assignment"], assignments.points(source)
         rows.append(
             (
-                f"**{about['title']}**\n\n{about['part']}",
+                f"**{about['title']}**\n\n{about['part']}\n\n{{site-file}}`{name}.ipynb <assignments/{name}.ipynb>`",
                 "\n".join(f"- {_doc(f'book/{chapter}')}" for chapter in about["chapters"]),
                 f"{by_machine} + {by_hand} points\n\n{about['minutes']} minutes",
-                f"{{site-file}}`{name}.ipynb <assignments/{name}.ipynb>`",
             )
         )
-    return table({"Problem set": 34, "Needs": 36, "Points, time": 16, "Download": 14}, rows, "problem-sets")
+    return table({"Problem set, download": 42, "Needs": 40, "Points, time": 18}, rows, "problem-sets")
