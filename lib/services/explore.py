@@ -39,6 +39,8 @@ _SCRIPT = """
     box.querySelector("output").textContent = data.labels[frame];
     box.querySelector("[aria-live]").textContent = data.sentences[frame];
   };
+  const picture = box.querySelector(".explorable-picture");
+  new ResizeObserver(() => { picture.tabIndex = picture.scrollWidth > picture.clientWidth ? 0 : -1; }).observe(picture);
   box.querySelector(".explorable-control").hidden = false;
   input.addEventListener("input", show);
   show();
@@ -59,6 +61,7 @@ def slider(
 ) -> None:
     """Show a figure whose parameter the reader moves.
 
+    A telephone shows figures up to plot.NARROW wide whole; wider ones scroll sideways, so that their words can be read.
     The frames must consist of the same elements: fix the limits of the axes, and put words that change into the
     sentence.
 
@@ -142,6 +145,7 @@ def _page(name, label, alt, start, drawing, changes, labels, sentences):
     ElementTree.register_namespace("", _SVG)
     ElementTree.register_namespace("xlink", _LINK)
     drawing.attrib |= {"role": "img", "aria-label": alt}
+    points = float(drawing.get("viewBox").split()[2])
     for size in ("width", "height"):
         drawing.attrib.pop(size)
     svg = ElementTree.tostring(drawing, encoding="unicode")
@@ -155,7 +159,8 @@ def _page(name, label, alt, start, drawing, changes, labels, sentences):
     script = _SCRIPT.strip().replace("NAME", json.dumps(name))
     esc = html.escape
     return (
-        f'<figure class="explorable" id="{name}">{svg}'
+        f'<figure class="explorable" id="{name}">'
+        f'<div class="explorable-picture" style="--points: {points:g}">{svg}</div>'
         f'<div class="explorable-control" hidden><label for="{name}-input">{esc(label)}</label> '
         f'<input id="{name}-input" type="range" min="0" max="{len(labels) - 1}" step="1" value="{start}" '
         f'aria-valuetext="{esc(labels[start])}"> <output for="{name}-input">{esc(labels[start])}</output></div>'

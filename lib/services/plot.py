@@ -25,6 +25,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P")
 LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)))
 FOR_THE_SITE = "PHYSICS_OF_LEARNING_SITE"  # set in the environment of the kernels whose figures the site shows
 WIDTH = 6.4  # inches; on a telephone of 390 pixels 10.5 points are 8 pixels
+NARROW = 4.5  # inches: the widest figure with a slider that a telephone shows whole
 
 STYLE = {
     "figure.figsize": (WIDTH, 3.9),

@@ -119,6 +119,33 @@ def test_a_slider_moves_the_figure_by_keyboard_and_by_mouse(opened, page):
         assert faults == []
 
 
+DIGITS = """box => {
+    const digits = [...box.querySelectorAll("[id*=xtick_] use, [id*=ytick_] use")];
+    const height = Math.max(...digits.map(digit => digit.getBoundingClientRect().height));  // not that of a minus
+    const picture = box.querySelector(".explorable-picture");
+    return [height, picture.scrollWidth - picture.clientWidth, picture.tabIndex];
+}"""
+
+
+@pytest.mark.parametrize("page", ["book/index", "book/foundations/online-learning", CHAPTERS[2], CHAPTERS[-1]])
+def test_a_slider_can_be_read_on_a_phone(opened, page):
+    """Digits are 8 pixels high; what is too wide for that scrolls inside its box, also by keyboard, never the page."""
+    narrow = page in ("book/index", "book/foundations/online-learning")
+    with opened(f"{page}.html") as (tab, faults):
+        for box in tab.locator("figure.explorable").all():
+            height, hidden, order = box.evaluate(DIGITS)
+            assert height > 7.8 and (hidden > 0) != narrow and order == (0 if hidden else -1), (height, hidden, order)
+        assert browser_checks.overflow(tab) == faults == []
+        wide = "() => document.querySelector('.explorable-picture').scrollWidth"
+        light = tab.evaluate(wide)
+        browser_checks.dark(tab)
+        assert tab.evaluate(wide) == light
+        tab.set_viewport_size(browser_checks.DESK)
+        first = tab.locator("figure.explorable").first
+        tab.wait_for_function("box => box.tabIndex === -1", arg=first.locator(".explorable-picture").element_handle())
+        assert first.evaluate(DIGITS)[1] == 0
+
+
 def test_a_link_to_a_check_opens_the_folded_line(opened):
     with opened("book/foundations/committee-in-general.html#ledger-online-bridge") as (tab, faults):
         tab.locator("#ledger-online-bridge").wait_for(state="visible")

@@ -48,6 +48,12 @@ def test_the_page_is_complete_and_can_be_used_without_a_mouse(monkeypatch):
     assert "hidden" in page.split("<input")[0], "the slider is there without a script, and does nothing"
 
 
+def test_the_page_knows_how_wide_the_picture_is_so_that_its_words_have_a_size(monkeypatch):
+    page = output(monkeypatch)["text/html"]  # of a figure three inches wide
+    box, picture = re.search(r'<div class="explorable-picture" style="--points: (\d+)">(<svg.*?>)', page).groups()
+    assert box == "216" and "width=" not in picture
+
+
 def test_only_what_changes_is_kept_and_every_frame_can_be_put_together(monkeypatch):
     page = output(monkeypatch)["text/html"]
     changes = data(page)["changes"]
