@@ -31,7 +31,7 @@ version=$("$python" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])') |
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "Python 3.11 or newer is needed, but '$python' is $version; set PYTHON to a newer one."
 "$python" -c 'import venv, ensurepip' 2>/dev/null || fail "'$python' cannot make virtual environments; install its venv module (on Debian: python3-venv)."
 
-echo "Installing the book's packages into .venv (a minute or two; the log is .venv/install.log)."
+echo "Installing the book's packages into .venv (some minutes; the log is .venv/install.log)."
 # A complete old environment stands aside until the new one is complete, and comes back if that fails.
 if [ -f "$stamp" ]; then
     rm -rf .venv-old && mv .venv .venv-old || fail "the old .venv cannot be set aside."
