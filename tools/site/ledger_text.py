@@ -300,7 +300,7 @@ def part_ledger(here):
     if number := sum(sources.values()):
         text = f"The ledger has {number} claims of the sources for this part: {listed(sources)}. {own_results(own)}"
     pieces = [f":::::{{container}} part-ledger\n{text}\n:::::"]
-    for title, lead in {"Error": "Its errors", "Slip": "Its slips"}.items():
+    for title, lead in {"Error": "The sources' errors, by number", "Slip": "The sources' slips, by number"}.items():
         named = [(name, row) for name, row in corrections(here.rows) if name.startswith(title) and row["chapter"]]
         links = [
             _at(name.split()[1], row["chapter"], correction_label(row["id"]))
