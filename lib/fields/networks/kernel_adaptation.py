@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.optimize import brentq
 
 from lib.common import checks
 from lib.common.shapes import Array, ArrayLike
@@ -23,7 +22,6 @@ from lib.fields.networks import _units
 from lib.fields.networks.two_layers import TwoLayer, _read
 
 _ROUNDING = 1e-13  # changes of the free energy below this part of it say nothing
-_GRID = 80  # scales on which the competitor's minimum is bracketed
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +39,7 @@ class Adaptation:
     free_energy : float
         F; the lower of two solutions for the same data wins.
     iterations : int
-        Steps taken, or free energies looked at by `rescale`.
+        Steps taken.
     residual : float
         Largest eigenvalue of  1 - Σ^½ (right-hand side) Σ^½  in modulus; zero at a solution.
     """
@@ -248,51 +246,3 @@ def adapt(
         eta = min(1.2 * eta, 1.0) if lower else eta / 2
     seen = f"{limit}, with a residual of {residual:.3g}"
     return checks.fail("iterations", f"be more, for a residual below {tolerance:g}", seen)
-
-
-def rescale(network: TwoLayer, width: float, *, fluctuations: bool = False) -> Adaptation:
-    """The scaling competitor: the same free energy where the covariance may only grow as a whole,  Σ = s Σ_0.
-
-    The lowest minimum over s, which obeys  1/s = 1 - (s_a²/N rank) tr(Σ_0 ∂_Σ[tᵀQt]).  A scalar cannot turn the kernel
-    towards the target.
-
-    Parameters
-    ----------
-    network : TwoLayer
-        With X, y, T and the prior, whose Σ_0 = σ_w² C may be of any positive semidefinite C.
-    width : float
-        N > 0.
-    fluctuations : bool
-        Whether F also holds ½ log det A.
-
-    Returns
-    -------
-    Adaptation
-
-    Examples
-    --------
-    >>> from lib.fields.networks.prior import Prior
-    >>> network = TwoLayer(Prior("erf"), np.eye(2), [2.0, 0.0], 0.1)
-    >>> (2 * rescale(network, 10).covariance).round(2).tolist()  # both directions
-    [[1.18, 0.0], [0.0, 1.18]]
-    """
-    problem = _Problem(network, width, fluctuations)
-    rank, seen = problem.x.shape[1], []
-
-    def free_energy(log_scale):
-        seen.append(log_scale)
-        return problem.started(np.exp(-log_scale) * np.eye(rank)).energy
-
-    floor = len(problem.y) * np.log(problem.ridge) if problem.fluctuations else 0.0  # of the rest of 2F
-    paid = (2 * free_energy(0.0) - floor) / (problem.width * rank)  # as much as s - 1 - log s at the minimum, or more
-    grid = np.linspace(max(-1 - paid, -30.0), 1 + np.log(4 + 2 * paid), _GRID)  # (_GRID,)
-    best = int(np.argmin([free_energy(value) for value in grid]))
-    around = grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)]
-
-    def excess(log_scale):
-        """Of the equation for s: it changes sign at the minimum, and keeps digits that F has lost there."""
-        return np.exp(log_scale) * np.trace(problem.started(np.exp(-log_scale) * np.eye(rank)).wanted) / rank - 1
-
-    log_scale = brentq(excess, *around, xtol=1e-13)
-    state = problem.started(np.exp(-log_scale) * np.eye(rank))
-    return _result(problem, state, len(seen), abs(excess(log_scale)))
