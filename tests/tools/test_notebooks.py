@@ -91,6 +91,7 @@ def results_of(book, page):
 
 
 def test_what_nbval_ran_is_what_the_build_would_have_made(book, capfd, monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "agg")  # as on many a server
     more = f"{SPEAKS}\n```\n\n```{{code-cell}} ipython3\n6 * 7;"  # a semicolon silences the 42
     status, text = run(book, more, capfd)
     assert status == 0 and "2 passed" in text and "slowest" in text and "page.ipynb::Cell 0" in text

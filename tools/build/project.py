@@ -25,6 +25,7 @@ SAID = "ledger-words.json"  # beside the gathered ledger: its rows without numbe
 # depend on the number of cores.
 KERNELS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 KERNELS |= {"JUPYTER_PREFER_ENV_PATH": "1", "PHYSICS_OF_LEARNING_SITE": "1"}
+KERNELS["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"  # another one, set for the machine, shows no figure
 HOUR = 3600  # seconds: a limit that a dead process reaches, and no loaded machine
 
 
