@@ -380,6 +380,32 @@ def test_arrows_that_do_not_fit_are_refused():
             TwoArrows(hidden, pull, 1.0, 1.0, 1.0, 1.0)
 
 
+@settings(deadline=None, max_examples=50)
+@given(st.integers(0, 10**6))
+def test_pairs_with_one_target_or_two_end_within_the_bounds_of_the_chapter_on_feature_collapse(seed):
+    """Theorem `thm-feature-collapse-pairs`: also where the arrows turn."""
+    rng = np.random.default_rng(seed)
+    dh, v = rng.standard_normal((2, 3)) * np.exp(rng.uniform(-4, 1, (2, 1)))
+    gap, x, alpha, beta = np.exp(rng.uniform(-1, 1, 4))
+    same, other = (TwoArrows(dh, v, target, x, alpha, beta) for target in (0.0, gap))
+    a, low = dh @ dh, np.sqrt(alpha / beta * x) * gap
+    high = a - alpha / beta * x * (v @ dh) ** 2 / a
+    assert max(high, 0) * (1 - 1e-12) <= same.final_distance <= a * (1 + 1e-12)
+    assert same.final_distance == pytest.approx((same.excess + np.hypot(same.excess, 2 * same.area)) / 2, rel=1e-6)
+    assert other.final_distance >= (low + min(other.excess, 0) / 2) * (1 - 1e-12)
+    distances = (same.solve(np.linspace(0, 50, 30))[0] ** 2).sum(axis=1)
+    assert np.all(np.diff(distances) <= 1e-12 * a)
+
+
+def test_turning_arrows_end_beyond_what_three_numbers_say():
+    """With one target ½(√5 - 1) and not A_high = 0; with two and A < 0 below A_low, although A_high > 0."""
+    turning = TwoArrows([1.0, 0.0], [1.0, 1.0], 0.0, 1.0, 1.0, 1.0)
+    assert turning.final_distance == pytest.approx((np.sqrt(5) - 1) / 2)
+    assert (turning.solve(1e3)[0] ** 2).sum() == pytest.approx(turning.final_distance)
+    unlike = TwoArrows([0.1, 0.0], [0.0, np.sqrt(10)], 1.0, 1.0, 1.0, 1.0)
+    assert unlike.excess < 0 and unlike.final_distance == pytest.approx(0.10892, rel=1e-4)
+
+
 # --- rates that grow with the weights -------------------------------------------------------------
 
 D = 0.8  # X = 1, Y = D²
