@@ -1,4 +1,4 @@
-"""Figures at the sources' own size: folded under those of the build, with how they were computed."""
+"""Figures at full size: folded under those of the build, with how they were computed."""
 
 import json
 
@@ -33,7 +33,7 @@ def test_an_archived_figure_stands_folded_under_that_of_the_build(tmp_path):
     (fold,) = soup.select("details.at-size")
     assert fold.find_parent("figure")["id"] == "fig-b"
     image = fold.select_one("img")
-    assert image["alt"] == "The same figure at the size of the source. A line rises."
+    assert image["alt"] == "The same figure at full size. A line rises."
     assert (tmp_path / "_build" / "html" / "book" / image["src"]).read_text() == SVG.format(4)
     text = " ".join(fold.get_text(" ").split())
     assert "in the preset paper , 5 min, at commit 012345678. Sizes" in text
@@ -51,5 +51,5 @@ def test_a_page_may_name_the_sizes_itself(tmp_path):
     assert fold.img["alt"] == "The same figure at full size. A line rises."
 
 
-def test_a_page_that_names_none_has_the_sizes_of_its_source(tmp_path):
-    assert site(tmp_path, CODE).select_one("details.at-size summary").get_text() == "At the source's own size"
+def test_a_page_that_names_no_size_says_full_size(tmp_path):
+    assert site(tmp_path, CODE).select_one("details.at-size summary").get_text() == "At full size"

@@ -1,6 +1,6 @@
-"""Under a figure of the build, folded, the same figure at the source's own size, from ``archive/``.
+"""Under a figure of the build, folded, the same figure at full size, from ``archive/``.
 
-A page whose source has no such experiment names the sizes in its front matter, as ``full_size``.
+Full size is the source's own where the source has the experiment; a page may name it in its front matter (``full_size``).
 ``tools/build/book.py`` writes what each page says of its archive into ``_build/at-size/`` before the pages are read.
 """
 
@@ -18,11 +18,11 @@ PUBLISHED = "_at_size"  # in the site: where the drawings lie
 
 
 def folded(address, alt, said, size=None):
-    """The fold under a figure: the drawing at `address`, how it was computed, and its `size` where not the source's."""
+    """The fold under a figure: the drawing at `address`, how it was computed, its `size` where the page names it."""
     stale = "; the code has changed since" if said["stale"] else ""
     how = f"Computed in the preset <em>paper</em>, {said['minutes']} min, at commit {said['commit']}{stale}."
-    alt = html.escape(f"The same figure at {'full size' if size else 'the size of the source'}. {alt}", quote=True)
-    heading = f"At full size: {html.escape(size)}" if size else "At the source's own size"
+    alt = html.escape(f"The same figure at full size. {alt}", quote=True)
+    heading = "At full size" + (f": {html.escape(size)}" if size else "")
     drawing = f'<img src="{html.escape(address)}" alt="{alt}" loading="lazy">'
     note = f"<p>{how} Sizes that the caption names are those of this build.</p>"
     return f'<details class="at-size"><summary>{heading}</summary>{drawing}{note}</details>'
