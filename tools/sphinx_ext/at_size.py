@@ -1,6 +1,6 @@
 """Under a figure of the build, folded, the same figure at full size, from ``archive/``.
 
-Full size is the source's own where the source has the experiment; a page may name it in its front matter (``full_size``).
+Full size is the source's own where it has the experiment; a page may name it in its front matter, as ``full_size``.
 ``tools/build/book.py`` writes what each page says of its archive into ``_build/at-size/`` before the pages are read.
 """
 
