@@ -120,6 +120,11 @@ def overflow(page):
     return page.evaluate(OVERFLOW)
 
 
+# A picture in a fold is fetched when it comes into view: before, it has no size, and waiting for it never ends.
+LOAD = """images => Promise.all(images.map(image => {
+    image.loading = "eager";
+    return image.decode().catch(() => null);
+}))"""
 # Draws each image as the page shows it, filter and background included, and counts the pixels that stand out against
 # the page.
 INK = """async () => {
@@ -279,6 +284,7 @@ def thorough(page):
     """What one page of each kind is looked at for, after :func:`problems`: folding by hand, the desk, dark colors."""
     found = by_hand(page)
     folded(page)
+    page.eval_on_selector_all("article img", LOAD)
     resize(page, DESK)
     found += [f"on a desk: {problem}" for problem in rules(page) + contrast(page)]
     light = ink(page)
