@@ -156,6 +156,13 @@ def test_equations_that_are_never_set_are_not_waited_for(problems, monkeypatch):
     assert "MathJax did not finish in 0.2 s" in found
 
 
+def test_a_lazy_picture_that_no_one_scrolled_to_is_fetched_and_looked_at(problems):
+    far = '<details><summary>At full size</summary><div style="height: 30000px"></div><img src="b.svg" alt="A line." '
+    text = SOUND.replace("</article>", far + 'width="200" height="100" loading="lazy"></details></article>')
+    assert problems(text, **{"b.svg": PICTURE}) == []
+    assert "image b.svg cannot be seen in light mode" in problems(text, **{"b.svg": PICTURE.replace("black", "#eee")})
+
+
 def test_each_look_of_text_is_checked_once_and_a_hidden_one_not_at_all(problems):
     pale = '<p style="color: #999">Pale</p>'
     found = problems(SOUND.replace("</article>", 3 * pale + "</article>"))

@@ -120,7 +120,7 @@ def overflow(page):
     return page.evaluate(OVERFLOW)
 
 
-# A picture in a fold is fetched when it comes into view: before, it has no size, and waiting for it never ends.
+# A picture in a fold is fetched when it comes into view; until then it has no size, and waiting for it never ends.
 LOAD = """images => Promise.all(images.map(image => {
     image.loading = "eager";
     return image.decode().catch(() => null);
@@ -145,7 +145,7 @@ INK = """async () => {
     for (const node of document.querySelectorAll("article img")) {
         const name = node.getAttribute("src").split("/").pop(), box = node.getBoundingClientRect();
         if (!node.checkVisibility() || box.width < 1 || box.height < 1) continue;
-        if (!await node.decode().then(() => true, () => false)) { images.push([name, 0]); continue; }
+        if (!node.complete || !await node.decode().then(() => true, () => false)) { images.push([name, 0]); continue; }
         const canvas = new OffscreenCanvas(box.width, box.height), pen = canvas.getContext("2d"),
             style = getComputedStyle(node);
         const paper = behind(node.parentElement), base = luminance(rgba(paper), 0);
