@@ -69,8 +69,8 @@ def exclusive_or() -> tuple[Array["4 2"], Array["4 1"]]:
 def blobs(side: int, *, pixels: int = 5, width: float = 1.0, normalised: bool = False) -> Blobs:
     """Blobs in front of a camera, each shown twice, once in either context.
 
-    Pixel u of a picture is  exp(-|u - c|² / 2σ²),  pixels and centres c on regular grids over [-1, 1]²; the source
-    gives neither the ranges nor σ.
+    Pixel u of a picture is  exp(-|u - c|² / 2σ²),  pixels and centres c on regular grids over [-1, 1]²; the text
+    of the source gives neither the ranges nor σ, and the defaults are those of its authors' public code.
 
     Parameters
     ----------
