@@ -176,6 +176,17 @@ def test_the_source_has_one_folded_section_a_chapter(tmp_path):
     assert "Elsewhere." not in text and box.find(id="correction-fdt-b") is not None
 
 
+def test_what_a_page_leaves_open_is_counted_and_listed(tmp_path):
+    declared = tmp_path / "lib/claims" / f"{CHAPTER.removeprefix('book/')}.toml"
+    declared.parent.mkdir(parents=True)
+    declared.write_text("".join(f'[[claim]]\nid = "{name}"\n' for name in ("fdt/a", "fdt/c")), encoding="utf-8")
+    elsewhere = {"id": "fdt/e", "citation": "key", "chapter": None, "place": None, "verdict": "open"}
+    rows = [ROW | row for row in (*ROWS, elsewhere)]
+    made = ledger_text.source_and_page(Here(tmp_path, CHAPTER, rows, text="The hedges."))
+    assert "<summary>3 claims of the source: 1 reproduced, 1 corrected (an error), 1 open</summary>" in made
+    assert made.count("#ledger-fdt-c>`") == 1 and "ledger-fdt-e" not in made
+
+
 @pytest.mark.parametrize(
     ("rows", "line"),
     [

@@ -5,6 +5,7 @@ All of it is MyST, made from the gathered rows (see ``lib.services.ledger.rows``
 
 import html
 import math
+import tomllib
 from collections import Counter, defaultdict
 
 from lib.services import claims, ledger
@@ -111,12 +112,20 @@ def summary(rows):
     return f"{what} of the source: {listed(counts)}" + (f"; beside them {beside}" if beside else "")
 
 
+def _open_here(here):
+    """The rows of a source that the page's file of claims declares and that nothing checks."""
+    path = here.root / "lib/claims" / (here.page.removeprefix("book/") + ".toml")
+    declared = tomllib.loads(path.read_text(encoding="utf-8"))["claim"] if path.exists() else []
+    ids = {claim["id"] for claim in declared}
+    return [row for row in here.rows if row["verdict"] == "open" and row["citation"] and row["id"] in ids]
+
+
 def source_and_page(here):
     """``source-and-page``: folded, what the source states and what the page found, from the chapter's claims.
 
     The content, if any, stands on top: hedges, credit, what goes beyond a single claim.
     """
-    mine = [row for row in here.rows if row["chapter"] == here.page and row["citation"] is not None]
+    mine = [row for row in here.rows if row["chapter"] == here.page and row["citation"] is not None] + _open_here(here)
     if not (mine or here.text):
         raise ValueError("source-and-page stands empty on a page without a claim of a source")
     names = {row["id"]: name for name, row in corrections(here.rows)}
@@ -126,6 +135,9 @@ def source_and_page(here):
         pieces += [f"```{{rubric}} {heading}\n```"] if group else []
         pieces += [_box(names[row["id"]], row, label=True) for row in group if row["printed"]]
         plain = [f"*{row['locator']}.* {row['statement']}".replace("\n", "\n  ") for row in group if not row["printed"]]
+        if verdict == "open":
+            at = f"book/ledger/{here.page.split('/')[1]}"
+            plain = [f"{text} ({_at('why', at, ledger.anchor(row['id']))})" for text, row in zip(plain, group)]
         pieces += ["\n".join(f"- {text}" for text in plain)]
     opening = f'<details class="source-and-page">\n<summary>{summary(mine)}</summary>'
     return "\n\n".join([opening, *filter(None, pieces), "</details>"])
