@@ -184,7 +184,7 @@ def test_what_a_page_leaves_open_is_counted_and_listed(tmp_path):
     rows = [ROW | row for row in (*ROWS, elsewhere)]
     made = ledger_text.source_and_page(Here(tmp_path, CHAPTER, rows, text="The hedges."))
     assert "<summary>3 claims of the source: 1 reproduced, 1 corrected (an error), 1 open</summary>" in made
-    assert made.count("#ledger-fdt-c>`") == 1 and "ledger-fdt-e" not in made
+    assert made.count("why <book/ledger/key.html#ledger-fdt-c>`)") == 1 and "ledger-fdt-e" not in made
 
 
 @pytest.mark.parametrize(

@@ -136,8 +136,8 @@ def source_and_page(here):
         pieces += [_box(names[row["id"]], row, label=True) for row in group if row["printed"]]
         plain = [f"*{row['locator']}.* {row['statement']}".replace("\n", "\n  ") for row in group if not row["printed"]]
         if verdict == "open":
-            at = f"book/ledger/{here.page.split('/')[1]}"
-            plain = [f"{text} ({_at('why', at, ledger.anchor(row['id']))})" for text, row in zip(plain, group)]
+            anchors = [(f"book/ledger/{row['citation']}", ledger.anchor(row["id"])) for row in group]
+            plain = [f"{text} ({_at('why', *anchor)})" for text, anchor in zip(plain, anchors)]
         pieces += ["\n".join(f"- {text}" for text in plain)]
     opening = f'<details class="source-and-page">\n<summary>{summary(mine)}</summary>'
     return "\n\n".join([opening, *filter(None, pieces), "</details>"])
