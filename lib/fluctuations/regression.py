@@ -1,7 +1,7 @@
 """A least-squares problem y ≈ Wx in the PCA basis of its inputs, and averages over all its minibatches, exact.
 
-A minibatch of m samples has S = <x xᵀ>, C = <y xᵀ>, all N have A (Σ_xx in han2021, eqs. (2.1) to (2.7)) and the optimum
-W₀; the gradient noise is ξ = C - W₀S = <r xᵀ>, r = y - W₀x.
+A minibatch of m samples has S = <x xᵀ>, all N have A (Σ_xx in han2021, eqs. (2.1) to (2.7)) and the optimum
+W₀ = <y xᵀ> A⁻¹; the gradient noise is ξ = <r xᵀ> over the minibatch, r = y - W₀x.
 """
 
 from dataclasses import dataclass
@@ -60,7 +60,7 @@ class Regression:
 
     @property
     def cross_moment(self) -> Array["p d"]:
-        """C = <y xᵀ>, in the basis of the inputs."""
+        """The average <y xᵀ>, in the basis of the inputs."""
         return self.optimum * self.eigenvalues @ self.basis.T
 
     def in_input_basis(self, matrix: ArrayLike) -> Array["d d"]:
@@ -241,7 +241,7 @@ class Regression:
         return variance * total / len(self.inputs)
 
     def unprimed_noise_moment(self, batch: int, *, replacement: bool = False) -> Array["n n"]:
-        """What D becomes if -W₀S̄ is left out of the noise, as eq. (B1) prints it:  E[C̄ᵀC̄] = c(<|y|² x xᵀ> - CᵀC).
+        """What D becomes if -W₀S̄ is left out of the noise, as eq. (B1) prints it:  c(<|y|² x xᵀ> - <y xᵀ>ᵀ<y xᵀ>).
 
         Parameters
         ----------
