@@ -339,9 +339,9 @@ class Regression:
         return float(np.sqrt(variance * max(apart.mean(), 0.0)) / np.linalg.norm(lam))
 
     def correlation_floor(self, batch: int, steps: int, *, replacement: bool = False) -> float:
-        """Size of  ‖D(q)‖ / ‖D(0)‖  at q > 0 for independent minibatches, all sampling noise:  (Tr K²/T)^{1/2} / ‖D‖.
+        """Size of  ‖D(q)‖ / ‖D(0)‖  at q > 0 for independent minibatches, all sampling noise:  (Tr D'²/T)^{1/2} / ‖D‖.
 
-        K = E[ξξᵀ] = (c/N) Σ_α |x_α|² r_α r_αᵀ;  D(q) is what ``minibatches.noise_correlation`` measures.
+        D' = E[ξξᵀ] = (c/N) Σ_α |x_α|² r_α r_αᵀ;  D(q) is what ``minibatches.noise_correlation`` measures.
 
         Parameters
         ----------

@@ -229,7 +229,7 @@ def yaida_ratios(descent: Descent, covariance: ArrayLike) -> tuple[float, float]
 
 
 def relation_floor(descent: Descent, steps: int, replicas: int = 1) -> float:
-    """Relative sampling error of AG + GA over a stationary run, one mode dominating:  √(n / (T K p ε λ_max)).
+    """Relative sampling error of AG + GA over a stationary run, one mode dominating:  √(d / (T p ε λ_1)).
 
     The floor under figure 2 of han2021, and the size of the ratio of Q to D that noise produces.
 
@@ -238,7 +238,7 @@ def relation_floor(descent: Descent, steps: int, replicas: int = 1) -> float:
     descent : Descent
         Without momentum.
     steps, replicas : int
-        T, all recorded, and K.
+        All recorded; T is their product.
 
     Returns
     -------
