@@ -1,6 +1,6 @@
 """Minibatch descent on a least-squares loss: its stationary law, exact in the learning rate, and its simulator.
 
-V = W - W₀ moves by  V' = V + B',  B' = μB - ε(VS - ξ),  with a fresh minibatch every step; without momentum μ this is
+V = W - W₀ moves by  V' = V + Δ',  Δ' = μΔ - ε(VS - ξ),  with a fresh minibatch every step; without momentum μ this is
 han2021 (3.2),  V' = V(1 - εS) + εξ.  Then G = E[VᵀV] obeys  AG + GA = ε E[SGS] + ε D,  closed and linear; the source
 has the limit ε -> 0, eq. (2.10), with ε D(0) on the right, and no momentum.
 """
@@ -258,8 +258,8 @@ class Descent:
     def stationary_covariance(self, pair: tuple[int, int] | None = None) -> Array["n n"]:
         """Stationary weight covariance  G = E[VᵀV],  exact:  AG + GA = ε E[SGS] + ε D.
 
-        With momentum  ρ ∘ G = ε²{D + c(F[G] - AGA)},  ρ = {(1-μ)² [(1+μ)(a+b) - ab] + μ(a-b)²} / (1-μ²)  of a = ελ_k,
-        b = ελ_l.
+        With momentum  γ ∘ G = ε²{D + c(F[G] - AGA)},  with  γ_kl = {(1-μ)² [(1+μ)(a+b) - ab] + μ(a-b)²} / (1-μ²)  of
+        a = γ_k = ελ_k and b = γ_l.
 
         Parameters
         ----------
@@ -381,7 +381,7 @@ class Descent:
         rng : int, SeedSequence or Generator
             Block b draws from its b-th child, whatever the `workers`.
         start : "stationary" or array_like (p, n), (replicas, p, n)
-            V, with B = 0; an array where a pair has momentum.
+            V, with Δ = 0; an array where a pair has momentum.
         burn_in : int
             Steps unseen, before `steps`.
         pair : tuple (i, k), optional
