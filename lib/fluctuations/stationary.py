@@ -12,7 +12,7 @@ EDGE = 1e-9  # closer to the threshold than this part of it, rounding decides wh
 def gaussian_variances(eigenvalues: ArrayLike, noise: ArrayLike, learning_rate: float, batch: int) -> Array[" n"]:
     """Stationary variances of the weights for fresh Gaussian inputs, exact in the learning rate.
 
-    g_k = ε(cTλ_k + d_k) / {λ_k [2 - ε(1+c)λ_k]},  T = Σ_k λ_k g_k, c = 1/m:  the fourth moments of
+    G_kk = ε(c λ_k Tr AG + D_kk) / {λ_k [2 - ε(1+c)λ_k]},  Tr AG = Σ_k λ_k G_kk, c = 1/m:  the fourth moments of
     AG + GA = ε E[SGS] + ε D,  from han2021 (3.2), in closed form.
 
     Parameters
@@ -20,7 +20,7 @@ def gaussian_variances(eigenvalues: ArrayLike, noise: ArrayLike, learning_rate: 
     eigenvalues : array_like (n,)
         λ_k > 0, of the covariance of the inputs; leave out directions without variance.
     noise : array_like (n,)
-        d_k = D_kk >= 0, the noise of one step: σ²λ_k/m for label noise of variance σ².
+        D_kk >= 0, the noise of one step: σ²λ_k/m for label noise of variance σ².
     learning_rate : float
         ε > 0.
     batch : int
@@ -29,7 +29,7 @@ def gaussian_variances(eigenvalues: ArrayLike, noise: ArrayLike, learning_rate: 
     Returns
     -------
     ndarray (n,)
-        g_k.
+        G_kk.
 
     Raises
     ------
