@@ -152,7 +152,7 @@ class Layers:
 
     @classmethod
     def at_minimum(cls, taps: ArrayLike, moment: ArrayLike, cross_moment: ArrayLike) -> "Layers":
-        """A minimum of the loss over filter and weights, and of its curve (sC, W/s) the point with ‖C‖ = ‖W‖.
+        """A minimum of the loss over filter and weights, and of its curve (ωC, W/ω) the point with ‖C‖ = ‖W‖.
 
         W = Σ^yX (Σ^XX)⁻¹ is eliminated; at the end eqs. (C8) and (C9) vanish.
 
@@ -235,12 +235,12 @@ class Layers:
         return images, _array("targets", targets, shape=(len(images), len(self.weights)))  # (N, p)
 
     def rescaled(self, factor: float) -> "Layers":
-        """The layers s C, W/s, which make the same network.
+        """The layers ω C, W/ω, which make the same network.
 
         Parameters
         ----------
         factor : float
-            s > 0.
+            ω > 0.
 
         Returns
         -------
@@ -275,9 +275,9 @@ class Layers:
         return np.einsum("nabij,ij->nab", windows, self.taps)  # (N, o, o)
 
     def gradients(self, images: ArrayLike, targets: ArrayLike) -> tuple[Array["c c"], Array["p h"]]:
-        """Gradients of  f = (1/2N) Σ_α |y_α - W X_α|²  by filter and weights, of a whole set or of one minibatch.
+        """Gradients of  L = (1/2N) Σ_α |y_α - W X_α|²  by filter and weights, of a whole set or of one minibatch.
 
-        ∂f/∂C_i = <Σ_kj e_k W_kj x_{i+j-1}>,  ∂f/∂W = <e Xᵀ>,  e = W X - y,  eqs. (C4), (C9).
+        ∂L/∂C_i = <Σ_kj e_k W_kj x_{i+j-1}>,  ∂L/∂W = <e Xᵀ>,  e = W X - y,  eqs. (C4), (C9).
 
         Parameters
         ----------
@@ -322,9 +322,9 @@ class Layers:
         return _hidden_moments(self.taps, self._seen, *_moments(moment, cross_moment, self.side))
 
     def filter_equation(self, moment: ArrayLike, cross_moment: ArrayLike) -> tuple[Array["t t"], Array["c c"]]:
-        """The filter's own linear equation,  -∂f/∂C_i = Q_i - Σ_l P_il C_l,  at these weights, eqs. (C7), (C8).
+        """The filter's own linear equation,  -∂L/∂C = b_C - A_C C,  at these weights, eqs. (C7), (C8).
 
-        P_il = Σ_jk (WᵀW)_jk Σ^xx_{l+k-1,j+i-1} = P_li,  Q_i = Σ_kj W_kj Σ^yx_{k,j+i-1};  Q is not the circulation.
+        A_C,il = Σ_jk (WᵀW)_jk Σ^xx_{l+k-1,j+i-1} = A_C,li,  b_C,i = Σ_kj W_kj Σ^yx_{k,j+i-1};  P and Q of the source.
 
         Parameters
         ----------
@@ -334,7 +334,7 @@ class Layers:
         Returns
         -------
         tuple of ndarray (c², c²), (c, c)
-            P and Q.
+            A_C and b_C.
 
         Examples
         --------

@@ -43,7 +43,7 @@ class UnitAverages:
     second_moment, twin_second_moment : array (blocks, d, d)
         E[V Vᵀ], and E[U Uᵀ], known from :meth:`Unit.quadratic_covariance`.
     pull, force_square : array (blocks,)
-        E[V·∇f], with the full gradient ∇f(V), and E|g_B|²: at rest  E[V·∇f] = (ε/2) E|g_B|²,  for any loss, as the
+        E[V·∇L], with the full gradient ∇L(V), and E|g_B|²: at rest  E[V·∇L] = (ε/2) E|g_B|²,  for any loss, as the
         mean |V|² stands still.
     """
 
@@ -129,7 +129,7 @@ class Unit:
     weights : array (d,)
         The minimum w*.
     slope, curvature, third_derivative : array (N,)
-        g, h, k: the first three derivatives of ℓ by u = w·x there; h may be negative for single samples.
+        ℓ', ℓ'', ℓ''': the first three derivatives of ℓ by h = w·x there; ℓ'' may be negative for single samples.
 
     Examples
     --------
@@ -207,7 +207,7 @@ class Unit:
 
     @property
     def hessian(self) -> Array["d d"]:
-        """H = <h x xᵀ>, positive definite."""
+        """H = <ℓ'' x xᵀ>, positive definite."""
         return _sums.weighted(self.inputs, self.curvature)
 
     def noise_moment(self, batch: int, *, replacement: bool = False) -> Array["d d"]:
@@ -255,7 +255,7 @@ class Unit:
         return LangevinSystem(self.hessian, rate / 2 * noise).stationary_covariance.copy()
 
     def quadratic_covariance(self, learning_rate: float, batch: int, *, replacement: bool = False) -> Array["d d"]:
-        """Stationary covariance of the quadratic twin, exact in ε:  HC + CH = ε E[SCS] + ε D,  S = <h x xᵀ>_B.
+        """Stationary covariance of the quadratic twin, exact in ε:  HG + GH = ε E[SGS] + ε D,  S = <ℓ'' x xᵀ>_B.
 
         Dense: for d up to about 30.
 
@@ -292,7 +292,7 @@ class Unit:
         return (solution + solution.T) / 2
 
     def mean_shift(self, covariance: ArrayLike) -> Array[" d"]:
-        """Shift of the mean weights at small covariance:  E[V] = -½ H⁻¹ <k (xᵀGx) x>.
+        """Shift of the mean weights at small covariance:  E[V] = -½ H⁻¹ <ℓ''' (xᵀGx) x>.
 
         Parameters
         ----------
@@ -394,12 +394,12 @@ class Unit:
 
 
 def loss_derivatives(field: ArrayLike, target: ArrayLike) -> Array["3 N"]:
-    """First three derivatives of  ℓ = (y - σ(u))²/2  by the field u.
+    """First three derivatives of  ℓ = (y - σ(h))²/2  by the field h.
 
     Parameters
     ----------
     field, target : array_like (N,)
-        u and y.
+        h and y.
 
     Returns
     -------
