@@ -146,7 +146,7 @@ class Unit:
 
     @classmethod
     def at_minimum(cls, inputs: ArrayLike, targets: ArrayLike) -> "Unit":
-        """A minimum w* of  f = <(y - σ(w·x))²>/2,  found from w = 0 with whitened inputs, and the derivatives of ℓ.
+        """A minimum w* of  L = <(y - σ(w·x))²>/2,  found from w = 0 with whitened inputs, and the derivatives of ℓ.
 
         There may be others, and none where the classes are separable.
 
