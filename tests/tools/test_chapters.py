@@ -186,6 +186,7 @@ Chapters {ref}`ch-a` and {ref}`ch-c`.
 | symbol | meaning |
 | --- | --- |
 | $N$ | inputs |
+| $K$, $k$ | units |
 
 ## Part
 
@@ -197,8 +198,8 @@ Chapter {ref}`ch-a`.
 """
 
 
-def test_a_chapter_has_its_own_symbols_and_those_that_it_shares(book):
-    root = book(a="", b="")
+def test_a_chapter_has_its_own_symbols_and_those_that_it_shares_and_uses(book):
+    root = book(a="Keep $N=3$ inputs.", b="")
     (root / "book" / "notation.md").write_text(NOTATION)
     rows = [line for line in symbols(Here(root, "book/pI/a", [])).split("\n") if line.startswith("|")]
     wanted = ["| symbol | meaning | defined |", "| --- | --- | --- |", "| $q$ | length | here |", "| $N$ | inputs |  |"]

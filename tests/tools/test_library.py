@@ -92,6 +92,10 @@ def names(*cells):
         ),
         (["x = s.power_law(2)", "x = 3", "print(x)"], []),
         (["x = s.power_law(2)", "x = 3\nprint(x)"], []),
+        (["x = {}\nfor k in (1, 2):\n    x[k] = s.power_law(k)", "print(x)"], ["spectra.power_law"]),
+        (["x = []\nx.append(s.power_law(2))", "print(x)"], ["spectra.power_law"]),
+        (["for k in s.power_law(2):\n    print(k)", "for k in (1, 2):\n    print(k)"], []),
+        (["def f(x):\n    return x\ny = s.power_law(2)", "x = 1", "print(f(x))"], []),
     ],
 )
 def test_a_figure_names_what_its_cell_calls_or_where_its_values_come_from(cells, wanted):

@@ -31,16 +31,26 @@ def symbol_tables(text):
         yield chapters.ROLE.findall(section.split("\n|")[0]), rows[:1] + rows[2:]
 
 
+def occurs(cell, page):
+    """Whether one of the symbols that a cell lists stands on a page, apart from letters beside it."""
+    found = (re.escape(one.strip()) for one in re.findall(r"\$([^$]+)\$", cell))
+    return any(re.search(rf"(?<![A-Za-z\\]){one}(?![A-Za-z])", page) for one in found)
+
+
 def symbols(here):
     """The symbols of a chapter, folded, out of the one table that the notation page keeps.
 
     A section of that page is about the chapters to which it refers before its table; those about fewest come first.
+    Of a section about several chapters stands here what occurs on the page.
     """
-    labels = {
-        ("ref", label) for label in chapters.LABEL.findall(project.read((here.root / here.page).with_suffix(".md")))
-    }
+    page = project.read((here.root / here.page).with_suffix(".md"))
+    labels = {("ref", label) for label in chapters.LABEL.findall(page)}
     sections = symbol_tables(project.read((here.root / NOTATION).with_suffix(".md")))
     own = sorted((found for found in sections if labels & set(found[0])), key=lambda found: len(found[0]))
+    own = [
+        (about, [row for row in rows if row == rows[0] or len(about) == 1 or occurs(row[0], page)])
+        for about, rows in own
+    ]
     if not own:
         raise ValueError(f"{NOTATION}.md has no section that refers to {here.page} before its table")
     columns = max(len(rows[0]) for _, rows in own)
