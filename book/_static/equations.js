@@ -1,8 +1,26 @@
-// What is wider than its place scrolls, also by keyboard: an equation, and the line of a check on a phone.
+// A displayed equation is as large as its place allows: it shrinks to fit, down to LEAST of its size, then it scrolls.
+// What scrolls does so by keyboard, too: an equation, and the line of a check on a phone.
+const LEAST = 0.6;
+
+const sizes = new WeakMap(); // as MathJax set them
+
+function fit(equation) {
+  if (!sizes.has(equation)) sizes.set(equation, equation.style.fontSize);
+  equation.style.fontSize = sizes.get(equation);
+  const whole = parseFloat(getComputedStyle(equation).fontSize);
+  // Margins inside do not shrink with the letters: one per cent less.
+  const share = Math.max(LEAST, (0.99 * equation.clientWidth) / equation.scrollWidth);
+  if (share < 0.99) equation.style.fontSize = `${whole * share}px`;
+}
+
 addEventListener("load", async () => {
   await window.MathJax?.startup?.promise;
+  const widths = new WeakMap();
   const watch = new ResizeObserver((changed) => {
     for (const { target } of changed) {
+      if (target.clientWidth === widths.get(target)) continue;
+      widths.set(target, target.clientWidth);
+      if (target.matches("mjx-container")) fit(target);
       if (target.scrollWidth > target.clientWidth) target.tabIndex = 0;
       else target.removeAttribute("tabindex");
     }
