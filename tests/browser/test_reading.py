@@ -128,7 +128,8 @@ DIGITS = """box => {
 
 
 @pytest.mark.parametrize(
-    ("page", "narrow"), [("book/index", True), (CHAPTERS[2], True), (CHAPTERS[-1], True), (CHAPTER, False)]
+    ("page", "narrow"),
+    [("book/index", True), (CHAPTER, True), (CHAPTERS[-1], True), ("book/scaling/closure-problem", False)],
 )
 def test_a_slider_can_be_read_on_a_phone(opened, page, narrow):
     """Digits are 8 pixels high; what is too wide for that scrolls inside its box, also by keyboard, never the page."""
