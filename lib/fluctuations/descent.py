@@ -35,7 +35,7 @@ class Averages:
     Parameters
     ----------
     second_moment : ndarray (blocks, n, n)
-        E[V_nᵀ V_n], or E[V_iᵀ V_k] for a pair of outputs.
+        E[V_nᵀ V_n], or E[V_iᵀ V_j] for a pair of outputs.
     lagged : ndarray (blocks, n, n) or None
         E[V_nᵀ V_{n+1}], or the same for a pair; None if not asked for.
     mean : ndarray (blocks, p, n)
@@ -55,7 +55,7 @@ class Averages:
     def circulation(self) -> Array["blocks n n"]:
         """Circulation measured from successive states:  (E[V_nᵀ V_{n+1}] - E[V_{n+1}ᵀ V_n]) / 2ε.
 
-        It equals  Q = (AG - GA)/2,  eq. (1.6) of han2021, or that of G_ik for a stationary pair; with momentum
+        It equals  Q = (AG - GA)/2,  eq. (1.6) of han2021, or that of G_ij for a stationary pair; with momentum
         Q / (1 - μ).  Best with every step recorded.
 
         Returns
@@ -263,8 +263,8 @@ class Descent:
 
         Parameters
         ----------
-        pair : tuple (i, k), optional
-            Two outputs: E[V_iᵀ V_k], han2021 (B5), instead of the sum over outputs.
+        pair : tuple (i, j), optional
+            Two outputs: E[V_iᵀ V_j], han2021 (B5), instead of the sum over outputs.
 
         Returns
         -------
@@ -292,8 +292,8 @@ class Descent:
 
         Parameters
         ----------
-        pair : tuple (i, k), optional
-            Two outputs: E[V_iᵀ V_k] instead of the sum over outputs.
+        pair : tuple (i, j), optional
+            Two outputs: E[V_iᵀ V_j] instead of the sum over outputs.
 
         Returns
         -------
@@ -384,8 +384,8 @@ class Descent:
             V, with Δ = 0; an array where a pair has momentum.
         burn_in : int
             Steps unseen, before `steps`.
-        pair : tuple (i, k), optional
-            Run these outputs only and measure E[V_iᵀ V_k].
+        pair : tuple (i, j), optional
+            Run these outputs only and measure E[V_iᵀ V_j].
         record_every : int, optional
             One state in so many enters the averages; divides the steps, by default 5 or the next divisor below.
         blocks : int, optional

@@ -194,7 +194,7 @@ class Regression:
         ----------
         batch, replacement : int, bool
             m, and whether a sample may occur twice.
-        pair : tuple (i, k), optional
+        pair : tuple (i, j), optional
             Two outputs from 0 to p - 1: E[ξ_iᵀ ξ_k], with r_i r_k for |r|², eq. (B1).
 
         Returns
