@@ -1,6 +1,6 @@
 // A displayed equation is as large as its place allows: it shrinks to fit, down to LEAST of its size, then it scrolls.
 // What scrolls does so by keyboard, too: an equation, and the line of a check on a phone.
-const LEAST = 0.6;
+const LEAST = 0.54;
 
 const sizes = new WeakMap(); // as MathJax set them
 

@@ -119,6 +119,30 @@ def test_a_slider_moves_the_figure_by_keyboard_and_by_mouse(opened, page):
         assert faults == []
 
 
+EQUATIONS = """() => {
+    const shown = [...document.querySelectorAll('mjx-container[display="true"]')].filter(one => one.clientWidth);
+    return shown.map(one => [parseFloat(getComputedStyle(one).fontSize), one.scrollWidth - one.clientWidth]);
+}"""
+
+
+def test_an_equation_is_as_large_as_its_place_allows(opened):
+    """It shrinks where it would be cut, to no less than half, and is as large again where there is room again."""
+    with opened("book/foundations/committee-in-general.html") as (tab, faults):
+        phone = tab.evaluate(EQUATIONS)
+        tab.set_viewport_size({"width": 1600, "height": 900})
+        tab.wait_for_timeout(500)
+        large = tab.evaluate(EQUATIONS)
+        whole = max(size for size, _ in phone)
+        assert len(phone) == len(large) > 20 and min(size for size, _ in large) > 0.8 * whole
+        assert all(there >= here for (there, _), (here, _) in zip(large, phone))
+        assert whole / 2 < min(size for size, _ in phone) < 0.8 * whole
+        assert all(hidden <= 1 for _, hidden in phone + large)
+        tab.set_viewport_size(browser_checks.DESK)
+        tab.wait_for_timeout(500)
+        assert all(hidden <= 1 for _, hidden in tab.evaluate(EQUATIONS))
+        assert faults == []
+
+
 DIGITS = """box => {
     const digits = [...box.querySelectorAll("[id*=xtick_] use, [id*=ytick_] use")];
     const height = Math.max(...digits.map(digit => digit.getBoundingClientRect().height));  // not that of a minus
