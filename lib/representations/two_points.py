@@ -1,8 +1,8 @@
 """Two training points whose hidden vectors are close: the inner distances of a network, solved.
 
-Cut a network at a hidden layer and linearise encoder and decoder about the mid-point of two inputs; dh, dy, Δ are the
+Cut a network at a hidden layer and linearise encoder and decoder about the mid-point of two inputs; h, dy, Δ are the
 differences of hidden vectors, outputs, targets.  :class:`TwoPoints` is the flow of three numbers, for any number of
-outputs, which closes if dh keeps its line; :class:`TwoArrows` that of the two vectors behind it for one output, which
+outputs, which closes if h keeps its line; :class:`TwoArrows` that of the two vectors behind it for one output, which
 may turn.  X = ‖x₂ - x₁‖², Y = ‖Δ‖², α and β the rates of encoder and decoder, ρ = α/β.  Source: vanrossem2024, eqs.
 (7) to (13) and (16) to (31); the closed forms are not in it.
 """
@@ -21,12 +21,12 @@ EPS = np.finfo(float).eps
 
 
 def state(hidden_difference: ArrayLike, output_difference: ArrayLike, target_difference: ArrayLike) -> Array["... 3"]:
-    """The three numbers (a, b, w) = (‖dh‖², ‖dy‖², dy·(dy - Δ)) of two points of any network.
+    """The three numbers (a, b, w) = (‖h‖², ‖dy‖², dy·(dy - Δ)) of two points of any network.
 
     Parameters
     ----------
     hidden_difference, output_difference, target_difference : array_like (..., H), (..., m), (m,)
-        dh, dy, Δ.
+        h, dy, Δ.
 
     Returns
     -------
@@ -182,7 +182,7 @@ def _elapsed(rate, times):
 def _solved(times, m):
     """The closed form at `times` (T,): ŝ, p̂, q̂ and the parts of dy - Δ along and across Δ, five arrays (T,).
 
-    ŝ keeps its sign when dh passes through zero.  Divided by the fastest exponential present nothing overflows, and
+    ŝ keeps its sign when h passes through zero.  Divided by the fastest exponential present nothing overflows, and
     nothing cancels for a start with dy·Δ >= 0.
     """
     fastest = m.rate if m.growing != 0 else max(-m.tilt, 0.0) if m.q != 0 else 0.0
@@ -210,7 +210,7 @@ def _solved(times, m):
 
 @dataclass(frozen=True, eq=False)
 class TwoPoints:
-    """The flow of a = ‖dh‖², b = ‖dy‖² and w = dy·(dy - Δ), from a start, with the rates of encoder and decoder.
+    """The flow of a = ‖h‖², b = ‖dy‖² and w = dy·(dy - Δ), from a start, with the rates of encoder and decoder.
 
     da/dt = -αXw,   db/dt = -w(βa + αXb/a),   dw/dt = -(β/2)(3w - b + Y)a - (αX/2)(b + w)w/a,  vanrossem2024 eq. (7).
     Descent with step η on a linear net with one hidden layer and the loss  ½⟨‖f - y‖²⟩  has α = β = η/2.  The end
@@ -342,8 +342,8 @@ class TwoPoints:
     def solve(self, times: float | ArrayLike) -> Array["*T 3"]:
         """The state (a, b, w) at any times, in closed form; it goes on smoothly where eq. (7) is singular.
 
-        z = (ŝ, p̂, q̂), with  a = αXŝ²  and  dy = 2kŝ(p̂, q̂)  along and across Δ, obeys  dz/dt = Mz - k²‖z‖²z:
-        z(t) = e^{Mt}z₀ / √(1 + 2k² ∫₀ᵗ ‖e^{Mt'}z₀‖² dt'),   M = ((μ, κ, 0), (κ, -μ, 0), (0, 0, -μ)),  k² = ¼αβX,
+        z = (ŝ, p̂, q̂), with  a = αXŝ²  and  dy = 2kŝ(p̂, q̂)  along and across Δ, obeys  dz/dt = Λz - k²‖z‖²z:
+        z(t) = e^{Λt}z₀ / √(1 + 2k² ∫₀ᵗ ‖e^{Λt'}z₀‖² dt'),   Λ = ((μ, κ, 0), (κ, -μ, 0), (0, 0, -μ)),  k² = ¼αβX,
         μ = ¼βA_high,  κ = k√Y.  For Y = 0 these are eqs. (39) and (40) of vanrossem2024, whose exponent lacks β:
         a = A_high/(1 + E),  E = (A_high/a₀ - 1) e^{-βA_high t},  or a₀/(1 + βa₀t) for A_high = 0.
 
@@ -369,7 +369,7 @@ class TwoPoints:
         return _as_asked(times, found)
 
     def integrate(self, times: float | ArrayLike) -> Array["*T 3"]:
-        """Numerical solution for the control of :meth:`solve`, of the flow of dh and dy/‖dh‖, regular everywhere.
+        """Numerical solution for the control of :meth:`solve`, of the flow of h and dy/‖h‖, regular everywhere.
 
         ds/dt = -½αX u·e,  du/dt = -½βs e,  e = su - Δ:  a = s², dy = su, u along and across Δ.
 
@@ -433,9 +433,9 @@ class TwoPoints:
     ) -> Array["*T 3"]:
         """The state with rates that grow,  α = α₀(a/X)^{1-1/L₁}  and  β = β₀V^{1-1/L₂}  of L₁ and L₂ linear layers.
 
-        For one output, c = v·dh, V = ‖v‖², e = c - √Y:  ȧ = -αX e c,  ċ = -½e(βa + αXV),  V̇ = -β e c,  integrated
-        numerically.  One layer on either side is :class:`TwoArrows`; descent on L equal layers has the prefactor
-        ηL/2.  Not in the source.
+        For one output, dy = v·h, V = ‖v‖², e = dy - √Y:  ȧ = -αX e dy,  d(dy)/dt = -½e(βa + αXV),  V̇ = -β e dy,
+        integrated numerically.  One layer on either side is :class:`TwoArrows`; descent on L equal layers has the
+        prefactor ηL/2.  Not in the source.
 
         Parameters
         ----------
@@ -483,16 +483,16 @@ class TwoPoints:
 
 @dataclass(frozen=True, eq=False)
 class TwoArrows:
-    """Two points and one output as two arrows that may turn: dh, and the pull v, the gradient of the output along it.
+    """Two points and one output as two arrows that may turn: h, and the decoder's row v, the gradient of the output.
 
-    d(dh)/dt = -½αX e v,   dv/dt = -½β e dh,   e = dy - Δ,   dy = v·dh:  vanrossem2024, eqs. (17) to (19), with ¼ for ½
-    in (17).  The flow is a squeeze,  dh ± √(ρX) v  grows and shrinks by inverse factors: it keeps :attr:`excess` and
+    dh/dt = -½αX e v,   dv/dt = -½β e h,   e = dy - Δ,   dy = v·h:  vanrossem2024, eqs. (17) to (19), with ¼ for ½
+    in (17).  The flow is a squeeze,  h ± √(ρX) v  grows and shrinks by inverse factors: it keeps :attr:`excess` and
     :attr:`area`.
 
     Parameters
     ----------
     hidden, pull : array_like (H,)
-        dh and v at the start, H >= 1.
+        h and v at the start, H >= 1.
     target_difference : float
         Δ.
     input_distance, encoder_rate, decoder_rate : float
@@ -533,19 +533,19 @@ class TwoArrows:
 
     @property
     def excess(self) -> float:
-        """Conserved difference of squares  ‖dh‖² - ρX‖v‖²,  in place of A_high where dh turns."""
+        """Conserved difference of squares  ‖h‖² - ρX‖v‖²,  in place of A_high where h turns."""
         return self._kept[0]
 
     @property
     def area(self) -> float:
-        """Conserved area of the parallelogram of dh and √(ρX) v,  √(ρX(‖dh‖²‖v‖² - dy²));  0 if dh keeps its line."""
+        """Conserved area of the parallelogram of h and √(ρX) v,  √(ρX(‖h‖²‖v‖² - dy²));  0 if h keeps its line."""
         return self._kept[1]
 
     @property
     def final_distance(self) -> float:
-        """‖dh‖² at the end, :func:`final_distance` of the excess and  √(area² + A_low²), A_low = √(ρX)|Δ|.
+        """‖h‖² at the end, :func:`final_distance` of the excess and  √(area² + A_low²), A_low = √(ρX)|Δ|.
 
-        In place of eq. (10) where dh turns; it leaves out the starts that rest at the saddle, ρX‖v‖² = a with v along
+        In place of eq. (10) where h turns; it leaves out the starts that rest at the saddle, ρX‖v‖² = a with v along
         -Δdh.
         """
         excess, area, low = self._kept
@@ -562,7 +562,7 @@ class TwoArrows:
         Returns
         -------
         hidden, pull, residual : ndarray (T, H), (T, H), (T,), without T for a number
-            dh, v and dy - Δ.
+            h, v and dy - Δ.
 
         Examples
         --------
@@ -584,9 +584,9 @@ class TwoArrows:
     def solve(self, times: float | ArrayLike) -> tuple[Array["*T H"], Array["*T H"], float | Array["*T"]]:
         """Closed form, logistic in time.
 
-        ĥ = dh/√(αX) and v̂ = v/√β have  ĥ ± v̂ = (ĥ₀ ± v̂₀) x^{±½},
+        ĥ = h/√(αX) and v̂ = v/√β have  ĥ ± v̂ = (ĥ₀ ± v̂₀) x^{±½},
         dx/dt = -k²P x² + 2kΔ x + k²M,  x(0) = 1,  P = ‖ĥ₀ + v̂₀‖²,  M = ‖ĥ₀ - v̂₀‖²,  k = ½√(αβX).  Distances depend on
-        a₀ = ‖dh₀‖², dy₀ and V₀ = ‖v₀‖² alone: (√a₀, 0) and (dy₀/√a₀, √(V₀ - dy₀²/a₀)) give them.  Not in the source.
+        a₀ = ‖h₀‖², dy₀ and V₀ = ‖v₀‖² alone: (√a₀, 0) and (dy₀/√a₀, √(V₀ - dy₀²/a₀)) give them.  Not in the source.
 
         Parameters
         ----------
@@ -596,7 +596,7 @@ class TwoArrows:
         Returns
         -------
         hidden, pull, residual : ndarray (T, H), (T, H), (T,), without T for a number
-            dh, v and dy - Δ, the last with all its digits; dy = v·dh.
+            h, v and dy - Δ, the last with all its digits; dy = v·h.
 
         Examples
         --------
