@@ -109,8 +109,8 @@ def blobs(side: int, *, pixels: int = 5, width: float = 1.0, normalised: bool = 
 def spreads(squared_distances: ArrayLike, centres: ArrayLike, context: ArrayLike) -> Array["3"]:
     """Spread of blobs along the coordinate that is asked for, along the other one, and between the contexts.
 
-    S_rel and S_irr are half the mean squared distance of two blobs in the same context that differ in one coordinate at
-    most, the one asked for or the other; g is the mean squared distance between contexts less that within them: for
+    Σ_rel and Σ_irr are half the mean squared distance of two blobs in the same context that differ in one coordinate at
+    most, the one asked for or the other; Σ_con is the mean squared distance between contexts less that within them: for
     equal grids that of their means.  Not in the source.
 
     Parameters
@@ -123,7 +123,7 @@ def spreads(squared_distances: ArrayLike, centres: ArrayLike, context: ArrayLike
     Returns
     -------
     ndarray (3,)
-        S_rel, S_irr, g.
+        Σ_rel, Σ_irr, Σ_con.
 
     Examples
     --------
