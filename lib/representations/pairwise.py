@@ -87,19 +87,19 @@ def low_weights(inputs: ArrayLike, targets: ArrayLike, *, ratio: float = 1.0) ->
 
 
 def exponential_weighing(distances: ArrayLike, *, scale: float = 1.0, normalised: bool = False) -> Array["N N"]:
-    """Pairwise predictions S averaged over near points:  P_ij = Σ_kl e^{-S_ik/s} S_kl e^{-S_lj/s}.
+    """Pairwise predictions a averaged over near points:  Σ_kl e^{-a_ik/c} a_kl e^{-a_lj/c}  for the points i and j.
 
-    Eq. (50) of vanrossem2024, as printed with s = 1 and nothing that divides the sum: P depends on the unit of S and
+    Eq. (50) of vanrossem2024, as printed with c = 1 and nothing that divides the sum: it depends on the unit of a and
     can be compared by correlation only.
 
     Parameters
     ----------
     distances : array_like (N, N)
-        S, symmetric, >= 0.
+        a, symmetric, >= 0.
     scale : float
-        s > 0, in the unit of S.
+        c > 0, in the unit of a.
     normalised : bool
-        True divides by  Σ_k e^{-S_ik/s} Σ_l e^{-S_lj/s},  for the mean of S between the surroundings of i and j.
+        True divides by  Σ_k e^{-a_ik/c} Σ_l e^{-a_lj/c},  for the mean of a between the surroundings of i and j.
 
     Returns
     -------
@@ -123,9 +123,9 @@ def exponential_weighing(distances: ArrayLike, *, scale: float = 1.0, normalised
 
 
 def linear_map(inputs: ArrayLike, targets: ArrayLike, *, ridge: float = 0.0, intercept: bool = True) -> Array["m n"]:
-    """The matrix M of the regression  y ≈ M x + c,  the end-to-end map that a linear network learns.
+    """The matrix W of the regression  y ≈ W x + c,  the end-to-end map that a linear network learns.
 
-    M minimises  Σ_i ‖M x_i + c - y_i‖² + r ‖M‖²;  of several, at r = 0, it is the smallest, to which small weights
+    W minimises  Σ_i ‖W x_i + c - y_i‖² + r ‖W‖²;  of several, at r = 0, it is the smallest, to which small weights
     lead.
 
     Parameters
@@ -140,7 +140,7 @@ def linear_map(inputs: ArrayLike, targets: ArrayLike, *, ridge: float = 0.0, int
     Returns
     -------
     ndarray (m, n)
-        M.
+        W.
 
     Examples
     --------
@@ -159,15 +159,15 @@ def linear_map(inputs: ArrayLike, targets: ArrayLike, *, ridge: float = 0.0, int
 
 
 def map_metric(inputs: ArrayLike, end_to_end: ArrayLike, *, ratio: float = 1.0) -> Array["N N"]:
-    """Squared hidden distances of all points together:  d²_ij = √ρ (x_i - x_j)ᵀ (MᵀM)^{1/2} (x_i - x_j).
+    """Squared hidden distances of all points together:  a_ij = √ρ (x_i - x_j)ᵀ (WᵀW)^{1/2} (x_i - x_j).
 
-    Exact for a linear network of two layers that learns the map M from small weights; its square root obeys the
+    Exact for a linear network of two layers that learns the map W from small weights; its square root obeys the
     triangle inequality, and for two points it is :func:`low_weights`.
 
     Parameters
     ----------
     inputs, end_to_end : array_like (N, n), (m, n)
-        x_i, or features of them, and the map M of them that is learned, as from :func:`linear_map`.
+        x_i, or features of them, and the map W of them that is learned, as from :func:`linear_map`.
     ratio : float
         ρ = α/β > 0, of the effective learning rates of encoder and decoder.
 
@@ -183,7 +183,7 @@ def map_metric(inputs: ArrayLike, end_to_end: ArrayLike, *, ratio: float = 1.0) 
     x = _points("inputs", inputs)  # (N, n)
     end_to_end = checks.array("end_to_end", end_to_end, shape=(None, x.shape[1]))  # (m, n)
     checks.fail_if(end_to_end.size == 0, "end_to_end", "have one row or more", f"shape {end_to_end.shape}")
-    # With M = U S Vᵀ the root of MᵀM is V S Vᵀ: coordinates √S Vᵀx, without the square of S.
+    # With W = U S Vᵀ the root of WᵀW is V S Vᵀ: coordinates √S Vᵀx, without the square of S.
     _, size, right = np.linalg.svd(end_to_end, full_matrices=False)  # (r,), (r, n)
     with np.errstate(over="ignore", invalid="ignore"):
         hidden = x @ right.T * np.sqrt(np.sqrt(checks.number("ratio", ratio, above=0)) * size)  # (N, r)
