@@ -143,6 +143,30 @@ def test_an_equation_is_as_large_as_its_place_allows(opened):
         assert faults == []
 
 
+ALONE = """() => {
+    const alone = [], range = document.createRange();
+    for (const formula of document.querySelectorAll("span.math")) {
+        const text = formula.nextSibling;
+        if (text?.nodeType !== Node.TEXT_NODE || !/^[.,;:)]/.test(text.data)) continue;
+        range.setStart(text, 0);
+        range.setEnd(text, 1);
+        const [sign, before] = [range.getBoundingClientRect(), formula.getBoundingClientRect()];
+        if (sign.width) alone.push(sign.left < before.right - 2 && sign.top > before.top + 8);
+    }
+    return alone;
+}"""
+
+
+def test_no_line_begins_with_the_comma_of_a_formula(opened):
+    with opened("book/fluctuations/real-data.html") as (tab, faults):
+        for width in (390, 700, 1200):
+            tab.set_viewport_size({"width": width, "height": 900})
+            tab.wait_for_timeout(500)
+            alone = tab.evaluate(ALONE)
+            assert len(alone) > 50 and not any(alone), sum(alone)
+        assert faults == []
+
+
 DIGITS = """box => {
     const digits = [...box.querySelectorAll("[id*=xtick_] use, [id*=ytick_] use")];
     const height = Math.max(...digits.map(digit => digit.getBoundingClientRect().height));  // not that of a minus
