@@ -114,10 +114,18 @@ def summary(rows):
 
 def _open_here(here):
     """The rows of a source that the page's file of claims declares and that nothing checks."""
-    path = here.root / "lib/claims" / (here.page.removeprefix("book/") + ".toml")
-    declared = tomllib.loads(path.read_text(encoding="utf-8"))["claim"] if path.exists() else []
-    ids = {claim["id"] for claim in declared}
-    return [row for row in here.rows if row["verdict"] == "open" and row["citation"] and row["id"] in ids]
+    place = _declared(here.root)
+    mine = [row for row in here.rows if row["verdict"] == "open" and row["citation"]]
+    return [row for row in mine if place.get(row["id"]) == here.page]
+
+
+def _declared(root):
+    """The page in whose file of claims every claim is declared."""
+    found = {}
+    for path in (root / "lib/claims").glob("*/*.toml"):
+        page = f"book/{path.parent.name}/{path.stem}"
+        found |= {claim["id"]: page for claim in tomllib.loads(path.read_text(encoding="utf-8"))["claim"]}
+    return found
 
 
 def source_and_page(here):
@@ -303,7 +311,7 @@ def part_of(rows):
 
 def part_ledger(here):
     """``part-ledger <folder>``: the verdicts of a part in one sentence, then its corrections as links."""
-    part = part_of(here.rows)
+    part = part_of(here.rows) | {name: page.split("/")[1] for name, page in _declared(here.root).items()}
     mine = [row for row in here.rows if part[row["id"]] == here.argument]
     if not mine:
         raise ValueError(f"part-ledger {here.argument!r}: no claim belongs to a chapter in book/{here.argument}/")
