@@ -1,24 +1,46 @@
-"""The code in a solution of the book prints what its text says: common motion parts the outputs of kinked nets only."""
+"""What a solution of the book says: common motion parts the outputs of kinked nets only (ex-universality-share)."""
 
-import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from lib.representations import architectures, tasks
-from lib.representations.nets import Net
-from tools.build import project
+from lib.representations.nets import Parameters
 
-PAGE = "book/representations/universality.md"
+x, y = tasks.two_points()
 
 
-@pytest.fixture(scope="module")
-def jump():
-    solution = project.read(project.ROOT / PAGE).split("{solution} ex-universality-share")[1]
-    page = {"np": np, "replace": replace, "architectures": architectures, "tasks": tasks, "Net": Net, "SEED": 11}
-    exec(re.search(r"```python\n(.*?)```", solution, re.DOTALL)[1], page)
-    return page["jump"]
+def work(net, now, cut):
+    """dy, L/ℓ_eff, and what moving alike has of the encoder's part."""
+    after = net.train(now, x, y, 1e-6, 1).parameters
+
+    def moved(weights, biases):
+        ends = (net.values(Parameters(*given), x)[-1] for given in ((weights, biases), (now.weights, now.biases)))
+        return np.subtract(*(np.diff(end[:, :, 0])[:, 0] for end in ends))
+
+    encoder = moved(after.weights[:cut] + now.weights[cut:], after.biases[:cut] + now.biases[cut:])
+    old, new = (net.values(each, x) for each in (now, after))
+    shift = now.biases[cut] + (new[cut - 1] - old[cut - 1]).mean(1, keepdims=True) @ now.weights[cut]
+    alike = moved(now.weights, (*now.biases[:cut], shift, *now.biases[cut + 1 :]))
+    return np.diff(old[-1][:, :, 0])[:, 0], moved(after.weights, after.biases) / encoder, alike / encoder
+
+
+@pytest.fixture(scope="module", name="jump")
+def measured():
+    jump = {}
+    for name in ("default", "tanh"):
+        row = architectures.experiment(name)
+        net, moments = replace(row.net, width=50), []
+        now = net.draw(row.gain, 4, 11)
+        for _ in range(50):
+            now = net.train(now, x, y, 3 * row.learning_rate, 30, record_every=30).parameters
+            moments.append(work(net, now, 11))
+        dy, ratio, alike = np.transpose(moments, (1, 2, 0))  # (4, 50) each
+        inside = [(one > np.sqrt(0.02)) & (one < np.sqrt(0.4)) for one in dy]
+        grown = [each[kept].max() / each[kept].min() for each, kept in zip(ratio, inside)]
+        jump[name] = grown, [np.median(each[kept]) for each, kept in zip(alike, inside)]
+    return jump
 
 
 def test_no_share_of_rates_is_kept_in_a_jump_of_kinked_nets(jump):
