@@ -127,7 +127,7 @@ def _finding(claim, measured, error):
         return f"{found}; allowed: {claim.between[0]:g} to {claim.between[1]:g}."
     away = abs(measured - claim.value)
     if claim.sigmas is not None:
-        allowed = f"{claim.bias:g} and {claim.sigmas:g} of them" if claim.bias else f"{claim.sigmas:g}"
+        allowed = f"{claim.bias:g} + {claim.sigmas:g} standard errors" if claim.bias else f"{claim.sigmas:g}"
         return f"{found}, {away / error:.1f} standard errors from {_number(claim.value)}; allowed {allowed}."
     if claim.rtol is not None:
         off, allowed = f"{away / abs(claim.value):.1g} of it", f"{claim.rtol:.2g}"

@@ -25,7 +25,7 @@ def check(measured, error=None, **test):
         ({"value": 2.0, "atol": 0.1}, 2.09, None, "Found 2.09, expected 2: off by 0.09; allowed 0.1."),
         ({"value": -2.0, "rtol": 0.1}, -2.19, None, "Found -2.19, expected -2: off by 0.09 of it; allowed 0.1."),
         (SIGMAS, 2.7, 0.19, "Found 2.7 ± 0.19, 3.7 standard errors from 2; allowed 4."),
-        (SIGMAS | {"bias": 0.1}, 2.5, 0.1, "Found 2.5 ± 0.1, 5.0 standard errors from 2; allowed 0.1 and 4 of them."),
+        (SIGMAS | {"bias": 1}, 2.5, 0.1, "Found 2.5 ± 0.1, 5.0 standard errors from 2; allowed 1 + 4 standard errors."),
         ({"below": 1e-3}, 9e-4, None, "Found 0.0009; allowed: below 0.001."),
         ({"above": 3}, 12.345678, 0.2, "Found 12.35 ± 0.2; asked: above 3."),
         ({"between": (-0.6, -0.4)}, -0.5, None, "Found -0.5; allowed: -0.6 to -0.4."),
