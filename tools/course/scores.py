@@ -78,7 +78,7 @@ def table(name, given, asked):
             full = fmean(own >= of for own in points)
             yield f"{label[:47]:48}{of:8g}{fmean(points) / of:8.0%}{full:8.0%}{together:>16}"
     if waiting := [student for student, one in given.items() if one["waits"]]:
-        yield f"Answers wait for a mark, and count 0 here, of {', '.join(waiting)}: no total is exported."
+        yield f"Answers wait for a mark, or for its review, of {', '.join(waiting)}: no total is exported."
 
 
 def write(path, rows):
